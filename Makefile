@@ -1,0 +1,42 @@
+# Two commands matter: `make demo` and `make test`. Each does its own set-up.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
+
+.PHONY: help setup demo test lint generate bench bench-local test-spark-versions clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
+
+$(STAMP): pyproject.toml constraints.txt $(SHIM)
+	test -x $(BIN)/python || python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables 'pyspark' 'pandas' 'pyarrow'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[operator,spark,test]'
+	touch $@
+
+setup: $(STAMP)  ## Make .venv with everything; quick when it is there
+
+lint: setup  ## Style, types, layers, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark
+	$(BIN)/lint-imports
+	$(BIN)/headgate crd --check crds
+
+generate: setup  ## Write the generated files (CRDs)
+	$(BIN)/headgate crd --out crds
+
+test: setup lint  ## Every test
+	$(BIN)/python -m pytest
+
+demo: setup  ## A year of flights: plain, uncapped and governed, side by side
+	$(BIN)/python -m benchmarks.demo
+
+bench-local: setup  ## Ratios on this machine -> benchmarks/results/local.json
+	$(BIN)/python -m benchmarks.local
+
+bench: bench-local  ## Every benchmark
+
+clean:  ## Remove what was built, but not the virtual environment
+	rm -rf build dist spark_jobs/headgate_spark/jars
