@@ -1,0 +1,31 @@
+"""What the operator and the driver say to each other: the control document and the metric names.
+
+Both sides import this package and nothing else of each other. It needs the standard library only, so that the
+runtime can be put into any Spark image, and so that an operator of one version can speak to a driver of
+another: unknown fields are ignored, a newer major version is refused and the last good document stays in
+force.
+"""
+
+from headgate_contract.document import (
+    AlignmentControl,
+    BatchControl,
+    ControlDocument,
+    EventTimeControl,
+    QueryControl,
+    RateControl,
+    SourceControl,
+)
+from headgate_contract.receiving import Inbox, Refusal, RefusalReason
+
+__all__ = [
+    "AlignmentControl",
+    "BatchControl",
+    "ControlDocument",
+    "EventTimeControl",
+    "Inbox",
+    "QueryControl",
+    "RateControl",
+    "Refusal",
+    "RefusalReason",
+    "SourceControl",
+]

@@ -1,0 +1,99 @@
+"""Frozen dataclasses to JSON and back, by their annotations.
+
+A driver must survive whatever it is handed, so decoding checks every type and names the member that is wrong
+by its path. Members that the reader does not know are ignored: that is what lets two versions speak to each
+other. Written by hand because the contract may import nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+class DecodingError(ValueError):
+    """A value does not have the form that is asked for; the message begins with its path."""
+
+
+def encode(value: Any) -> Any:
+    """Return `value` as JSON types. Members that are `None` are left out."""
+    if is_dataclass(value):
+        members = ((f.name, getattr(value, f.name)) for f in fields(value))
+        return {member_name(name): encode(v) for name, v in members if v is not None}
+    if isinstance(value, Mapping):
+        return {key: encode(v) for key, v in value.items()}
+    return value
+
+
+def decode(kind: type[T], value: Any, path: str = "") -> T:
+    """Return `value` (as `json.loads` gives it) as the dataclass `kind`.
+
+    Raises `DecodingError` that names the path of what is missing, of a wrong type, or out of bounds.
+    """
+    if not isinstance(value, dict):
+        raise DecodingError(f"{path or 'document'}: expected an object, got {_shown(value)}")
+    arguments = {
+        f.name: _member(f, value[member_name(f.name)], kind, path)
+        for f in fields(kind)  # type: ignore[arg-type]
+        if value.get(member_name(f.name)) is not None
+    }
+    for f in fields(kind):  # type: ignore[arg-type]
+        if f.name not in arguments and f.default is MISSING and f.default_factory is MISSING:
+            raise DecodingError(f"{_join(path, member_name(f.name))}: is missing")
+    try:
+        return kind(**arguments)
+    except ValueError as error:
+        raise DecodingError(f"{path}: {error}" if path else str(error)) from error
+
+
+@lru_cache
+def member_name(name: str) -> str:
+    """`interval_seconds` is `intervalSeconds`."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+@lru_cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _member(f: Field[Any], value: Any, kind: type, path: str) -> Any:
+    return _value(_hints(kind)[f.name], value, _join(path, member_name(f.name)))
+
+
+def _value(hint: Any, value: Any, path: str) -> Any:
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
+    if get_origin(hint) is Mapping:
+        if not isinstance(value, dict):
+            raise DecodingError(f"{path}: expected an object, got {_shown(value)}")
+        return {key: _value(get_args(hint)[1], v, f"{path}[{key}]") for key, v in value.items()}
+    if isinstance(hint, type) and is_dataclass(hint):
+        return decode(hint, value, path)
+    return _scalar(hint, value, path)
+
+
+def _scalar(hint: Any, value: Any, path: str) -> Any:
+    if hint is float and type(value) in (int, float):
+        if math.isfinite(value):
+            return float(value)
+    elif type(value) is hint:
+        return value
+    words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a string"}
+    raise DecodingError(f"{path}: expected {words[hint]}, got {_shown(value)}")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,151 @@
+"""The control document: what one driver is to do, as values.
+
+It carries intent, never history: a driver that has just started can act on it, and so can one that has missed
+ten of them. Both settings of every pair (normal time and backlog) are in it, because the driver enters a
+backlog by itself when a source is in a historical part, and then waits for nobody.
+
+Each class is one JSON object: `interval_seconds` is the member `intervalSeconds`. Times are seconds, sizes
+are records. `None` means "not set" and is told apart from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAJOR_VERSION = 1
+"""Raised when a document of this form would mislead a driver that knows only the form before."""
+MINOR_VERSION = 0
+"""Raised when members are added that an older driver may ignore."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateControl:
+    """A rate limit of one source. Both limits hold where both are set."""
+
+    records_per_second: float | None = None
+    """Records a second over all splits of the source; more than 0."""
+    records_per_checkpoint: int | None = None
+    """Records in one micro-batch over all splits; at least 1."""
+    max_burst_seconds: float = 10.0
+    """The bucket holds at most this many seconds of the rate."""
+
+    def __post_init__(self) -> None:
+        _positive("recordsPerSecond", self.records_per_second)
+        _at_least("recordsPerCheckpoint", self.records_per_checkpoint, 1)
+        _at_least("maxBurstSeconds", self.max_burst_seconds, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentControl:
+    """Membership of one source in an alignment group."""
+
+    group: str
+    max_drift_seconds: float
+    update_interval_seconds: float = 1.0
+    idle_after_seconds: float | None = None
+    """How long a split with nothing pending still holds the group. `None`: `maxDriftSeconds`, at least 1."""
+
+    def __post_init__(self) -> None:
+        _at_least("maxDriftSeconds", self.max_drift_seconds, 0)
+        _positive("updateIntervalSeconds", self.update_interval_seconds)
+        _at_least("idleAfterSeconds", self.idle_after_seconds, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTimeControl:
+    """Where the planner finds a record's event time when the source itself cannot tell."""
+
+    column: str
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceControl:
+    """What one source of a query may read."""
+
+    paused: bool = False
+    after: str | None = None
+    """The source of the same query that must be read to its end before this one starts."""
+    idle_after_seconds: float = 30.0
+    max_future_seconds: float = 3600.0
+    """Event times later than now plus this do not count."""
+    rate_limit: RateControl | None = None
+    rate_limit_during_backlog: RateControl | None = None
+    """The limit while the query is in backlog; `None` is no limit. (The writer resolves "same as always".)"""
+    alignment: AlignmentControl | None = None
+    event_time: EventTimeControl | None = None
+
+    def __post_init__(self) -> None:
+        _at_least("idleAfterSeconds", self.idle_after_seconds, 0)
+        _at_least("maxFutureSeconds", self.max_future_seconds, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchControl:
+    """How large a micro-batch may be."""
+
+    target_seconds: float = 10.0
+    """How long a batch should take in normal time."""
+    initial_records: int = 100_000
+    """The first batch, while nothing has been measured."""
+    max_growth: float = 4.0
+    """From one batch to the next."""
+    max_records: int = 100_000_000
+
+    def __post_init__(self) -> None:
+        _positive("targetSeconds", self.target_seconds)
+        _at_least("initialRecords", self.initial_records, 1)
+        _at_least("maxGrowth", self.max_growth, 1)
+        _at_least("maxRecords", self.max_records, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryControl:
+    """What one streaming query is to do."""
+
+    interval_seconds: float | None = None
+    """Commit interval in normal time. `None`: the job's own trigger interval."""
+    interval_during_backlog_seconds: float | None = None
+    """Commit interval in a backlog; 0: one batch spans the backlog. `None`: as in normal time."""
+    min_pause_seconds: float = 0.0
+    """Between the end of a batch and the planning of the next."""
+    backlog: bool = False
+    """The operator's verdict, without the voter `Phase`, which the driver adds itself."""
+    reason: str | None = None
+    """The voter that gave the verdict, for logs."""
+    checkpoint_request: str | None = None
+    """An opaque word; when it changes, the next batch is due at once."""
+    batch: BatchControl = field(default_factory=BatchControl)
+    sources: Mapping[str, SourceControl] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _at_least("intervalSeconds", self.interval_seconds, 0)
+        _at_least("intervalDuringBacklogSeconds", self.interval_during_backlog_seconds, 0)
+        _at_least("minPauseSeconds", self.min_pause_seconds, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlDocument:
+    """Everything one driver is told."""
+
+    generation: int
+    """Rises with each change. The driver reports the one that it runs."""
+    application: str = ""
+    grace_period_seconds: float = 120.0
+    """How long a stop waits for the running batch before the driver is killed."""
+    queries: Mapping[str, QueryControl] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _at_least("generation", self.generation, 0)
+        _at_least("gracePeriodSeconds", self.grace_period_seconds, 0)
+
+
+def _positive(name: str, value: float | None) -> None:
+    if value is not None and value <= 0:
+        raise ValueError(f"{name} is {value}; it must be more than 0")
+
+
+def _at_least(name: str, value: float | None, least: float) -> None:
+    if value is not None and value < least:
+        raise ValueError(f"{name} is {value}; it must be at least {least}")

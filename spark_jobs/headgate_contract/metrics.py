@@ -1,0 +1,120 @@
+"""The names of what a driver reports: written once, read by the exporter, the operator and its PromQL.
+
+Prometheus conventions: base units (seconds, records), `_total` on counters, a small and bounded set of
+labels. A value that is not known is *absent*, never 0: a reader must be able to tell "nothing waits" from
+"nobody knows". Every metric also carries the label `application`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The Prometheus type of a metric."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its full name as scraped (with `_total`), type, labels beside `application`, and help."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+_QUERY = ("query",)
+_SOURCE = ("query", "source")
+
+
+def _gauge(name: str, labels: tuple[str, ...], text: str) -> Metric:
+    return Metric(f"headgate_{name}", Kind.GAUGE, labels, text)
+
+
+def _counter(name: str, labels: tuple[str, ...], text: str) -> Metric:
+    return Metric(f"headgate_{name}_total", Kind.COUNTER, labels, text)
+
+
+def _histogram(name: str, labels: tuple[str, ...], text: str) -> Metric:
+    return Metric(f"headgate_{name}", Kind.HISTOGRAM, labels, text)
+
+
+# The driver ---------------------------------------------------------------------------------------
+CONTROL_GENERATION = _gauge("control_generation", (), "Generation of the control document in force.")
+CONTROL_REFUSED = _counter(
+    "control_refused", ("reason",), "Control documents that were not taken, by reason."
+)
+PLANNER_DURATION = _histogram("planner_duration_seconds", (), "Time one planner call took.")
+PLANNER_FAILURES = _counter(
+    "planner_failures", (), "Planner calls that failed; the source is held meanwhile."
+)
+DRIVER_STOPPING = _gauge("driver_stopping", (), "1 while a stop waits for the running batches.")
+
+# A query ------------------------------------------------------------------------------------------
+QUERY_ACTIVE = _gauge("query_active", _QUERY, "1 while the query runs, 0 after it ended.")
+QUERY_STARTED = _gauge(
+    "query_started_timestamp_seconds",
+    _QUERY,
+    "When this run of the query started; tells one attempt from the next.",
+)
+QUERY_BACKLOG = _gauge(
+    "query_backlog", _QUERY, "1 while the query is in backlog: the document's verdict or Phase."
+)
+QUERY_INTERVAL = _gauge("query_interval_seconds", _QUERY, "Commit interval in force.")
+QUERY_GRANT = _gauge("query_grant_records", _QUERY, "Records that the last batch was allowed.")
+QUERY_THROUGHPUT = _gauge(
+    "query_throughput_records_per_second", _QUERY, "Measured on full batches, fixed cost per batch left out."
+)
+QUERY_WATERMARK = _gauge("query_watermark_timestamp_seconds", _QUERY, "Watermark of the query, as Unix time.")
+QUERY_STATE_ROWS = _gauge("query_state_rows", _QUERY, "Rows in the state stores after the last batch.")
+QUERY_LAST_PROGRESS = _gauge(
+    "query_last_progress_timestamp_seconds", _QUERY, "When the last batch ended, as Unix time."
+)
+QUERY_BATCHES = _counter("query_batches", ("query", "kind"), "Committed batches; kind is data or no_data.")
+QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", _QUERY, "How long batches with data took.")
+
+# A source of a query ------------------------------------------------------------------------------
+SOURCE_INFO = _gauge(
+    "source_info", ("query", "source", "lane"), "1; lane tells how the source's batches are bounded: "
+    "offsets, rows, files, gate (hold or all) or none."
+)  # fmt: skip
+SOURCE_PHASE = _gauge(
+    "source_phase", _SOURCE, "1 while the source is in a historical part or waits behind one."
+)
+SOURCE_IDLE = _gauge(
+    "source_idle_seconds", _SOURCE, "How long nothing was pending, in flight or new; 0 while active."
+)
+SOURCE_PENDING = _gauge("source_pending_records", _SOURCE, "Latest offset minus committed position.")
+SOURCE_PLANNED = _counter("source_planned_records", _SOURCE, "Records in planned batches.")
+SOURCE_PROCESSED = _counter("source_processed_records", _SOURCE, "Records in committed batches.")
+SOURCE_WATERMARK = _gauge(
+    "source_watermark_timestamp_seconds", _SOURCE, "Event time up to which the source was read, as Unix time."
+)
+SOURCE_WATERMARK_LAG = _gauge(
+    "source_watermark_lag_seconds", _SOURCE, "Now minus the watermark of the source."
+)
+SOURCE_EVENT_TIME_LAG = _gauge(
+    "source_event_time_lag_seconds", _SOURCE, "End of the last batch minus the largest event time in it."
+)
+SOURCE_RATE_LIMIT = _gauge(
+    "source_rate_limit_records_per_second", _SOURCE, "Rate limit in force; absent where there is none."
+)
+SOURCE_ALIGNMENT_LIMIT = _gauge(
+    "source_alignment_limit_timestamp_seconds", _SOURCE, "No batch reads past this event time, as Unix time."
+)
+SOURCE_ALIGNMENT_DRIFT = _gauge(
+    "source_alignment_drift_seconds", _SOURCE, "Event time of the source minus the floor of its group."
+)
+SOURCE_PAUSED = _gauge("source_paused", _SOURCE, "1 while the source is paused by a person.")
+SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at its frozen end.")
+SOURCE_HELD = _counter(
+    "source_held_seconds", ("query", "source", "reason"), "Time for which the source was held, by reason."
+)
+
+ALL: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

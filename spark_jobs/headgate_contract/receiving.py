@@ -1,0 +1,112 @@
+"""How a driver takes in control documents: the last good one stays in force.
+
+The text comes from a file that somebody else writes, so it can be cut short, of an older generation, of a
+version that this driver does not know, or gone. None of that may move a running query. `Inbox` is a value:
+`receive` returns the next one, with the document in force and the refusal, if any, to be logged and counted
+once.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from headgate_contract.codec import DecodingError, decode, encode
+from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION, ControlDocument
+
+
+class RefusalReason(StrEnum):
+    """Why a document was not taken; the label `reason` of the metric that counts them."""
+
+    MISSING = "Missing"
+    """There was a document and now there is none."""
+    MALFORMED = "Malformed"
+    """It is not JSON: cut short, for example."""
+    INVALID = "Invalid"
+    """It is JSON, but a member is missing, of a wrong type or out of bounds."""
+    OLDER_GENERATION = "OlderGeneration"
+    """Its generation is lower than the one in force."""
+    NEWER_VERSION = "NewerVersion"
+    """Its major version is higher than this driver knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One document that was not taken."""
+
+    reason: RefusalReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The document in force, the text last seen, and what was wrong with it."""
+
+    document: ControlDocument | None = None
+    refusal: Refusal | None = None
+    text: str | None = None
+
+    def receive(self, text: str | None) -> Inbox:
+        """Return the inbox after `text` was found (`None`: nothing there).
+
+        The same text again changes nothing, so that a bad document is refused, logged and counted once.
+        """
+        if text == self.text:
+            return self
+        if text is None:
+            return replace(self, text=None, refusal=_missing(self))
+        outcome = read(text)
+        if isinstance(outcome, Refusal):
+            return replace(self, text=text, refusal=outcome)
+        if self.document is not None and outcome.generation < self.document.generation:
+            refusal = _older(outcome.generation, self.document.generation)
+            return replace(self, text=text, refusal=refusal)
+        return Inbox(outcome, None, text)
+
+
+def _missing(inbox: Inbox) -> Refusal | None:
+    if inbox.document is None:
+        return None
+    message = f"the document is gone; generation {inbox.document.generation} stays in force"
+    return Refusal(RefusalReason.MISSING, message)
+
+
+def _older(found: int, in_force: int) -> Refusal:
+    message = f"generation {found} is older than {in_force}, which stays in force"
+    return Refusal(RefusalReason.OLDER_GENERATION, message)
+
+
+def write(document: ControlDocument) -> str:
+    """Return the document as one line of JSON."""
+    members = {"schemaVersion": f"{MAJOR_VERSION}.{MINOR_VERSION}", **encode(document)}
+    return json.dumps(members, separators=(",", ":"), allow_nan=False)
+
+
+def read(text: str) -> ControlDocument | Refusal:
+    """Return the document in `text`, or why it cannot be taken."""
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Refusal(RefusalReason.MALFORMED, f"not JSON: {error}")
+    if not isinstance(members, dict):
+        return Refusal(RefusalReason.INVALID, "document: expected an object")
+    if (refusal := _version_refusal(members.get("schemaVersion"))) is not None:
+        return refusal
+    try:
+        return decode(ControlDocument, members)
+    except DecodingError as error:
+        return Refusal(RefusalReason.INVALID, str(error))
+
+
+def _version_refusal(version: object) -> Refusal | None:
+    major = version.partition(".")[0] if isinstance(version, str) else ""
+    if not (major.isascii() and major.isdigit()):
+        message = f'schemaVersion: expected a string such as "{MAJOR_VERSION}.{MINOR_VERSION}"'
+        return Refusal(RefusalReason.INVALID, message)
+    if len(major) > len(str(MAJOR_VERSION)) or int(major) > MAJOR_VERSION:
+        message = (
+            f"schemaVersion {version}: this driver knows major version {MAJOR_VERSION}; update its Headgate"
+        )
+        return Refusal(RefusalReason.NEWER_VERSION, message)
+    return None
