@@ -1,0 +1,168 @@
+"""The values that go into the planner and come out of it.
+
+Positions are counted in records per split (`{"0": 1200}`), whatever the source's own offset looks like: an
+adapter in `headgate_spark.engine` translates. `None` stands for what is not known, and is never taken for 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Position = Mapping[str, int]
+"""Offset of the next record to read, for each split."""
+
+
+class Lane(StrEnum):
+    """How a batch of a source can be bounded; the label `lane` of its metrics."""
+
+    OFFSETS = "offsets"
+    """Any offset of any split can be an end: exact to the record (Kafka, replay)."""
+    ROWS = "rows"
+    """The source takes a limit in rows, but its offsets mean nothing to us."""
+    FILES = "files"
+    """The source takes a limit in files (files, Delta)."""
+    GATE = "gate"
+    """Everything or nothing."""
+
+
+class TriggerKind(StrEnum):
+    """How the job asked to be driven."""
+
+    PROCESSING_TIME = "ProcessingTime"
+    AVAILABLE_NOW = "AvailableNow"
+    """The ends were frozen at the start; a trigger in which nothing is planned ends the query."""
+    ONCE = "Once"
+    """One batch of everything there is."""
+
+
+class HeldBy(StrEnum):
+    """Why a source was not allowed to read; the label `reason` of its held time."""
+
+    INTERVAL = "Interval"
+    MIN_PAUSE = "MinPause"
+    STOP = "Stop"
+    PAUSED = "Paused"
+    AFTER = "After"
+    RATE_LIMIT = "RateLimit"
+    ALIGNMENT = "Alignment"
+    FIRST_LOOK = "FirstLook"
+    """Not every source of the query has been seen yet."""
+    NOTHING_PENDING = "NothingPending"
+    PLANNER_FAILED = "PlannerFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source of a query, as it was found in the job."""
+
+    name: str
+    lane: Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """The trigger that the job itself asked for; the engine drives the query at a shorter base."""
+
+    kind: TriggerKind = TriggerKind.PROCESSING_TIME
+    interval_seconds: float = 0.0
+
+
+# Answers
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Plan nothing for this source now."""
+
+    reason: HeldBy
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Tell the latest positions of these sources first."""
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeAll:
+    """Up to the source's latest offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeUpTo:
+    """Up to these positions: every split of the source, each between its start and its latest."""
+
+    ends: Position
+
+
+@dataclass(frozen=True, slots=True)
+class TakeLimit:
+    """At most `count` units of the source's lane (rows or files)."""
+
+    count: int
+
+
+Answer = Hold | TakeAll | TakeUpTo | TakeLimit
+
+
+# What happened
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """A batch that has been committed."""
+
+    records: Mapping[str, int]
+    """Records read, by source."""
+    duration_seconds: float
+    """From planning to commit."""
+    ended_at: float
+    """On the planner's clock."""
+
+    @property
+    def total(self) -> int:
+        """Records read from all sources."""
+        return sum(self.records.values())
+
+    @property
+    def has_data(self) -> bool:
+        """False for a batch that Spark ran only because the watermark had moved."""
+        return self.total > 0
+
+
+# What is reported
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshot:
+    """One source, for metrics and status."""
+
+    name: str
+    lane: Lane
+    pending_records: int | None
+    planned_records_total: int
+    processed_records_total: int
+    idle_seconds: float | None
+    phase: bool
+    paused: bool
+    finished: bool
+    rate_limit_records_per_second: float | None
+    held_seconds: Mapping[HeldBy, float] = field(default_factory=dict)
+    held_by: HeldBy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySnapshot:
+    """One query, for metrics and status."""
+
+    name: str
+    backlog: bool
+    interval_seconds: float
+    grant_records: int | None
+    throughput_records_per_second: float | None
+    data_batches: int
+    no_data_batches: int
+    sources: tuple[SourceSnapshot, ...]
