@@ -1,0 +1,120 @@
+"""When a query will have caught up, and what that takes to know.
+
+    eta = pending / (min(throughput, rate limit in force) - arrival rate)
+
+An estimate that leaves out what comes in meanwhile, or what the query may read at most, is a promise that is
+not kept; one that takes a missing number for 0 is worse. So any missing input makes it unknown, and a
+denominator that is not positive makes it "never".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from headgate.decision.observation import Observation
+from headgate.decision.policy import QueryPolicy, RateLimit, SourcePolicy
+
+NEVER: Final = "never"
+Eta = float | Literal["never"] | None
+"""Seconds until caught up; `"never"` at this rate; `None`: unknown."""
+
+
+def eta(seen: Observation, policy: QueryPolicy, *, backlog: bool) -> Eta:
+    """Return the time to catch up under the settings of a backlog, or of normal time.
+
+    Only sources that may read count: what waits in a paused source is not on its way. Where none may read,
+    what waits is never read.
+    """
+    reading = tuple(source for source in policy.sources if not _is_paused(source, seen))
+    pending = pending_records(seen, reading or policy.sources)
+    if pending is None or pending == 0:
+        return pending
+    if not reading:
+        return NEVER
+    limit = rate_limit_in_force(
+        seen, reading, backlog=backlog, interval_seconds=policy.interval_in(backlog=backlog)
+    )
+    if limit is None or seen.throughput is None or seen.arrival_rate is None:
+        return None
+    gain = min(seen.throughput, limit) - seen.arrival_rate
+    return pending / gain if gain > 0 else NEVER
+
+
+def pending_records(seen: Observation, sources: Iterable[SourcePolicy]) -> float | None:
+    """Return the records that wait in these sources; `None` where one of them is unknown."""
+    total = 0.0
+    for source in sources:
+        measured = seen.source(source.name)
+        if measured.finished:
+            continue
+        if measured.pending_records is None:
+            return None
+        total += max(0.0, measured.pending_records)
+    return total
+
+
+def rate_limit_in_force(
+    seen: Observation, sources: Iterable[SourcePolicy], *, backlog: bool, interval_seconds: float | None
+) -> float | None:
+    """Return how many records per second the sources that have something pending may read together.
+
+    Infinite when one of them is unlimited; `None` when a limit per checkpoint meets an unknown interval.
+    """
+    total = 0.0
+    for source in sources:
+        if seen.source(source.name).finished or seen.source(source.name).has_nothing_pending:
+            continue
+        limit = records_per_second(source.rate_limit_in(backlog=backlog), interval_seconds)
+        if limit is None:
+            return None
+        total += limit
+    return total
+
+
+def records_per_second(limit: RateLimit, interval_seconds: float | None) -> float | None:
+    """Return a rate limit as a rate: the smaller of its two parts, each as a rate.
+
+    A limit per checkpoint is one rate per commit interval. While no commit is due before the backlog is read
+    (interval 0) it limits nothing; while the interval is unknown, so is the rate.
+    """
+    per_second = math.inf if limit.records_per_second is None else limit.records_per_second
+    if limit.records_per_checkpoint is None or interval_seconds == 0:
+        return per_second
+    if interval_seconds is None:
+        return None
+    return min(per_second, limit.records_per_checkpoint / interval_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What a query had processed since its start, and what waited, at time `t` in seconds."""
+
+    t: float
+    processed_records: float | None
+    pending_records: float | None
+
+
+def arrival_rate(earlier: Progress, later: Progress) -> float | None:
+    """Return the records per second that came in between two moments.
+
+        arrival rate = (processed + growth of pending) / time, at least 0
+
+    What came in was either read or is still waiting. Unknown when an input is, when no time has passed, and
+    when the counter of processed records fell, for it started over.
+    """
+    seconds = later.t - earlier.t
+    if seconds <= 0 or earlier.pending_records is None or later.pending_records is None:
+        return None
+    if earlier.processed_records is None or later.processed_records is None:
+        return None
+    processed = later.processed_records - earlier.processed_records
+    if processed < 0:
+        return None
+    return max(0.0, (processed + later.pending_records - earlier.pending_records) / seconds)
+
+
+def _is_paused(source: SourcePolicy, seen: Observation) -> bool:
+    return source.paused or seen.source(source.name).paused is True

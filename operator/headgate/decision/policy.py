@@ -1,0 +1,106 @@
+"""What a query is allowed and asked to do, as the decision core sees it.
+
+The resource is a tree of optional settings with defaults, duration strings and cross-references. A decision
+needs numbers. `headgate.reconcile.policy` translates one into the other; nothing here knows of Kubernetes.
+
+Durations are seconds, amounts are records. `None` always means "not set".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class ReentryPolicy(StrEnum):
+    """Whether a lag voter that has said no may say yes again in the same attempt."""
+
+    ALLOWED = "Allowed"
+    NEVER = "Never"
+
+
+class OnOutage(StrEnum):
+    """What governs a query while none of its metrics are known."""
+
+    HOLD = "Hold"
+    NORMAL = "Normal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """How much one source may read; where both limits are set, both hold. Neither set: no limit."""
+
+    records_per_second: float | None = None
+    records_per_checkpoint: float | None = None
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether this limit limits nothing."""
+        return self.records_per_second is None and self.records_per_checkpoint is None
+
+
+UNLIMITED = RateLimit()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePolicy:
+    """One source of a query: which voters it has, and how much it may read."""
+
+    name: str
+    watermark_lag_seconds: float | None = None
+    pending_records: float | None = None
+    query_configured: bool = False
+    paused: bool = False
+    rate_limit: RateLimit = UNLIMITED
+    rate_limit_during_backlog: RateLimit | None = None
+    """Replaces `rate_limit` in backlog; `None` keeps it, `UNLIMITED` lifts it."""
+
+    @property
+    def has_metric_voter(self) -> bool:
+        """Whether anything but its phase can put this source into backlog."""
+        return self.query_configured or not (
+            self.watermark_lag_seconds is None and self.pending_records is None
+        )
+
+    def rate_limit_in(self, *, backlog: bool) -> RateLimit:
+        """Return the limit in force, in backlog or in normal time."""
+        if backlog and self.rate_limit_during_backlog is not None:
+            return self.rate_limit_during_backlog
+        return self.rate_limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reentry:
+    """How a lag voter that has said no comes to say yes again."""
+
+    policy: ReentryPolicy = ReentryPolicy.ALLOWED
+    above_seconds: float | None = None
+    """For `WatermarkLag`; `None`: twice the source's own threshold."""
+    pending_records_above: float | None = None
+    """For `PendingRecords`; `None`: twice the source's own threshold."""
+    dwell_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryPolicy:
+    """One streaming query: its two commit intervals, its sources, and how its verdict is reached."""
+
+    name: str
+    sources: tuple[SourcePolicy, ...] = ()
+    """In the order of the resource: it breaks ties between reasons."""
+    interval_seconds: float | None = None
+    """`None`: the job's own trigger interval, which only the driver knows."""
+    interval_during_backlog_seconds: float | None = None
+    """`None`: as in normal time. 0: no commit until the backlog is read."""
+    reentry: Reentry = field(default_factory=Reentry)
+    stale_after_seconds: float = 60.0
+    on_outage: OnOutage = OnOutage.HOLD
+
+    def interval_in(self, *, backlog: bool) -> float | None:
+        """Return the commit interval in force, in seconds.
+
+        FLIP-309's rule: the interval of a backlog, where one is set, else the normal one.
+        """
+        if backlog and self.interval_during_backlog_seconds is not None:
+            return self.interval_during_backlog_seconds
+        return self.interval_seconds

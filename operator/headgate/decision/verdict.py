@@ -1,0 +1,172 @@
+"""Is the query in backlog, and which settings follow from that.
+
+Votes are counted, not weighed: a query is in backlog when any voter of any of its sources says yes, and stays
+in backlog while a voter that said yes last can no longer be heard. So a missing metric never ends a backlog,
+and never starts one.
+
+`decide` is pure: the same observation, policy and memory give the same verdict, and deciding twice changes
+nothing. The reconcile loop calls it at each tick, `headgate replay` for each recorded line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from headgate.decision.estimate import Eta, eta
+from headgate.decision.memory import Latch, Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
+from headgate.decision.voters import VOTERS, Reason
+
+Votes = Mapping[Reason, bool | None]
+"""Yes, no or unknown by voter: the configured ones, then `Phase`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceVerdict:
+    """What the voters of one source say."""
+
+    backlog: bool
+    reason: Reason | None
+    votes: Votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What holds for a query now, and why."""
+
+    backlog: bool
+    reason: Reason | None
+    """The first yes in the order of the voters; `Unknown` when only unknowns hold the backlog."""
+    published_backlog: bool
+    """What the driver is told: without `Phase`, which it knows sooner itself; `metrics.onOutage` applied."""
+    governed_as_backlog: bool
+    """Whether the settings of a backlog are in force: as the verdict, but for `metrics.onOutage: Normal`."""
+    interval_seconds: float | None
+    """The commit interval in force; 0: none until the backlog is read; `None`: the job's own."""
+    eta_seconds: Eta
+    outage: bool
+    """Whether nothing that a configured voter reads is known."""
+    sources: Mapping[str, SourceVerdict]
+    """By name, in the resource's order."""
+
+    @property
+    def voters(self) -> dict[str, Votes]:
+        """The votes of each source, in the resource's order."""
+        return {name: source.votes for name, source in self.sources.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ballot:
+    """One voter's answer for one source."""
+
+    source: str
+    reason: Reason
+    vote: bool | None
+    latch: Latch
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the voter cannot be heard, and said yes when it last could."""
+        return self.vote is None and self.latch.answer is True
+
+    @property
+    def is_for_backlog(self) -> bool:
+        """Whether this ballot alone keeps the query in backlog."""
+        return self.vote is True or self.is_held
+
+
+def decide(
+    seen: Observation, policy: QueryPolicy, memory: Memory, *, restarted_for_verdict: bool = False
+) -> tuple[Verdict, Memory]:
+    """Return the verdict on what was seen, and the memory to pass to the next call.
+
+    A new attempt starts afresh, since what was true before the query went down says nothing about it now.
+    `restarted_for_verdict` tells that Headgate itself restarted it to put a verdict into force; then it keeps
+    what it remembers, or the restart would undo its own reason.
+    """
+    memory = memory.for_attempt(seen.attempt, kept=restarted_for_verdict)
+    outage = metrics_are_out(seen, policy)
+    ballots = tuple(_ballots(seen, policy, memory, outage=outage))
+    backlog, reason = _count(ballots)
+    governed = backlog if _hold_applies(policy, outage=outage) else _is_in_phase(ballots)
+    verdict = Verdict(
+        backlog=backlog,
+        reason=reason,
+        published_backlog=_hold_applies(policy, outage=outage) and _count(_without_phase(ballots))[0],
+        governed_as_backlog=governed,
+        interval_seconds=policy.interval_in(backlog=governed),
+        eta_seconds=eta(seen, policy, backlog=governed),
+        outage=outage,
+        sources={source.name: _source_verdict(source, ballots) for source in policy.sources},
+    )
+    return verdict, _remember(memory, ballots)
+
+
+def metrics_are_out(seen: Observation, policy: QueryPolicy) -> bool:
+    """Return whether every metric that a configured voter reads is unknown."""
+    inputs = (
+        value for source in policy.sources for value in _metric_inputs(seen.source(source.name), source)
+    )
+    return all(value is None for value in inputs)
+
+
+def _metric_inputs(seen: SourceObservation, source: SourcePolicy) -> Iterable[float | None]:
+    if source.watermark_lag_seconds is not None:
+        yield from (seen.watermark_lag_seconds, seen.pending_records)
+    if source.pending_records is not None:
+        yield seen.pending_records
+    if source.query_configured:
+        yield seen.query_value
+
+
+def _ballots(seen: Observation, policy: QueryPolicy, memory: Memory, *, outage: bool) -> Iterable[Ballot]:
+    """Ask every voter about every source: voters in their order, and within each the sources in theirs."""
+    for voter in VOTERS:
+        for source in policy.sources:
+            if voter.threshold(source) is None:
+                continue
+            before = memory.latch(source.name, voter.reason)
+            if outage and voter.reason is Reason.PHASE:
+                before = Latch()  # the driver knows its phase itself: nothing is gained by holding it here
+            vote, latch = voter.vote(seen.source(source.name), source, policy, before, seen.t)
+            yield Ballot(source=source.name, reason=voter.reason, vote=vote, latch=latch)
+
+
+def _count(ballots: Iterable[Ballot]) -> tuple[bool, Reason | None]:
+    """Return whether these ballots make a backlog, and the reason."""
+    for_backlog = [ballot for ballot in ballots if ballot.is_for_backlog]
+    reasons = [ballot.reason for ballot in for_backlog if ballot.vote]
+    if reasons:
+        return True, reasons[0]
+    return (True, Reason.UNKNOWN) if for_backlog else (False, None)
+
+
+def _hold_applies(policy: QueryPolicy, *, outage: bool) -> bool:
+    return not (outage and policy.on_outage is OnOutage.NORMAL)
+
+
+def _is_in_phase(ballots: Iterable[Ballot]) -> bool:
+    return any(ballot.vote for ballot in ballots if ballot.reason is Reason.PHASE)
+
+
+def _without_phase(ballots: Iterable[Ballot]) -> Iterable[Ballot]:
+    return (ballot for ballot in ballots if ballot.reason is not Reason.PHASE)
+
+
+def _source_verdict(source: SourcePolicy, ballots: tuple[Ballot, ...]) -> SourceVerdict:
+    own = [ballot for ballot in ballots if ballot.source == source.name]
+    backlog, reason = _count(own)
+    phase_last = sorted(own, key=lambda ballot: ballot.reason is Reason.PHASE)
+    return SourceVerdict(
+        backlog=backlog, reason=reason, votes={ballot.reason: ballot.vote for ballot in phase_last}
+    )
+
+
+def _remember(memory: Memory, ballots: Iterable[Ballot]) -> Memory:
+    latches: dict[str, dict[str, Latch]] = {}
+    for ballot in ballots:
+        if ballot.latch != Latch():
+            latches.setdefault(ballot.source, {})[ballot.reason.value] = ballot.latch
+    return Memory(attempt=memory.attempt, latches=latches)

@@ -1,0 +1,126 @@
+"""The voters: the questions that decide whether a source is in backlog, in the order in which they are asked.
+
+Each voter reduces a source to one number and compares it with a threshold: above is yes, anything else is no,
+no number is unknown. Lag voters, once they have said no, say yes again only by re-entry, because a query that
+hovers about its threshold would otherwise be switched back and forth. The verdict (`verdict.py`) counts the
+votes; this module only asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headgate.decision.memory import Dwell, Latch
+from headgate.decision.observation import SourceObservation
+from headgate.decision.policy import QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+
+
+class Reason(StrEnum):
+    """Why a query is in backlog: the voter that says so, or that none can be heard."""
+
+    PHASE = "Phase"
+    """The source reads a bounded history, or waits behind one."""
+    WATERMARK_LAG = "WatermarkLag"
+    """Its watermark is further behind than `backlog.watermarkLag`."""
+    PENDING_RECORDS = "PendingRecords"
+    """More records are waiting than `backlog.pendingRecords`."""
+    QUERY = "Query"
+    """The expression in `backlog.query` returns a sample that is not zero."""
+    UNKNOWN = "Unknown"
+    """No voter says yes, but one that did can no longer be heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One question to a source."""
+
+    reason: Reason
+    threshold: Callable[[SourcePolicy], float | None]
+    """What the value must exceed; `None`: this source does not ask."""
+    value: Callable[[SourceObservation, SourcePolicy], float | None]
+    reentry_threshold: Callable[[Reentry], float | None] | None = None
+    """What a voter that has said no must exceed instead; `None`: it needs no re-entry."""
+
+    def vote(
+        self, seen: SourceObservation, source: SourcePolicy, policy: QueryPolicy, latch: Latch, t: float
+    ) -> tuple[bool | None, Latch]:
+        """Return the vote (yes, no, unknown) and the latch that it leaves behind."""
+        threshold, value = self.threshold(source), self.value(seen, source)
+        if threshold is None or value is None or math.isnan(value):
+            return None, latch.unheard(t)
+        if self.reentry_threshold is not None and latch.answer is False:
+            above = self.reentry_threshold(policy.reentry)
+            above = 2 * threshold if above is None else max(above, threshold)
+            return _reenter(latch, policy, t, is_above=value > above)
+        answer = value > threshold
+        return answer, Latch(answer=answer)
+
+
+def _reenter(latch: Latch, policy: QueryPolicy, t: float, *, is_above: bool) -> tuple[bool, Latch]:
+    if policy.reentry.policy is ReentryPolicy.NEVER or not is_above:
+        return False, Latch(answer=False)
+    clock = latch.dwell or Dwell.starting(t)
+    clock = clock.resumed(t, stale_after_seconds=policy.stale_after_seconds)
+    if clock.has_lasted(policy.reentry.dwell_seconds):
+        return True, Latch(answer=True)
+    return False, Latch(answer=False, dwell=clock)
+
+
+def phase(seen: SourceObservation, _: SourcePolicy) -> float | None:
+    """1 in a bounded history or behind one, else 0."""
+    return None if seen.phase is None else float(seen.phase)
+
+
+def watermark_lag(seen: SourceObservation, source: SourcePolicy) -> float | None:
+    """Seconds that the watermark is behind; a watermark in the future is not behind."""
+    lag = seen.watermark_lag_seconds
+    return _as_far_as_throughput_helps(None if lag is None else max(lag, 0.0), seen, source)
+
+
+def pending_records(seen: SourceObservation, source: SourcePolicy) -> float | None:
+    """Records that wait to be read."""
+    return _as_far_as_throughput_helps(seen.pending_records, seen, source)
+
+
+def query_sample(seen: SourceObservation, _: SourcePolicy) -> float | None:
+    """How far the sample is from zero."""
+    return None if seen.query_value is None else abs(seen.query_value)
+
+
+def _as_far_as_throughput_helps(
+    lag: float | None, seen: SourceObservation, source: SourcePolicy
+) -> float | None:
+    """Return the lag that more throughput could reduce.
+
+    A watermark stands still when nothing comes, so where all is read its lag says nothing: it counts as 0. A
+    source that is held back on purpose would not read faster however much it might: unknown. It is never
+    idle, whatever its counters look like, which is why being held is asked first.
+    """
+    if seen.finished:
+        return 0.0
+    if source.paused or seen.paused or seen.held_by_alignment:
+        return None
+    if seen.idle or seen.has_nothing_pending:
+        return 0.0
+    return lag
+
+
+VOTERS: tuple[Voter, ...] = (  # the first yes, over all sources, gives the reason
+    Voter(Reason.PHASE, lambda _: 0.0, phase),
+    Voter(
+        Reason.WATERMARK_LAG,
+        lambda source: source.watermark_lag_seconds,
+        watermark_lag,
+        lambda reentry: reentry.above_seconds,
+    ),
+    Voter(
+        Reason.PENDING_RECORDS,
+        lambda source: source.pending_records,
+        pending_records,
+        lambda reentry: reentry.pending_records_above,
+    ),
+    Voter(Reason.QUERY, lambda source: 0.0 if source.query_configured else None, query_sample),
+)
