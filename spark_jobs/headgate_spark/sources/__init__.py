@@ -1,0 +1,1 @@
+"""Streaming sources that ship with Headgate; each works in any Spark job, governed or not."""
