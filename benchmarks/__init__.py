@@ -1,0 +1,1 @@
+"""Measurements of Headgate on this machine; each writes a result file that documents quote from."""
