@@ -1,0 +1,156 @@
+"""YAML documents that remember on which line each value stands.
+
+Values are read as the API server reads them, not as YAML 1.1 has it: `1e6` is a number, `2013-01-01` and
+`1:30` are text, `1.0` is the integer 1, a key given twice is refused. What cannot be read is a `Malformed`
+with a line, never a traceback: a file that is cut, refers to itself, or blows up through aliases is
+something a person may hand over.
+"""
+
+import math
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from headgate.api.finding import Location
+
+_MOST_NODES: Final = 200_000  # far above any resource; the API server takes 3 MiB at most
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a file: its content as plain values, and the nodes that it was made from."""
+
+    content: Any
+    node: yaml.Node
+
+    @property
+    def line(self) -> int:
+        """Line on which the document starts, counted from 1."""
+        return int(self.node.start_mark.line) + 1
+
+    def line_of(self, location: Location) -> int:
+        """Line of the value at `location`, or of the closest object around it that is there."""
+        node, line = self.node, self.line
+        for step in location:
+            found = _child(node, step)
+            if found is None:
+                break
+            node, line = found
+        return line
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """What could not be read, and where."""
+
+    message: str
+    line: int | None
+
+
+def read_documents(text: str) -> Iterator[Document | Malformed]:
+    """Yield the documents of `text` that are not empty; the first malformed one ends it."""
+    try:
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None or _is_empty(node):
+                continue
+            _refuse_explosion(node)
+            yield Document(loader.construct_document(node), node)
+    except yaml.MarkedYAMLError as error:
+        yield _malformed(error)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        yield Malformed(f"character {error.character!r} is not allowed in YAML", line)
+    except RecursionError:
+        yield Malformed("is nested too deeply", None)
+    except ValueError as error:
+        yield Malformed(str(error), None)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads scalars as Kubernetes does, and refuses a key that stands twice in one object."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  PyYAML declares it without ClassVar
+        first: [(tag, form) for tag, form in resolvers if tag.rpartition(":")[2] in ("bool", "null", "merge")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen and not key.tag.endswith(":merge"):
+                raise yaml.MarkedYAMLError(problem=f"{key.value} stands twice", problem_mark=key.start_mark)
+            seen.add(getattr(key, "value", "") if isinstance(key, yaml.ScalarNode) else "")
+        return super().construct_mapping(node, deep)
+
+
+def _integer_or_float(loader: _Loader, node: yaml.ScalarNode) -> int | float:
+    value = loader.construct_yaml_float(node)
+    return int(value) if math.isfinite(value) and value.is_integer() else value
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int",
+    re.compile(r"^[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|0o?[0-7_]+|0b[01_]+)$"),
+    list("-+0123456789"),
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$"
+    ),
+    list("-+.0123456789"),
+)
+_Loader.add_constructor("tag:yaml.org,2002:float", _integer_or_float)
+
+
+def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node, int] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in reversed(node.value):
+            if isinstance(key, yaml.ScalarNode) and key.value == str(step):
+                return value, key.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item = node.value[step]
+        return item, item.start_mark.line + 1
+    return None
+
+
+def _is_empty(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
+
+
+def _refuse_explosion(root: yaml.Node) -> None:
+    """Count nodes as they are once aliases are written out; each node is visited once."""
+    sizes: dict[int, int | None] = {}
+
+    def size(node: yaml.Node) -> int:
+        known = sizes.get(id(node), 0)
+        if known is None:
+            raise yaml.MarkedYAMLError(problem="an alias refers to itself", problem_mark=node.start_mark)
+        if not known:
+            sizes[id(node)] = None
+            known = sizes[id(node)] = 1 + sum(size(child) for child in _children(node))
+        if known > _MOST_NODES:
+            raise yaml.MarkedYAMLError(problem="is too large with its aliases", problem_mark=node.start_mark)
+        return known
+
+    size(root)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def _malformed(error: yaml.MarkedYAMLError) -> Malformed:
+    mark = error.problem_mark or error.context_mark
+    parts = [part for part in (error.context, error.problem) if part]
+    return Malformed(", ".join(parts) or "is no YAML", mark.line + 1 if mark else None)

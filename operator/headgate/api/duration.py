@@ -1,0 +1,97 @@
+"""Durations as the resource writes them: `250ms`, `5s`, `1h30m`.
+
+The form is the one that CEL's `duration()` takes, so that a rule computes the same number in the API server
+as here. Digits are therefore read as Go's `time.ParseDuration` reads them: to whole nanoseconds, cutting
+what is finer, and refusing what does not fit 64 bits. A number without a unit is refused: nobody can tell
+whether 5 means seconds.
+"""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+MAX_LENGTH: Final = 32
+ZERO: Final = timedelta(0)
+
+_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_NANOSECONDS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000}
+_LARGEST = 2**63 - 1
+_FRACTION_DIGITS = 18  # what Go keeps of a fraction before it would overflow
+_EXAMPLES = "write for example 250ms, 5s, 2m or 1h30m"
+
+
+def nanoseconds(text: str) -> int:
+    """Return the duration that `text` writes, in nanoseconds; raise ValueError where it is none."""
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(_refusal(text))
+    total = sum(_part(*match.groups()) for match in _PART.finditer(text))
+    if total > _LARGEST:
+        raise ValueError(f"{text!r} is longer than the largest duration, 2562047h")
+    return total
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the duration that `text` writes, cut to whole microseconds; raise ValueError where it is
+    none."""
+    return timedelta(microseconds=nanoseconds(text) // 1000)
+
+
+def format_duration(value: timedelta) -> str:
+    """Write `value` (not negative) in its shortest exact form: `1h30m`, `1.5s`, `250ms`, `0s`."""
+    microseconds = value // timedelta(microseconds=1)
+    if microseconds < 0:
+        raise ValueError(f"a duration cannot be negative: {value}")
+    if 0 < microseconds < 1_000_000:
+        return f"{_decimal(microseconds, 1000)}ms"
+    seconds, rest = divmod(microseconds, 1_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours}h"] * (hours > 0) + [f"{minutes}m"] * (minutes > 0)
+    if seconds or rest or not parts:
+        parts.append(f"{_decimal(seconds * 1_000_000 + rest, 1_000_000)}s")
+    return "".join(parts)
+
+
+def _part(whole: str, fraction: str | None, unit: str) -> int:
+    size = _NANOSECONDS[unit]
+    digits = (fraction or "")[:_FRACTION_DIGITS]
+    return int(whole) * size + (int(int(digits) * (size / 10 ** len(digits))) if digits else 0)
+
+
+def _decimal(count: int, per_unit: int) -> str:
+    whole, rest = divmod(count, per_unit)
+    width = len(str(per_unit)) - 1
+    return f"{whole}.{rest:0{width}d}".rstrip("0") if rest else str(whole)
+
+
+def _refusal(text: str) -> str:
+    if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text):
+        return f"{text} has no unit; {_EXAMPLES}"
+    if text.startswith("-"):
+        return f"{text!r} is negative; {_EXAMPLES}"
+    return f"{text!r} is not a duration; {_EXAMPLES}"
+
+
+def _validate(value: Any) -> Any:
+    """Border of pydantic: text to timedelta, everything else refused with a message."""
+    if isinstance(value, timedelta):
+        return value
+    text = value if isinstance(value, str) else str(value)
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_validate),
+    PlainSerializer(format_duration, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "pattern": PATTERN, "maxLength": MAX_LENGTH}),
+]
+"""A field that holds a duration: text in files and in the cluster, `timedelta` in the model."""

@@ -1,0 +1,70 @@
+"""What is said about a resource: where, what is wrong, and what to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+Location = tuple[str | int, ...]
+"""Way from the top of an object to a value in it: keys of objects, indexes of lists."""
+
+
+class Severity(StrEnum):
+    """How grave a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about one place.
+
+    `path` is empty where the file as a whole is meant; `rule` is the id of the rule that was broken, if one
+    was.
+    """
+
+    severity: Severity
+    message: str
+    location: Location = ()
+    path: str = ""
+    line: int | None = None
+    rule: str | None = None
+
+    def text(self, file: str) -> str:
+        """Return the finding in the form that editors and CI logs understand: `file:line: error: path:
+        message`."""
+        place = f"{file}:{self.line}" if self.line else file
+        subject = f"{self.path}: " if self.path else ""
+        return f"{place}: {self.severity}: {subject}{self.message}"
+
+
+def path_of(location: Location, content: Any) -> str:
+    """Write `location` for people, items of lists by name: `spec.queries[delays].checkpoint.interval`."""
+    path, value = "", content
+    for step in location:
+        value = _at(value, step)
+        if isinstance(step, int):
+            path += f"[{_item_name(value, step)}]"
+        else:
+            path += f".{step}" if path else step
+    return path
+
+
+def _at(value: Any, step: str | int) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(step)
+    if (
+        isinstance(value, Sequence)
+        and isinstance(step, int)
+        and not isinstance(value, str)
+        and step < len(value)
+    ):
+        return value[step]
+    return None
+
+
+def _item_name(item: Any, index: int) -> str:
+    name = item.get("name", item.get("type")) if isinstance(item, Mapping) else None
+    return name if isinstance(name, str) and name else str(index)

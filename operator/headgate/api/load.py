@@ -1,0 +1,125 @@
+"""The way in for files: `SparkApplication`s out of YAML, or everything that is wrong with them.
+
+`headgate validate` wants every finding of every file; `headgate local` and `headgate replay` want one
+application or a refusal. Both come through here, so that a file means the same to each command.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headgate.api.application import API_VERSION, GROUP, KIND, SparkApplication
+from headgate.api.document import Document, Malformed, read_documents
+from headgate.api.finding import Finding, Severity
+from headgate.api.validation import validate
+from headgate.errors import InvalidInputError, UsageError
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One `SparkApplication` of a file: the model, unless it is refused, and what is to be said about it."""
+
+    application: SparkApplication | None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """What a file holds. `findings` are about the file as a whole; those of its resources stand with them."""
+
+    file: str
+    resources: tuple[Resource, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """Every finding, in the order of lines."""
+        found = [*self.findings, *(finding for resource in self.resources for finding in resource.findings)]
+        return tuple(sorted(found, key=lambda finding: finding.line or 0))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether anything in the file is refused."""
+        return any(finding.severity is Severity.ERROR for finding in self.all_findings)
+
+
+def load_application(path: Path) -> SparkApplication:
+    """Return the one application of a file; raise InvalidInputError with every finding if it is refused."""
+    loaded = load_file(path)
+    if loaded.is_refused:
+        errors = (
+            finding.text(loaded.file) for finding in loaded.all_findings if finding.severity is Severity.ERROR
+        )
+        raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+    applications = [resource.application for resource in loaded.resources if resource.application]
+    if len(applications) != 1:
+        raise InvalidInputError(
+            f"{path}: holds {len(applications)} resources of kind {KIND}; give a file with one"
+        )
+    return applications[0]
+
+
+def load_file(path: Path) -> LoadedFile:
+    """Read a file; raise UsageError if there is none that can be read."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}; give the path of a resource file") from None
+    return load_bytes(raw, str(path))
+
+
+def load_bytes(raw: bytes, file: str) -> LoadedFile:
+    """Read the content of a file that is called `file` in findings."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        return LoadedFile(file, findings=(Finding(Severity.ERROR, "is not UTF-8 text", line=line),))
+    return load_text(text, file)
+
+
+def load_text(text: str, file: str = "-") -> LoadedFile:
+    """Read `text`, one or more YAML documents; other kinds are skipped with a note. Raises nothing."""
+    resources: list[Resource] = []
+    findings: list[Finding] = []
+    for document in read_documents(text):
+        match _examined(document):
+            case Resource() as resource:
+                resources.append(resource)
+            case Finding() as finding:
+                findings.append(finding)
+    return LoadedFile(file, tuple(resources), tuple(findings))
+
+
+def _examined(document: Document | Malformed) -> Resource | Finding:
+    if isinstance(document, Malformed):
+        return Finding(Severity.ERROR, f"malformed YAML: {document.message}", line=document.line)
+    if not isinstance(document.content, dict):
+        return Finding(
+            Severity.ERROR,
+            f"holds no object; a resource starts with apiVersion: {API_VERSION}",
+            line=document.line,
+        )
+    return _skipped(document) or _resource(document)
+
+
+def _skipped(document: Document) -> Finding | None:
+    """Say why the document is not ours to judge, if it is not."""
+    kind, version = document.content.get("kind"), document.content.get("apiVersion")
+    group = str(version).partition("/")[0]
+    if kind is None or version is None:
+        missing = "kind" if kind is None else "apiVersion"
+        return Finding(
+            Severity.ERROR,
+            f"has no {missing}; set apiVersion: {API_VERSION} and kind: {KIND}",
+            line=document.line,
+        )
+    if kind != KIND or group != GROUP:
+        return Finding(Severity.NOTE, f"{version} {kind} skipped", line=document.line)
+    return None
+
+
+def _resource(document: Document) -> Resource:
+    application, findings = validate(document.content)
+    return Resource(
+        application, tuple(replace(found, line=document.line_of(found.location)) for found in findings)
+    )

@@ -1,0 +1,48 @@
+"""What every model of the resource has in common, and the value types that several of them use.
+
+Models are frozen, speak camelCase outside and snake_case inside, and refuse fields that they do not know: a
+misspelt setting that is quietly ignored is the kind of fault found months later. The docstring under an
+attribute becomes its description in the CRD and in the reference, so it is written once.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+
+class ApiModel(BaseModel):
+    """Base of every object inside a `SparkApplication`."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+    )
+
+
+def list_map(*keys: str) -> dict[str, Any]:
+    """Schema marks of a list whose items are told apart by `keys`, so that appliers merge it item by item."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[^,/\s]+$")]
+"""A name from the job: of a query or a source. 249 is the longest name of a Kafka topic; comma, slash and
+blanks separate names in the annotation `headgate.dev/paused`."""
+
+GroupName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
+Cores = Annotated[int, Field(ge=1, le=1024)]
+Instances = Annotated[int, Field(ge=1, le=10_000)]
+Memory = Annotated[str, StringConstraints(max_length=16, pattern=r"^[1-9][0-9]*[kmgtKMGT][bB]?$")]
+Records = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+RecordsPerSecond = Annotated[float, Field(gt=0, le=1_000_000_000_000)]
+Argument = Annotated[str, StringConstraints(max_length=4096)]
+ConfKey = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+ConfValue = Annotated[str, StringConstraints(max_length=8192)]
+SparkConf = Annotated[dict[ConfKey, ConfValue], Field(max_length=256)]

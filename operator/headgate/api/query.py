@@ -1,0 +1,113 @@
+"""What is declared for one streaming query: when it commits, how large a batch is, what counts as a backlog.
+
+The words are those of Flink's proposals where they have one (FLIP-309 `intervalDuringBacklog`, FLIP-328
+`watermarkLag`); what differs on Spark is that a commit is the end of a micro-batch, so that the commit
+interval and the length of a batch are one thing. Fields that cross several of these objects are judged in
+`rules`.
+"""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from headgate.api.duration import ZERO, Duration
+from headgate.api.model import ApiModel, Name, Records, list_map
+from headgate.api.source import Source
+
+
+class ReentryPolicy(StrEnum):
+    """Whether a query that has been live may fall back into backlog by its lag."""
+
+    ALLOWED = "Allowed"
+    NEVER = "Never"
+
+
+class Checkpoint(ApiModel):
+    """When the query commits. In Spark a commit is the end of a micro-batch."""
+
+    interval: Duration | None = None
+    """Time between commits while the query is live: how long new records wait. At least 10ms; below the
+    trigger base of 100ms the base holds. Default: the trigger interval of the job itself, so that a job
+    without this setting keeps its pace."""
+
+    interval_during_backlog: Duration | None = None
+    """How long a batch should take while the query is in backlog; nothing waits for it. 0s: no commit until
+    the records that made up the backlog have been read, in one micro-batch. Otherwise at least `interval`.
+    Default: `interval`, so that nothing changes in a backlog unless it is asked for."""
+
+    min_pause: Duration = ZERO
+    """Least time between the end of a batch and the start of the next one, live and in backlog. Default 0s:
+    batches may follow each other at once."""
+
+
+class Batch(ApiModel):
+    """How many records a micro-batch takes, sized from what this query was measured to do."""
+
+    target_duration: Duration = timedelta(seconds=10)
+    """How long a batch should take at most while the query is live; `checkpoint.interval` holds where it is
+    shorter. Default 10s: after an hour's stall the first batch is then ten seconds of work instead of
+    everything there is."""
+
+    initial_records: Records = 100_000
+    """Records of the first batch, before anything has been measured. Default 100,000: seconds of work for
+    most queries, and enough to measure by."""
+
+    max_growth: Annotated[float, Field(gt=1, le=1000)] = 4
+    """Largest factor from one batch to the next. Default 4: a wrong estimate cannot plan a batch a hundred
+    times too large, and seven batches still lead from 100,000 records to a billion."""
+
+    max_records: Records = 100_000_000
+    """Largest batch in records, whatever was measured and whatever the interval is. Default 100,000,000."""
+
+
+class Reentry(ApiModel):
+    """When a query that has been live falls back into backlog by its lag.
+
+    Without a second, higher threshold a lag that hovers around the first one would switch the query to and
+    fro.
+    """
+
+    above: Duration | None = None
+    """Watermark lag above which a source falls back into backlog, once it has been so for `dwell`. Not
+    below any `watermarkLag` of the query's sources. Default: twice the source's own `watermarkLag`."""
+
+    pending_records_above: Records | None = None
+    """Pending records above which a source falls back into backlog, once it has been so for `dwell`. Not
+    below any `pendingRecords` of the query's sources. Default: twice the source's own `pendingRecords`."""
+
+    dwell: Duration = timedelta(minutes=1)
+    """How long the value has to stay above without interruption. Default 1m: longer than a slow batch or a
+    pause of garbage collection, short against the backlogs that are worth a switch."""
+
+    policy: ReentryPolicy = ReentryPolicy.ALLOWED
+    """`Never` is the rule of FLIP-328: once live, always live, until the next attempt. Default `Allowed`,
+    because Spark can switch back."""
+
+
+class QueryBacklog(ApiModel):
+    """What the verdict on the query needs beyond the thresholds of its sources."""
+
+    reentry: Reentry = Reentry()
+    """When a query that has been live falls back into backlog."""
+
+
+class Query(ApiModel):
+    """One streaming query of the application."""
+
+    name: Name
+    """Name that the job gives the query: `queryName("...")`."""
+
+    checkpoint: Checkpoint = Checkpoint()
+    """When the query commits, live and in backlog."""
+
+    batch: Batch = Batch()
+    """How many records a micro-batch takes."""
+
+    backlog: QueryBacklog = QueryBacklog()
+    """When the query counts as being in backlog, beyond the thresholds of its sources."""
+
+    sources: Annotated[tuple[Source, ...], Field(max_length=32, json_schema_extra=list_map("name"))] = ()
+    """The sources of the query that have settings of their own. Order matters only where several give a
+    reason for the same verdict: the first is reported."""

@@ -1,0 +1,122 @@
+"""From pydantic's JSON schema to the structural OpenAPI schema that a CRD holds.
+
+Kubernetes takes a schema only if it is structural: no `$ref`, a type for every field, no alternatives of
+types. So references are written out, `X or null` becomes an optional X, and what pydantic says in JSON
+Schema's later words is said in OpenAPI 3.0's. A nested object whose fields have defaults gets the default
+`{}`: the API server then fills in the fields, and each default stands once, at its field.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from headgate.api.duration import format_duration
+
+Schema = dict[str, Any]
+
+_ORDER: Final = (  # of the words in a written schema; any other is dropped
+    "description",
+    "type",
+    "enum",
+    "default",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+    "maxProperties",
+    "format",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-preserve-unknown-fields",
+    "required",
+    "properties",
+    "additionalProperties",
+    "items",
+    "anyOf",
+)
+
+
+class _Generator(GenerateJsonSchema):
+    """Writes defaults as the resource writes them."""
+
+    def encode_default(self, dft: Any) -> Any:
+        return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
+
+
+def structural_schema(model: type[BaseModel], *, defaults: bool = True) -> Schema:
+    """Return the structural schema of `model` in camelCase; without `defaults`, an unset field stays
+    unset."""
+    document = model.model_json_schema(by_alias=True, schema_generator=_Generator)
+    converted = _convert(document, document.get("$defs", {}))
+    return converted if defaults else _without_defaults(converted)
+
+
+def _convert(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    schema = _in_openapi_words(_without_null(_resolved(node, definitions), definitions))
+    if "properties" in schema:
+        schema["properties"] = {
+            name: _convert(child, definitions) for name, child in schema["properties"].items()
+        }
+    for word in ("items", "additionalProperties"):
+        if word in schema:
+            schema[word] = _convert(schema[word], definitions)
+    if "default" in schema and not _is_worth_writing(schema):
+        del schema["default"]
+    return {word: schema[word] for word in _ORDER if word in schema}
+
+
+def _resolved(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Write a reference out; what stands beside it (description, default) goes before what it leads to."""
+    if "$ref" not in node:
+        return dict(node)
+    target = _resolved(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    return target | {word: value for word, value in node.items() if word != "$ref"}
+
+
+def _without_null(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Turn `anyOf: [X, null]` into X: an unset field is left out, never null."""
+    branches = node.get("anyOf", [])
+    if {"type": "null"} not in branches:
+        return node
+    (kept,) = (branch for branch in branches if branch != {"type": "null"})
+    return _resolved(kept, definitions) | {word: value for word, value in node.items() if word != "anyOf"}
+
+
+def _in_openapi_words(node: Schema) -> Schema:
+    if "const" in node:
+        node["enum"] = [node.pop("const")]
+    if "exclusiveMinimum" in node:
+        node["minimum"], node["exclusiveMinimum"] = node["exclusiveMinimum"], True
+    if "description" in node:
+        node["description"] = " ".join(node["description"].split())
+    if isinstance(node.get("default"), dict):
+        node["default"] = {}
+    if isinstance(node.get("additionalProperties"), bool):
+        del node["additionalProperties"]
+    return node
+
+
+def _is_worth_writing(schema: Schema) -> bool:
+    """A default of nothing says nothing; one of an object only has a point if it lets fields be filled in."""
+    if schema["default"] == {}:
+        return any("default" in child for child in schema.get("properties", {}).values())
+    return schema["default"] not in (None, [])
+
+
+def _without_defaults(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    return {
+        word: {name: _without_defaults(child) for name, child in value.items()}
+        if word == "properties"
+        else _without_defaults(value)
+        for word, value in node.items()
+        if word != "default"
+    }

@@ -1,0 +1,263 @@
+"""What is reported back: the state of the application, and for each query what is in force and why.
+
+Status answers three questions a person has: is it catching up, what has been set, and because of what.
+Times are RFC 3339, durations have the form of the spec, counts are records. A value that is not known is
+left out: it is neither zero nor "no".
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+
+from headgate.api.duration import Duration
+from headgate.api.model import ApiModel, Name, list_map
+
+Text = Annotated[str, StringConstraints(max_length=1024)]
+Word = Annotated[str, StringConstraints(max_length=128)]
+Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0)]
+
+
+class StatusModel(ApiModel):
+    """Base of what is reported: fields of a later version are passed over when it is read back."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class ApplicationState(StrEnum):
+    """Where the driver is in its life."""
+
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    SUSPENDED = "Suspended"
+    BACKING_OFF = "BackingOff"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing will run again unless the resource is changed."""
+        return self in (ApplicationState.COMPLETED, ApplicationState.FAILED)
+
+
+class ConditionStatus(StrEnum):
+    """Answer of a condition or of a voter."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Lane(StrEnum):
+    """How a setting reaches the running job."""
+
+    LIVE = "Live"
+    EXECUTORS = "Executors"
+    RESTART = "Restart"
+
+
+class OffsetUnit(StrEnum):
+    """In what the source can be cut: what a limit on it means exactly."""
+
+    OFFSETS = "Offsets"
+    RECORDS = "Records"
+    FILES = "Files"
+    BYTES = "Bytes"
+    NONE = "None"
+
+
+class Condition(StatusModel):
+    """One condition in the form that Kubernetes' tools know."""
+
+    type: Word
+    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `Aligned`, `Throttled` or `MetricsAvailable`."""
+
+    status: ConditionStatus
+    """`True`, `False` or `Unknown`."""
+
+    reason: Word
+    """Why, in one word for programs."""
+
+    message: Text = ""
+    """Why, in a sentence for people, with the remedy where there is one."""
+
+    last_transition_time: AwareDatetime
+    """When `status` last changed."""
+
+    observed_generation: Count | None = None
+    """Generation of the resource that the condition speaks of."""
+
+
+class Votes(StatusModel):
+    """What each voter of a source says to "is this a backlog?". One that is not configured is left out."""
+
+    phase: ConditionStatus | None = None
+    """The source is in a bounded history, or waits behind one."""
+
+    watermark_lag: ConditionStatus | None = None
+    """Its watermark is further behind than `backlog.watermarkLag`."""
+
+    pending_records: ConditionStatus | None = None
+    """More than `backlog.pendingRecords` wait."""
+
+    query: ConditionStatus | None = None
+    """The expression in `backlog.query` says so."""
+
+
+class AlignmentStatus(StatusModel):
+    """Where the source stands in its group."""
+
+    group: Word
+    """Name of the group."""
+
+    limit: datetime | None = None
+    """Event time beyond which no member may be planned now."""
+
+    drift: Duration | None = None
+    """How far this member is planned ahead of the slowest one."""
+
+    held_by: Word | None = None
+    """The slowest member, as `query/source`, where this one waits for it."""
+
+
+class SourceStatus(StatusModel):
+    """What is known of one source, and what holds for it."""
+
+    name: Name
+    """Name of the source."""
+
+    votes: Votes = Votes()
+    """What each voter says."""
+
+    watermark_lag: Duration | None = None
+    """How far its watermark is behind the clock."""
+
+    pending_records: Count | None = None
+    """Records that wait."""
+
+    rate_limit: Rate | None = None
+    """Records per second in force; left out where there is no limit."""
+
+    alignment: AlignmentStatus | None = None
+    """Where the source stands in its group."""
+
+    held: Word | None = None
+    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `RateLimit` or `Stopping`. Left out
+    while it is read."""
+
+    unit: OffsetUnit | None = None
+    """In what the source can be cut; limits in records are kept as exactly as it allows."""
+
+    future_records: Count | None = None
+    """Records whose event time was ignored as too far in the future."""
+
+
+class QueryStatus(StatusModel):
+    """What holds for one query, and why."""
+
+    name: Name
+    """Name of the query."""
+
+    backlog: bool = False
+    """The verdict."""
+
+    reason: Word | None = None
+    """The first voter that said yes; `Unknown` where a backlog is held only because its voters are
+    unknown."""
+
+    since: AwareDatetime | None = None
+    """When the verdict last changed."""
+
+    changes: Count = 0
+    """How often the verdict changed in this attempt; a number that grows fast is flapping."""
+
+    interval: Duration | None = None
+    """Commit interval in force; 0s while one batch spans the backlog."""
+
+    lane: Lane | None = None
+    """How the last change reached the job."""
+
+    grant: Count | None = None
+    """Records that the next batch may take."""
+
+    throughput: Rate | None = None
+    """Records per second of the last full batches."""
+
+    pending_records: Count | None = None
+    """Records that wait, over all sources."""
+
+    watermark_lag: Duration | None = None
+    """Largest watermark lag of its sources."""
+
+    eta: Word | None = None
+    """Time until the query has caught up: a duration, or `never` at the present rates."""
+
+    watermark_held_by: Word | None = None
+    """Source whose silence holds back Spark's own watermark, and lets state grow."""
+
+    sources: Annotated[
+        tuple[SourceStatus, ...], Field(max_length=64, json_schema_extra=list_map("name"))
+    ] = ()
+    """The sources of the query, listed in the spec or not."""
+
+
+class Summary(StatusModel):
+    """The query that is furthest behind, in one line: what `kubectl get` shows."""
+
+    query: Word | None = None
+    """Its name."""
+
+    backlog: Word | None = None
+    """Why it is in backlog (its reason), or `No`."""
+
+    lag: Word | None = None
+    """Its watermark lag."""
+
+    pending_records: Count | None = None
+    """Records that wait for it."""
+
+    interval: Word | None = None
+    """Its commit interval in force."""
+
+    eta: Word | None = None
+    """Time until it has caught up."""
+
+
+class SparkApplicationStatus(StatusModel):
+    """What was observed and decided. Written when something changed that a person would care about."""
+
+    state: ApplicationState | None = None
+    """Where the driver is in its life."""
+
+    observed_generation: Count | None = None
+    """Generation of the resource that was acted on last."""
+
+    attempt: Count | None = None
+    """Number of the driver's run, counted from 1; each restart makes a new attempt."""
+
+    executor_instances: Count | None = None
+    """Executors asked for now."""
+
+    selector: Text | None = None
+    """Label selector of the executors, for autoscalers."""
+
+    control_generation: Count | None = None
+    """Generation of the control document that was published last."""
+
+    acknowledged_generation: Count | None = None
+    """Generation of the control document that the driver reports as in force."""
+
+    summary: Summary = Summary()
+    """The query that is furthest behind."""
+
+    conditions: Annotated[
+        tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
+    ] = ()
+    """Conditions; `Ready`, `Reconciling` and `Stalled` mean what kstatus means by them."""
+
+    queries: Annotated[tuple[QueryStatus, ...], Field(max_length=64, json_schema_extra=list_map("name"))] = ()
+    """The streaming queries of the application."""

@@ -1,0 +1,58 @@
+"""Judges a manifest: its shape by the models, what crosses fields by the rules.
+
+Both are asked every time, so that a person sees everything that is wrong at once. The operator calls this
+for what the API server let through under an older CRD, and the file loader for everything that it reads;
+neither gets a model out of a manifest that is refused.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from headgate.api.application import SparkApplication
+from headgate.api.finding import Finding, Location, Severity, path_of
+from headgate.api.wording import sentence
+
+
+def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
+    """Return the application that `manifest` declares, or None, and the findings. Raises nothing.
+
+    `manifest` is what JSON can hold, as read from a file or from the API server.
+    """
+    application, findings = _parsed(manifest)
+    placed = tuple(replace(finding, path=path_of(finding.location, manifest)) for finding in findings)
+    refused = any(finding.severity is Severity.ERROR for finding in placed)
+    return (None if refused else application), placed
+
+
+def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[Finding]]:
+    # JSON is where strict models take text for enums and lists for tuples, as they come from a file.
+    text = json.dumps(manifest, default=str)
+    try:
+        return SparkApplication.model_validate_json(text), []
+    except ValidationError as error:
+        return None, [_finding(details, manifest) for details in error.errors(include_url=False)]
+
+
+def _finding(details: ErrorDetails, manifest: Mapping[str, Any]) -> Finding:
+    location = _present(details["loc"], manifest)
+    return Finding(Severity.ERROR, sentence(details, location), location)
+
+
+def _present(location: Location, manifest: Mapping[str, Any]) -> Location:
+    """Drop the steps that name a branch of a union or the key of a map; the manifest has no such places."""
+    kept: list[str | int] = []
+    value: Any = manifest
+    for position, step in enumerate(location):
+        is_last = position == len(location) - 1
+        if isinstance(value, Mapping) and (step in value or (is_last and step != "[key]")):
+            kept.append(step)
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int):
+            kept.append(step)
+            value = value[step]
+    return tuple(kept)

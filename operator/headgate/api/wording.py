@@ -1,0 +1,163 @@
+"""Sentences for what pydantic refuses: what is wrong, and what to do.
+
+Pydantic's own messages speak to a programmer ("Input should be a valid string"). A person who wrote a
+resource wants to know what the field is for and what to write, so the field's description, which says both,
+is quoted.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
+
+from headgate.api.application import SparkApplication
+from headgate.api.finding import Location
+from headgate.api.schema import Schema, structural_schema
+
+_SHOWN: Final = 60  # characters of a refused value
+
+
+def sentence(details: ErrorDetails, location: Location) -> str:
+    """Return what is wrong at `location` and what to do about it."""
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        return _unknown_field(location)
+    if kind == "missing":
+        return f"is required: {_purpose(location)}"
+    if word := _WORDINGS.get(kind):
+        return word(details)
+    return f"is not accepted: {details['msg']}"
+
+
+def _unknown_field(location: Location) -> str:
+    """Say which field may have been meant: a similar one here, or one of this name somewhere else."""
+    name = str(location[-1])
+    known = list((_schema_at(location[:-1]) or {}).get("properties", {}))
+    if close := difflib.get_close_matches(name, known, n=1, cutoff=0.6):
+        return f"unknown field; did you mean {close[0]}?"
+    if elsewhere := [path for path in _all_paths() if path.rpartition(".")[2] == name]:
+        return f"unknown field here; did you mean {' or '.join(elsewhere[:3])}?"
+    return (
+        f"unknown field; remove it, or use one of {', '.join(known)}" if known else "unknown field; remove it"
+    )
+
+
+def _purpose(location: Location) -> str:
+    description = str((_schema_at(location) or {}).get("description", "set it"))
+    return description.partition(". ")[0].rstrip(".")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _not_text(details: ErrorDetails) -> str:
+    value = details["input"]
+    if isinstance(value, bool):
+        return f'must be text; write it in quotes: "{str(value).lower()}"'
+    if isinstance(value, int | float):
+        return f'must be text; write it in quotes: "{value}"'
+    return f"must be text, not {_kind_of(value)}"
+
+
+def _not_one_of(details: ErrorDetails) -> str:
+    expected = details.get("ctx", {}).get("expected", "")
+    choices = expected.replace("'", "").replace(" or ", ", ").split(", ")
+    close = difflib.get_close_matches(str(details["input"]), choices, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"{_shown(details['input'])} is not one of {', '.join(choices)}{hint}"
+
+
+def _bound(words: str, limit: str) -> Callable[[ErrorDetails], str]:
+    return lambda details: (
+        f"{_shown(details['input'])} is refused: must be {words} {details.get('ctx', {})[limit]:,}"
+    )
+
+
+def _length(words: str, limit: str) -> Callable[[ErrorDetails], str]:
+    return lambda details: f"{words} {details.get('ctx', {})[limit]}"
+
+
+def _must_be(what: str) -> Callable[[ErrorDetails], str]:
+    return lambda details: f"must be {what}, not {_kind_of(details['input'])}"
+
+
+def _form(details: ErrorDetails) -> str:
+    location = tuple(step for step in details["loc"] if step != "[key]")
+    pattern = details.get("ctx", {})["pattern"]
+    return f"{_shown(details['input'])} does not have the form {pattern}: {_purpose(location)}"
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case None:
+            return "empty; remove the line or give a value"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"the number {_shown(value)}"
+        case str():
+            return f"the text {_shown(value)}"
+        case Mapping():
+            return "an object"
+        case _:
+            return "a list"
+
+
+_WORDINGS: Final[Mapping[str, Callable[[ErrorDetails], str]]] = {
+    "duration": lambda details: details["msg"],
+    "string_type": _not_text,
+    "string_pattern_mismatch": _form,
+    "string_too_short": _length("is too short: at least", "min_length"),
+    "string_too_long": _length("is too long: at most", "max_length"),
+    "too_long": _length("has too many items: at most", "max_length"),
+    "enum": _not_one_of,
+    "literal_error": _not_one_of,
+    "greater_than": _bound("greater than", "gt"),
+    "greater_than_equal": _bound("at least", "ge"),
+    "less_than_equal": _bound("at most", "le"),
+    "int_type": _must_be("a whole number"),
+    "int_from_float": _must_be("a whole number"),
+    "float_type": _must_be("a number"),
+    "finite_number": _must_be("a finite number"),
+    "bool_type": _must_be("true or false"),
+    "model_type": _must_be("an object"),
+    "model_attributes_type": _must_be("an object"),
+    "dict_type": _must_be("an object"),
+    "tuple_type": _must_be("a list"),
+    "limits": _must_be("Unlimited, or an object with recordsPerSecond or recordsPerCheckpoint"),
+}
+
+
+@cache
+def _schema() -> Schema:
+    return structural_schema(SparkApplication)
+
+
+def _schema_at(location: Location) -> Schema | None:
+    node: Schema | None = _schema()
+    for step in location:
+        if node is None:
+            return None
+        if isinstance(step, int):
+            node = node.get("items")
+        else:
+            node = node.get("properties", {}).get(step) or node.get("additionalProperties")
+    return node
+
+
+@cache
+def _all_paths() -> tuple[str, ...]:
+    """Every field of the spec, as `spec.queries[].checkpoint.interval`."""
+    return tuple(_paths("spec", _schema()["properties"]["spec"]))
+
+
+def _paths(prefix: str, node: Schema) -> Iterator[str]:
+    for name, child in node.get("properties", {}).items():
+        path = f"{prefix}.{name}"
+        yield path
+        yield from _paths(path, child)
+        yield from _paths(f"{path}[]", child.get("items", {}))
