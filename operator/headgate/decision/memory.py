@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate_contract.codec import decode, encode
+
 CLOCK_TOLERANCE_SECONDS = 1e-6
 """Differences of binary fractions miss the decimal ones by a little; no metric is as exact as this."""
 
@@ -86,61 +88,10 @@ class Memory:
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal memory."""
-        return {
-            "attempt": self.attempt,
-            "latches": {
-                source: {voter: _latch_to_json(latch) for voter, latch in voters.items()}
-                for source, voters in self.latches.items()
-            },
-        }
+        document: dict[str, Any] = encode(self)
+        return document
 
     @classmethod
-    def from_json(cls, document: Any) -> Memory:
-        """Read a document of `to_json`.
-
-        Raises ValueError when it is not one; the caller then starts with an empty `Memory()`.
-        """
-        try:
-            return cls(
-                attempt=_whole(document["attempt"]),
-                latches={
-                    source: {voter: _latch_from_json(latch) for voter, latch in voters.items()}
-                    for source, voters in document["latches"].items()
-                },
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as problem:
-            raise ValueError(
-                f"this is not a memory of the decision core: {problem!r}; start afresh"
-            ) from problem
-
-
-def _latch_to_json(latch: Latch) -> dict[str, Any]:
-    dwell = latch.dwell
-    if dwell is None:
-        return {"answer": latch.answer}
-    clock = {"since": dwell.since, "knownAt": dwell.known_at, "frozenAt": dwell.frozen_at}
-    return {"answer": latch.answer, "dwell": clock}
-
-
-def _latch_from_json(document: Mapping[str, Any]) -> Latch:
-    answer = document["answer"]
-    if answer is not None and not isinstance(answer, bool):
-        raise TypeError(f"answer is {answer!r}")
-    clock = document.get("dwell")
-    if clock is None:
-        return Latch(answer=answer)
-    frozen_at = clock["frozenAt"]
-    return Latch(
-        answer=answer,
-        dwell=Dwell(
-            since=float(clock["since"]),
-            known_at=float(clock["knownAt"]),
-            frozen_at=None if frozen_at is None else float(frozen_at),
-        ),
-    )
-
-
-def _whole(attempt: Any) -> int | None:
-    if attempt is None or (isinstance(attempt, int) and not isinstance(attempt, bool)):
-        return attempt
-    raise TypeError(f"attempt is {attempt!r}")
+    def from_json(cls, document: Mapping[str, Any]) -> Memory:
+        """Read a document of `to_json`; raises ValueError with the path of what is wrong."""
+        return decode(cls, document)

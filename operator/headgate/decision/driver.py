@@ -1,0 +1,173 @@
+"""A driver and what may be done with it: the values of the lifecycle (`lifecycle.py`).
+
+Times are seconds on one clock, that of whoever observes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headgate.decision.backoff import RestartPolicy
+from headgate_contract.codec import decode, encode
+
+
+class State(StrEnum):
+    """Where an application's driver stands."""
+
+    PENDING = "Pending"
+    """A driver is asked for, and not to be seen yet."""
+    STARTING = "Starting"
+    """It is to be seen, and does not report yet."""
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    SUSPENDED = "Suspended"
+    BACKING_OFF = "BackingOff"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+
+class StepReason(StrEnum):
+    """Why a step is taken."""
+
+    STARTED = "Started"
+    """No driver lives, and one is wanted."""
+    WAITING_FOR_DRIVER = "WaitingForDriver"
+    """The driver has started, and does not report yet."""
+    RUNNING = "Running"
+    """The driver is as it should be."""
+    SUSPENDED = "Suspended"
+    """`spec.suspend` is set."""
+    REVISION_CHANGED = "RevisionChanged"
+    """The driver runs a revision of the resource that cannot be changed live."""
+    STOP_REQUESTED = "StopRequested"
+    """The driver was asked to stop and has not ended yet."""
+    GRACE_PERIOD_EXPIRED = "GracePeriodExpired"
+    """The driver was asked to stop and did not end within `stop.gracePeriod`; its batch repeats later."""
+    REPLACED = "Replaced"
+    """A driver of an attempt before the current one is still alive."""
+    BACKING_OFF = "BackingOff"
+    """The driver ended, and is started again after a pause."""
+    COMPLETED = "Completed"
+    """The driver ended with exit code 0, and the policy does not start it again."""
+    DRIVER_FAILED = "DriverFailed"
+    """The driver failed, and the policy does not start it again."""
+    RETRIES_EXHAUSTED = "RetriesExhausted"
+    """The driver failed once more than `restart.maxRetries` allows."""
+    CHECKPOINT_IN_USE = "CheckpointInUse"
+    """Another driver holds the checkpoint; trying again would help neither of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a driver ended."""
+
+    at: float
+    code: int | None = None
+    """`None`: nobody knows, for instance when its node is gone. Counts as a failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """The newest driver that is to be seen, alive or dead."""
+
+    attempt: int
+    started_at: float
+    revision: str | None = None
+    """What it runs; `None`: it does not say, and what was asked for is taken."""
+    is_ready: bool = False
+    """Whether it reports."""
+    exit: Exit | None = None
+    """`None` as long as any part of it may still write to a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """What the resource asks for."""
+
+    revision: str
+    """Names all that only a restart can change; a running driver of another revision is replaced."""
+    suspended: bool = False
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    grace_period_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What must survive a restart of whoever asks. Kept before the step is carried out."""
+
+    attempt: int = 0
+    """The attempt asked for last; 0: none yet."""
+    revision: str | None = None
+    """What that attempt was asked to run."""
+    started_at: float | None = None
+    """When its driver started; `None`: it has not been seen."""
+    stop_asked_at: float | None = None
+    ended: bool = False
+    """Whether its end is booked in what follows."""
+    exit_code: int | None = None
+    planned: bool = False
+    """Whether its end counts for nothing: it was asked to stop, or the resource has changed since."""
+    failures: int = 0
+    """Failures in a row."""
+    retry_at: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of JSON types that `from_json` reads back to an equal history."""
+        document: dict[str, Any] = encode(self)
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> History:
+        """Read a document of `to_json`; raises ValueError with the path of what is wrong."""
+        return decode(cls, document)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start a driver, once nothing is left of the one before; asked twice for an attempt, start one."""
+
+    attempt: int
+    revision: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Ask the driver to stop at the next batch boundary; asking again changes nothing."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """End the driver at once."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Do nothing until `until`, or until something else is seen."""
+
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Do nothing more until the resource changes; what is left of the driver stays, for its logs."""
+
+
+Action = Start | Stop | Kill | Wait | Finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What to do next. Keep `history` first, then carry out `action`."""
+
+    state: State
+    action: Action
+    reason: StepReason
+    message: str
+    history: History
