@@ -26,7 +26,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
@@ -44,11 +43,14 @@ class Goal:
     rows: Mapping[str, int]
     watermark: datetime
 
-    def is_reached(self, progress: Mapping[str, Any] | None) -> bool:
-        """Tell whether the batch of this progress has read the last row and written the last window."""
-        if not progress or "watermark" not in progress["eventTime"]:
+    def is_reached(self, query: StreamingQuery) -> bool:
+        """Tell whether the last batch of the query has read the last row and written the last window."""
+        if query.lastProgress is None:
             return False
-        ends = [json.loads(source["endOffset"])["row"] for source in progress["sources"]]
+        progress = json.loads(query.lastProgress.json)
+        if "watermark" not in progress["eventTime"]:
+            return False
+        ends = [source["endOffset"]["row"] for source in progress["sources"]]
         watermark = datetime.fromisoformat(progress["eventTime"]["watermark"])
         return sorted(ends) == sorted(self.rows.values()) and watermark >= self.watermark
 
@@ -138,7 +140,7 @@ def main() -> None:
     end = goal(spark, args.data)
     query = start(spark, args)
     while not query.awaitTermination(1):
-        if end.is_reached(query.lastProgress):
+        if end.is_reached(query):
             query.stop()
     spark.stop()
 
