@@ -1,0 +1,1 @@
+"""The runtime: lives in the driver's Python process and decides how much each batch of each query takes in."""

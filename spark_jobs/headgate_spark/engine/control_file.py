@@ -1,0 +1,73 @@
+"""The control document as a file that somebody else replaces.
+
+A stat every 50 ms costs nothing and sees a replacement within the time that a decision may take to be in force.
+Only stat, never inotify: the file may be a projected Kubernetes volume, whose links are swapped, or a network file
+system.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from headgate_contract import ControlDocument, Inbox, Refusal
+
+POLL_SECONDS = 0.05
+
+
+class ControlFile:
+    """Watches one path and hands on what changes."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_document: Callable[[ControlDocument], None],
+        on_refusal: Callable[[Refusal], None],
+    ) -> None:
+        self._path = path
+        self._on_document = on_document
+        self._on_refusal = on_refusal
+        self._inbox = Inbox()
+        self._signature: tuple[int, int, int] | None = None
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        """Read the file once, then watch it on a daemon thread."""
+        self.poll()
+        threading.Thread(target=self._run, name="headgate-control", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the watching."""
+        self._stop.set()
+
+    def poll(self) -> None:
+        """Take in the file if it is another than last time."""
+        signature = self._stat()
+        if signature == self._signature:
+            return
+        self._signature = signature
+        before = self._inbox
+        self._inbox = before.receive(self._read())
+        if self._inbox.document is not None and self._inbox.document != before.document:
+            self._on_document(self._inbox.document)
+        if self._inbox.refusal is not None and self._inbox is not before:
+            self._on_refusal(self._inbox.refusal)
+
+    def _run(self) -> None:
+        while not self._stop.wait(POLL_SECONDS):
+            self.poll()
+
+    def _stat(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _read(self) -> str | None:
+        try:
+            return self._path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None

@@ -1,0 +1,231 @@
+"""The driver's one planner for all its queries: what the shim calls, what the control document reaches.
+
+Calls come from the threads of the queries (over py4j), from the thread that watches the control document, and from
+the exporter. The governor's own lock guards only the tables of runs; each run has a lock of its own, so that a
+query that plans never waits for another.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+import structlog
+
+from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
+from headgate_spark.engine.checkpoint import (
+    CheckpointInUseError,
+    CheckpointLock,
+    HybridStore,
+)
+from headgate_spark.engine.run import Observer, QueryRun, Started
+from headgate_spark.engine.sources import Descriptor
+
+log = structlog.get_logger("headgate")
+
+START_SECONDS = 5.0
+"""How long a planning waits for the job's own `start()` to return and tell the trigger."""
+
+Locker = Callable[[str], CheckpointLock | None]
+Storer = Callable[[str], HybridStore]
+
+
+class Measures(Observer, Protocol):
+    """What the governor has measured."""
+
+    def planner_call(self) -> AbstractContextManager[None]:
+        """Surround one planner call."""
+
+
+class Governor:
+    """Holds the runs of the driver; implements the shim's planner."""
+
+    def __init__(
+        self,
+        *,
+        acquire_lock: Locker,
+        hybrid_store: Storer,
+        observer: Measures,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._acquire_lock = acquire_lock
+        self._hybrid_store = hybrid_store
+        self._observer = observer
+        self._clock = clock
+        self._tables = threading.Condition()
+        self._runs: dict[str, QueryRun] = {}
+        self._by_handle: dict[int, QueryRun] = {}
+        self._ended: dict[str, QueryRun] = {}
+        self._started: dict[str, Started] = {}
+        self._starting = 0
+        self.document: ControlDocument | None = None
+        """The one in force."""
+        self.refused: dict[RefusalReason, int] = {}
+        self.failures = 0
+        self.stopping = False
+        self.checkpoint_in_use: str | None = None
+        """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
+
+    # From the job ----------------------------------------------------------------------------
+
+    @contextmanager
+    def start_of_query(self) -> Iterator[Callable[[str, Started], None]]:
+        """Surround the job's `start()`: the first planning waits until the query's trigger is known."""
+        with self._tables:
+            self._starting += 1
+        try:
+            yield self._register
+        finally:
+            with self._tables:
+                self._starting -= 1
+                self._tables.notify_all()
+
+    def _register(self, run_id: str, started: Started) -> None:
+        with self._tables:
+            self._started[run_id] = started
+            self._tables.notify_all()
+
+    # From the shim ---------------------------------------------------------------------------
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        """A stream was opened. Answers `ok`, or `refuse:` and why."""
+        described = Descriptor.parse(descriptor)
+        with self._tables:
+            run = self._runs.get(described.run_id)
+        try:
+            run = run or self._new_run(described)
+        except CheckpointInUseError as error:
+            self.checkpoint_in_use = str(error)
+            return f"refuse:{error}"
+        with run.lock:
+            opened = run.open(described)
+        with self._tables:
+            self._by_handle[handle] = run
+        log.info("source opened", query=run.name, source=opened.source.name, lane=opened.source.lane.value)
+        return "ok"
+
+    def admit(self, handle: int, start: str | None) -> str:
+        """First step of a planning."""
+        run = self._by_handle[handle]
+        if run.started is None:
+            run.started = self._wait_for_start(run.run_id)
+        if not run.governed:
+            return "hold" if self.stopping else "all"
+        with self._planner_call(), run.lock:
+            return run.admit(handle, start)
+
+    def plan(self, handle: int, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
+        """Second step of a planning: the latest offsets by handle."""
+        run = self._by_handle[handle]
+        with self._planner_call(), run.lock:
+            return run.plan(handle, json.loads(latest))
+
+    def closed(self, handle: int) -> None:
+        """A stream was closed; with its last one the run has ended."""
+        with self._tables:
+            run = self._by_handle.pop(handle, None)
+            if run is None or run in self._by_handle.values():
+                return
+            self._runs.pop(run.run_id, None)
+            self._ended[run.name] = run
+        run.at_boundary.set()
+        if run.checkpoint_lock is not None:
+            run.checkpoint_lock.release()
+        log.info("query ended", query=run.name, run=run.run_id)
+
+    # From the control document ---------------------------------------------------------------
+
+    def take_document(self, document: ControlDocument) -> None:
+        """Act by `document` from the next planning of each query."""
+        with self._tables:
+            self.document = document
+            runs = list(self._runs.values())
+        for run in runs:
+            with run.lock:
+                run.take_control(document.queries.get(run.name))
+        log.info("control document in force", generation=document.generation)
+
+    def count_refusal(self, refusal: Refusal) -> None:
+        """A document was not taken; the last one stays."""
+        self.refused[refusal.reason] = self.refused.get(refusal.reason, 0) + 1
+        log.warning("control document refused", reason=refusal.reason.value, message=refusal.message)
+
+    # From the launcher and the exporter ------------------------------------------------------
+
+    def stop(self) -> list[QueryRun]:
+        """Plan nothing more for any query; returns the runs to wait for."""
+        self.stopping = True
+        runs = self.runs
+        for run in runs:
+            with run.lock:
+                run.stop()
+        return runs
+
+    @property
+    def runs(self) -> list[QueryRun]:
+        """The runs that are open."""
+        with self._tables:
+            return list(self._runs.values())
+
+    @property
+    def ended_runs(self) -> list[QueryRun]:
+        """The last run of each query that has none open."""
+        with self._tables:
+            open_names = {run.name for run in self._runs.values()}
+            return [run for name, run in self._ended.items() if name not in open_names]
+
+    @property
+    def generation(self) -> int | None:
+        """Generation of the document in force."""
+        return None if self.document is None else self.document.generation
+
+    # -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _planner_call(self) -> Iterator[None]:
+        try:
+            with self._observer.planner_call():
+                yield
+        except Exception:
+            self.failures += 1
+            log.exception("planner call failed; the source is held")
+            raise
+
+    def _new_run(self, described: Descriptor) -> QueryRun:
+        name = described.query_name or described.query_id
+        lock = self._acquire_lock(described.checkpoint)
+        run = QueryRun(
+            run_id=described.run_id,
+            name=name,
+            checkpoint=described.checkpoint,
+            checkpoint_lock=lock,
+            hybrid_store=self._hybrid_store(described.checkpoint),
+            clock=self._clock,
+            observer=self._observer,
+        )
+        with self._tables:
+            run.control = self._control_of(name)
+            if self.stopping:
+                run.stop()
+            self._runs[described.run_id] = run
+        return run
+
+    def _control_of(self, name: str) -> QueryControl | None:
+        if self.document is None:
+            return None
+        control = self.document.queries.get(name)
+        if control is None:
+            listed = sorted(self.document.queries)
+            log.warning(
+                "query is not in the control document; it runs as the job says", query=name, listed=listed
+            )
+        return control
+
+    def _wait_for_start(self, run_id: str) -> Started | None:
+        with self._tables:
+            self._tables.wait_for(lambda: run_id in self._started or not self._starting, START_SECONDS / 2)
+            return self._started.pop(run_id, None)

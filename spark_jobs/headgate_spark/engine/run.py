@@ -1,0 +1,278 @@
+"""One run of a streaming query: from the first stream that Spark opens for it to the last that it closes.
+
+It keeps the planner of the query and everything that the planner may not know: handles, offset formats, the query
+object whose progress is read, the lock on the checkpoint. All calls come with the run's lock held.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import structlog
+
+from headgate_contract import QueryControl
+from headgate_spark.engine.checkpoint import CheckpointLock, HybridStore
+from headgate_spark.engine.progress import Progress, parse
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.planner.model import (
+    Answer,
+    BatchReport,
+    Fail,
+    Hold,
+    Lane,
+    Position,
+    QuerySnapshot,
+    Source,
+    Survey,
+    TakeAll,
+    TakeLimit,
+    TakeUpTo,
+    Trigger,
+    Wait,
+)
+from headgate_spark.planner.query import QueryPlanner
+
+log = structlog.get_logger("headgate")
+
+NO_DATA_ROUNDS = 3
+"""Rounds after a batch in which progress is still read: Spark runs its no-data batch at the next trigger or two."""
+QUIET_ROUNDS = 2
+"""Held rounds after a stop until the query is at a batch boundary. One is not enough: in the trigger in which every
+source was held, Spark may still run a no-data batch."""
+
+
+class RunningQuery(Protocol):
+    """The part of a query object that is used."""
+
+    def last_progress(self) -> str | None:
+        """Return the last progress as JSON."""
+
+    def stop(self) -> None:
+        """Stop the query, whatever it is doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What the launcher knows of a query when the job starts it."""
+
+    trigger: Trigger
+    governed: bool
+    """False for triggers whose batches are not planned (continuous, real-time)."""
+    query: RunningQuery
+    watermark_delay: float | None
+
+
+class Observer(Protocol):
+    """Told of what is measured once and not kept: the exporter."""
+
+    def batch_took(self, query: str, seconds: float) -> None:
+        """A batch with data was committed."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenSource:
+    """A stream that Spark has opened, and what it was last asked."""
+
+    descriptor: Descriptor
+    source: Source
+    latest: str | None = None
+
+    def position(self, offset: str | None) -> Position | None:
+        """Return `offset` as the planner counts, or `None` where it cannot be counted."""
+        form = self.descriptor.offset_format
+        return None if form is None or offset is None else form.position(offset)
+
+
+@dataclass(slots=True, eq=False)
+class QueryRun:
+    """The state of one run. `lock` guards everything in it."""
+
+    run_id: str
+    name: str
+    checkpoint: str
+    started: Started | None = None
+    control: QueryControl | None = None
+    hybrid_store: HybridStore | None = None
+    checkpoint_lock: CheckpointLock | None = None
+    clock: Callable[[], float] = time.monotonic
+    observer: Observer | None = None
+    started_at: float = field(default_factory=time.time)
+    sources: dict[int, OpenSource] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    planner: QueryPlanner | None = None
+    last: Progress | None = None
+    last_ended_at: float | None = None
+    at_boundary: threading.Event = field(default_factory=threading.Event)
+    _in_flight: bool = False
+    _watched_rounds: int = 0
+    _stopping: bool = False
+    _quiet_rounds: int = 0
+
+    # What Spark asks -------------------------------------------------------------------------
+
+    def open(self, descriptor: Descriptor) -> OpenSource:
+        """Add a stream of this query."""
+        name = descriptor.source_name({opened.source.name for opened in self.sources.values()})
+        opened = OpenSource(descriptor, Source(name, descriptor.lane))
+        self.sources[descriptor.handle] = opened
+        return opened
+
+    def admit(self, handle: int, start: str | None) -> str:
+        """Answer the first step of a planning, in the shim's words."""
+        planner = self._planner()
+        first = handle == next(iter(self.sources))
+        if first:
+            self._take_in_batch(planner)
+            self._count_quiet_round()
+        opened = self.sources[handle]
+        answer = planner.admit(opened.source.name, opened.position(start), self.clock())
+        if isinstance(answer, Survey):
+            return "survey:" + ",".join(str(self._handle(name)) for name in answer.sources)
+        return self._said(opened, answer)
+
+    def plan(self, handle: int, latest: Mapping[str, str | None]) -> str:
+        """Answer the second step, now that the latest offsets are known."""
+        positions: dict[str, Position | None] = {}
+        for key, offset in latest.items():
+            surveyed = self.sources[int(key)]
+            surveyed.latest = offset
+            positions[surveyed.source.name] = surveyed.position(offset)
+        opened = self.sources[handle]
+        return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))
+
+    # What the rest asks ----------------------------------------------------------------------
+
+    def take_control(self, control: QueryControl | None) -> None:
+        """Act by `control` from the next planning; `None`: the query is not in the document."""
+        self.control = control
+        if self.planner is not None:
+            self.planner.control(control, self.clock())
+            self._warn_of_unknown_sources()
+
+    def stop(self) -> None:
+        """Plan nothing more; `at_boundary` is set when the running batch has ended."""
+        self._stopping = True
+        if self.planner is not None:
+            self.planner.stop(self.clock())
+
+    def snapshot(self) -> QuerySnapshot | None:
+        """Return what the planner knows, or `None` before the first trigger."""
+        return None if self.planner is None else self.planner.snapshot(self.clock())
+
+    @property
+    def governed(self) -> bool:
+        """False while the trigger is not known, and for triggers whose batches are not planned."""
+        return self.started is not None and self.started.governed
+
+    @property
+    def source_watermark(self) -> float | None:
+        """Event time up to which the query has been read, as Unix seconds."""
+        if self.last is None or self.last.watermark is None or self.started is None:
+            return None
+        return self.last.watermark + (self.started.watermark_delay or 0.0)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _planner(self) -> QueryPlanner:
+        if self.planner is None:
+            trigger = self.started.trigger if self.started else Trigger()
+            self.planner = QueryPlanner(
+                self.name,
+                trigger,
+                [opened.source for opened in self.sources.values()],
+                now=self.clock(),
+            )
+            self.planner.control(self.control, self.clock())
+            if self._stopping:
+                self.planner.stop(self.clock())
+            self._warn_of_unknown_sources()
+        return self.planner
+
+    def _said(self, opened: OpenSource, answer: Answer) -> str:
+        match answer:
+            case Hold():
+                return "hold"
+            case Wait(seconds):
+                return f"wait:{max(1, round(seconds * 1000))}"
+            case Fail(message):
+                return f"fail:{message}"
+            case TakeAll():
+                return self._planned("all")
+            case TakeLimit(count):
+                unit = "rows" if opened.source.lane is Lane.ROWS else "files"
+                return self._planned(f"{unit}:{count}")
+            case TakeUpTo(ends):
+                form = opened.descriptor.offset_format
+                if form is None or opened.latest is None:
+                    raise RuntimeError(
+                        f"source {opened.source.name}: an end was planned before it was looked at"
+                    )
+                return self._planned("offset:" + form.offset(ends, opened.latest))
+
+    def _planned(self, answer: str) -> str:
+        self._in_flight = True
+        self.at_boundary.clear()
+        return answer
+
+    def _take_in_batch(self, planner: QueryPlanner) -> None:
+        """Report the batch that has ended since the last round, if there was one."""
+        if not self._in_flight and self._watched_rounds == 0 and self.last is not None:
+            return
+        self._watched_rounds = NO_DATA_ROUNDS if self._in_flight else max(0, self._watched_rounds - 1)
+        self._in_flight = False
+        progress = self._new_progress()
+        if progress is None:
+            return
+        report = self._report(progress)
+        self.last, self.last_ended_at = progress, time.time()
+        planner.batch_ended(report)
+        if report.has_data and self.observer is not None:
+            self.observer.batch_took(self.name, progress.duration_seconds)
+
+    def _new_progress(self) -> Progress | None:
+        text = self.started.query.last_progress() if self.started else None
+        progress = parse(text) if text else None
+        if progress is None or (self.last is not None and progress.batch_id <= self.last.batch_id):
+            return None
+        return progress
+
+    def _report(self, progress: Progress) -> BatchReport:
+        names = [opened.source.name for opened in self.sources.values()]
+        rows = dict(zip(names, progress.source_rows, strict=False))
+        return BatchReport(rows, progress.duration_seconds, self.clock())
+
+    def _count_quiet_round(self) -> None:
+        if not self._stopping:
+            return
+        self._quiet_rounds += 1
+        if self._quiet_rounds >= QUIET_ROUNDS:
+            self.at_boundary.set()
+
+    def _handle(self, name: str) -> int:
+        return next(handle for handle, opened in self.sources.items() if opened.source.name == name)
+
+    def _warn_of_unknown_sources(self) -> None:
+        known = [opened.source.name for opened in self.sources.values()]
+        unknown = sorted(set(self.control.sources if self.control else ()) - set(known))
+        if unknown:
+            log.warning("the job has no such source", query=self.name, unknown=unknown, known=known)
+
+
+@dataclass(frozen=True, slots=True)
+class PySparkQuery:
+    """A `pyspark.sql.streaming.StreamingQuery`."""
+
+    query: Any
+
+    def last_progress(self) -> str | None:
+        """Return the last progress as JSON."""
+        progress = self.query._jsq.lastProgress()
+        return None if progress is None else str(progress.json())
+
+    def stop(self) -> None:
+        """Stop the query, whatever it is doing."""
+        self.query.stop()

@@ -1,0 +1,128 @@
+"""The Python end of the shim: where its jar is, how Spark is told of it, how a planner is put in charge.
+
+The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read next. The
+planner lives here, in the driver's Python process, and is called over Py4J: loopback only, on an ephemeral port, with
+the gateway's own authentication. Nothing in this module decides anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+EXTENSION = "dev.headgate.spark.Extensions"
+JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
+
+
+class ShimMissingError(RuntimeError):
+    """The shim's jar is not installed, or not loaded by the running JVM."""
+
+
+class ShimPlanner(Protocol):
+    """What the shim asks. `spark_jobs/shim/src/dev/headgate/spark/Planner.java` describes the forms.
+
+    Calls for one handle never overlap; calls for different queries come on different threads. What a method raises
+    reaches the shim as a failed call: the source is held, and its query fails with the reason if that goes on.
+    """
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        """A source was opened; `descriptor` is a JSON object. Answers `ok` or `refuse:<message>`."""
+
+    def admit(self, handle: int, start: str | None) -> str:
+        """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`."""
+
+    def plan(self, handle: int, start: str | None, latest: str) -> str:
+        """The same after a survey; `latest` is a JSON object from handle to latest offset."""
+
+    def closed(self, handle: int) -> None:
+        """The source was stopped."""
+
+
+def jar_path() -> Path:
+    """The shim's jar. Raises `ShimMissingError` where the package was installed without it."""
+    if not JAR.is_file():
+        raise ShimMissingError(
+            f"the shim's jar is missing ({JAR}): reinstall headgate with a JDK 17 and pyspark present, or, in a "
+            "checkout, run `python spark_jobs/shim/build.py`"
+        )
+    return JAR
+
+
+def extension_conf(existing: Mapping[str, str]) -> dict[str, str]:
+    """The Spark settings that load the shim into a JVM yet to be started, beside what `existing` has in them.
+
+    The jar belongs on the driver's class path only: executors run the sources' own code.
+    """
+    return {
+        "spark.driver.extraClassPath": _joined(
+            existing, "spark.driver.extraClassPath", os.pathsep, str(jar_path())
+        ),
+        "spark.sql.extensions": _joined(existing, "spark.sql.extensions", ",", EXTENSION),
+    }
+
+
+def _joined(existing: Mapping[str, str], key: str, separator: str, entry: str) -> str:
+    entries = [part for part in existing.get(key, "").split(separator) if part]
+    return separator.join(entries if entry in entries else [*entries, entry])
+
+
+def register(spark_context: Any, planner: ShimPlanner) -> None:
+    """Put `planner` in charge of all sources of this driver, also of those that are running already.
+
+    Raises `ShimMissingError` if the JVM was started without the jar.
+    """
+    shim = _shim(spark_context)
+    _start_callback_server(spark_context._gateway)
+    shim.register(_JavaPlanner(planner))
+
+
+def unregister(spark_context: Any) -> None:
+    """Let all sources run plainly again."""
+    _shim(spark_context).register(None)
+
+
+def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_seconds: float) -> None:
+    """Bound how long a call may take, and for how long failed calls hold a source before its query fails."""
+    _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))
+
+
+def _shim(spark_context: Any) -> Any:
+    from py4j.java_gateway import JavaPackage
+
+    shim = spark_context._jvm.dev.headgate.spark.Shim
+    if isinstance(shim, JavaPackage):
+        raise ShimMissingError(
+            "this Spark driver was started without Headgate's shim: put "
+            f"{JAR} on spark.driver.extraClassPath before the JVM starts (headgate-run does)"
+        )
+    return shim
+
+
+def _start_callback_server(gateway: Any) -> None:
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(gateway)
+
+
+class _JavaPlanner:
+    """A planner as Py4J wants it: Java's method names and types, and the name of the interface."""
+
+    class Java:
+        implements = ("dev.headgate.spark.Planner",)
+
+    def __init__(self, planner: ShimPlanner) -> None:
+        self._planner = planner
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        return self._planner.opened(handle, descriptor)
+
+    def admit(self, handle: int, start: str | None) -> str:
+        return self._planner.admit(handle, start)
+
+    def plan(self, handle: int, start: str | None, latest: str) -> str:
+        return self._planner.plan(handle, start, latest)
+
+    def closed(self, handle: int) -> None:
+        self._planner.closed(handle)

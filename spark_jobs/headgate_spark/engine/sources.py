@@ -1,0 +1,103 @@
+"""The sources of a running query, as the shim describes them when Spark opens them.
+
+From the description follow the two things that the rest needs: the name under which a resource speaks of the
+source, and its lane, that is, how exactly a batch of it can be bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from headgate_spark.engine.offsets import OffsetFormat, RecordCounts
+from headgate_spark.planner.model import Lane
+
+FORMATS: Mapping[str, OffsetFormat] = {"kafka": RecordCounts(), "replay": RecordCounts()}
+"""Sources whose offsets are known to count records, by the name given to `readStream.format`."""
+
+OFFSETS_OPTION = "headgate.offsets"
+"""A source outside `FORMATS` joins them by this option with the value `records`."""
+
+_THREAD = re.compile(
+    r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>\S+), runId = (?P<run>\S+)\]$"
+)
+_LANES = {"rows": Lane.ROWS, "files": Lane.FILES, "bytes": Lane.FILES}
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """What the shim says of a stream that Spark has opened."""
+
+    handle: int
+    checkpoint: str
+    """Root of the query's checkpoint, as a URI or path."""
+    query_name: str | None
+    query_id: str
+    run_id: str
+    format: str
+    name: str | None
+    api: str
+    default_limit: str | None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Descriptor:
+        """Return the descriptor in `text`.
+
+        Raises `ValueError` when the thread is not that of a streaming query: its name is where Spark tells name
+        and run of the query, and nothing can be governed without them.
+        """
+        members = json.loads(text)
+        thread = _THREAD.match(members["thread"])
+        if thread is None:
+            raise ValueError(f"thread {members['thread']!r} is not the thread of a streaming query")
+        return cls(
+            handle=members["handle"],
+            checkpoint=members["checkpoint"],
+            query_name=thread["name"],
+            query_id=thread["id"],
+            run_id=thread["run"],
+            format=members["format"].lower(),
+            name=members.get("name"),
+            api=members["api"],
+            default_limit=members.get("defaultLimit"),
+            options={key.lower(): value for key, value in (members.get("options") or {}).items()},
+        )
+
+    @property
+    def offset_format(self) -> OffsetFormat | None:
+        """How the source writes its offsets, if they can be planned."""
+        if self.api != "v2":
+            return None
+        if self.options.get(OFFSETS_OPTION) == "records":
+            return RecordCounts()
+        return FORMATS.get(self.format)
+
+    @property
+    def lane(self) -> Lane:
+        """How exactly a batch of the source can be bounded."""
+        if self.offset_format is not None:
+            return Lane.OFFSETS
+        if self.api == "v1":
+            # Of the V1 sources those of files and of Delta are in use, and both take a limit in files, whatever
+            # limit they were opened with.
+            return Lane.FILES if self.default_limit is not None else Lane.GATE
+        return _LANES.get(self.default_limit or "", Lane.GATE)
+
+    def source_name(self, taken: Collection[str]) -> str:
+        """Return the name of the source among those of its query that are `taken` already."""
+        base = self.name or self._topic() or self._path() or self.format
+        names = [base, *(f"{base}-{n}" for n in range(2, len(taken) + 2))]
+        return next(name for name in names if name not in taken)
+
+    def _topic(self) -> str | None:
+        return next(
+            (self.options[key] for key in ("subscribe", "subscribepattern") if key in self.options), None
+        )
+
+    def _path(self) -> str | None:
+        path = self.options.get("path")
+        return PurePosixPath(path).name or None if path else None

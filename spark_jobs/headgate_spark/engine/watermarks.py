@@ -1,0 +1,31 @@
+"""The delay of a query's watermark, read from its plan.
+
+Spark reports one watermark per query, already less the delay. A source has been read up to the watermark plus the
+delay, so the delay has to be known to say how far behind the source is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NODE = re.compile(r"EventTimeWatermark [^\n]*, ((?:-?[\d.]+ [a-z]+ ?)+)\s*$", re.MULTILINE)
+_PART = re.compile(r"(-?[\d.]+) ([a-z]+?)s?(?: |$)")
+_SECONDS = {
+    "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0,
+    "day": 86400.0, "week": 604800.0, "month": 31 * 86400.0, "year": 372 * 86400.0,
+}  # fmt: skip
+"""Months count 31 days, as in Spark's own `EventTimeWatermark.getDelayMs`."""
+
+
+def smallest_delay(plan: str) -> float | None:
+    """Return the smallest delay, in seconds, of the watermarks in the text of a plan; `None` if it has none.
+
+    The smallest, because the query's watermark is the minimum over its watermarks: it gives the earliest event
+    time that a source can have been read to, so a lag is never told smaller than it is.
+    """
+    delays = [_seconds(match) for match in _NODE.findall(plan)]
+    return min(delays, default=None)
+
+
+def _seconds(delay: str) -> float:
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(delay.strip()))

@@ -1,0 +1,135 @@
+"""Metrics read off the governor at each scrape.
+
+Nothing is copied ahead of time: a scrape takes a snapshot of each run, so a value is as old as the run's last
+planning and never older than that. What is not known is left out, never written as 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from headgate_contract import RefusalReason
+from headgate_contract import metrics as m
+from headgate_spark.engine.run import QueryRun
+from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
+
+Family = CounterMetricFamily | GaugeMetricFamily
+Sample = tuple[m.Metric, tuple[str, ...], float | None]
+
+
+class Observed(Protocol):
+    """What the exporter reads."""
+
+    refused: dict[RefusalReason, int]
+    failures: int
+    stopping: bool
+
+    @property
+    def generation(self) -> int | None:
+        """Generation of the document in force."""
+
+    @property
+    def runs(self) -> list[QueryRun]:
+        """The open runs."""
+
+    @property
+    def ended_runs(self) -> list[QueryRun]:
+        """The last run of each query that has none open."""
+
+
+class GovernorCollector(Collector):
+    """Turns the governor's state into metric families, each with the label `application`."""
+
+    def __init__(self, application: str, governor: Observed, clock: Callable[[], float] = time.time) -> None:
+        self._application = application
+        self._governor = governor
+        self._clock = clock
+
+    def collect(self) -> Iterator[Family]:
+        """Yield every family that has a sample."""
+        families: dict[str, Family] = {}
+        for metric, labels, value in self._samples():
+            if value is not None:
+                family = families.setdefault(metric.name, _family(metric))
+                family.add_metric([self._application, *labels], value)
+        yield from families.values()
+
+    def describe(self) -> Iterable[Family]:
+        """Return nothing: which families there are is only known at a scrape."""
+        return ()
+
+    def _samples(self) -> Iterator[Sample]:
+        yield m.CONTROL_GENERATION, (), self._governor.generation
+        for reason in RefusalReason:
+            yield m.CONTROL_REFUSED, (reason.value,), float(self._governor.refused.get(reason, 0))
+        yield m.PLANNER_FAILURES, (), float(self._governor.failures)
+        yield m.DRIVER_STOPPING, (), float(self._governor.stopping)
+        for run in self._governor.ended_runs:
+            yield m.QUERY_ACTIVE, (run.name,), 0.0
+        for run in self._governor.runs:
+            yield from self._of_run(run)
+
+    def _of_run(self, run: QueryRun) -> Iterator[Sample]:
+        with run.lock:
+            snapshot = run.snapshot()
+            last, ended_at, read_to = run.last, run.last_ended_at, run.source_watermark
+        query = (run.name,)
+        yield m.QUERY_ACTIVE, query, 1.0
+        yield m.QUERY_STARTED, query, run.started_at
+        yield m.QUERY_LAST_PROGRESS, query, ended_at
+        if last is not None:
+            yield m.QUERY_WATERMARK, query, last.watermark
+            yield m.QUERY_STATE_ROWS, query, last.state_rows
+        if snapshot is None:
+            return
+        yield from _of_query(snapshot)
+        event_time_lag = None
+        if last is not None and last.max_event_time is not None and ended_at is not None:
+            event_time_lag = max(0.0, ended_at - last.max_event_time)
+        for source in snapshot.sources:
+            yield from _of_source(run.name, source)
+            labels = (run.name, source.name)
+            yield m.SOURCE_EVENT_TIME_LAG, labels, event_time_lag
+            yield m.SOURCE_WATERMARK, labels, read_to
+            yield (
+                m.SOURCE_WATERMARK_LAG,
+                labels,
+                None if read_to is None else max(0.0, self._clock() - read_to),
+            )
+
+
+def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
+    query = (snapshot.name,)
+    yield m.QUERY_BACKLOG, query, float(snapshot.backlog)
+    yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
+    yield m.QUERY_GRANT, query, snapshot.grant_records
+    yield m.QUERY_THROUGHPUT, query, snapshot.throughput_records_per_second
+    yield m.QUERY_BATCHES, (snapshot.name, "data"), float(snapshot.data_batches)
+    yield m.QUERY_BATCHES, (snapshot.name, "no_data"), float(snapshot.no_data_batches)
+
+
+def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
+    labels = (query, source.name)
+    yield m.SOURCE_INFO, (*labels, source.lane.value), 1.0
+    yield m.SOURCE_PHASE, labels, float(source.phase)
+    yield m.SOURCE_PAUSED, labels, float(source.paused)
+    yield m.SOURCE_FINISHED, labels, float(source.finished)
+    yield m.SOURCE_IDLE, labels, source.idle_seconds
+    yield m.SOURCE_PENDING, labels, source.pending_records
+    yield m.SOURCE_PLANNED, labels, float(source.planned_records_total)
+    yield m.SOURCE_PROCESSED, labels, float(source.processed_records_total)
+    yield m.SOURCE_RATE_LIMIT, labels, source.rate_limit_records_per_second
+    for reason, seconds in source.held_seconds.items():
+        yield m.SOURCE_HELD, (*labels, reason.value), seconds
+
+
+def _family(metric: m.Metric) -> Family:
+    labels = ["application", *metric.labels]
+    if metric.kind is m.Kind.COUNTER:
+        return CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=labels)
+    return GaugeMetricFamily(metric.name, metric.help, labels=labels)

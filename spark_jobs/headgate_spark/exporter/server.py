@@ -1,0 +1,69 @@
+"""The exporter's HTTP server and what it measures itself: durations of batches and of planner calls."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, Histogram, start_http_server
+
+from headgate_contract import metrics as m
+from headgate_spark.exporter.collector import GovernorCollector, Observed
+
+log = structlog.get_logger("headgate")
+
+DEFAULT_PORT = 8090
+PORTS_TRIED = 100
+_BATCH_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+_PLANNER_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
+
+
+class Exporter:
+    """Serves the metrics of one driver."""
+
+    def __init__(self, application: str) -> None:
+        self._application = application
+        self.registry = CollectorRegistry()
+        self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
+        self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
+
+    def batch_took(self, query: str, seconds: float) -> None:
+        """Count a batch with data."""
+        self._batches.labels(application=self._application, query=query).observe(seconds)
+
+    @contextmanager
+    def planner_call(self) -> Iterator[None]:
+        """Count the time of one planner call."""
+        began = perf_counter()
+        yield
+        self._planner.labels(application=self._application).observe(perf_counter() - began)
+
+    def serve(self, observed: Observed, port: int, address: str) -> int:
+        """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
+        self.registry.register(GovernorCollector(self._application, observed))
+        server = first_free(port, lambda candidate: start_http_server(candidate, address, self.registry)[0])
+        found = int(server.server_port)
+        if port not in (0, found):
+            log.warning("port is taken; metrics are served on the next free one", asked=port, port=found)
+        return found
+
+    def _histogram(self, metric: m.Metric, buckets: tuple[float, ...]) -> Histogram:
+        labels = ("application", *metric.labels)
+        return Histogram(metric.name, metric.help, labels, buckets=buckets, registry=self.registry)
+
+
+def first_free(port: int, bind: Callable[[int], Any]) -> Any:
+    """Return what `bind` gives for the first port from `port` on that is not taken."""
+    for candidate in range(port, port + PORTS_TRIED):
+        try:
+            return bind(candidate)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port == 0:
+                raise
+    raise OSError(
+        errno.EADDRINUSE, f"ports {port} to {port + PORTS_TRIED - 1} are all taken; give another one"
+    )

@@ -1,0 +1,1 @@
+"""`headgate-run`: runs an unmodified PySpark script with the runtime around it."""

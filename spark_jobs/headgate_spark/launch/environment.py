@@ -1,0 +1,49 @@
+"""How Spark is told of the shim: by the environment of the JVM that the script is going to start.
+
+The jar registers itself (it names its extension as a service), so all it needs is to be on the class path. That is
+given in `SPARK_DIST_CLASSPATH`, which Spark adds to whatever else is set: a `spark.driver.extraClassPath` or
+`spark.sql.extensions` of the job's own, in the script or in `spark-defaults.conf`, stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, MutableMapping
+from pathlib import Path
+
+
+class UnsupportedSessionError(RuntimeError):
+    """The job asks for a session that cannot be governed."""
+
+
+def prepare(
+    environ: MutableMapping[str, str],
+    *,
+    jar: Path,
+    conf: Iterable[str] = (),
+    properties_file: Path | None = None,
+) -> None:
+    """Set what the JVM is to find. Raises `UnsupportedSessionError` where Spark Connect is asked for."""
+    refuse_connect(environ)
+    class_path = [environ.get("SPARK_DIST_CLASSPATH"), str(jar)]
+    environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(entry for entry in class_path if entry)
+    arguments = [word for pair in conf for word in ("--conf", pair)]
+    if properties_file is not None:
+        arguments += ["--properties-file", str(properties_file)]
+    given = environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(arguments)} {given}".strip()
+
+
+def refuse_connect(settings: MutableMapping[str, str]) -> None:
+    """Raise `UnsupportedSessionError` if `settings` (environment or builder options) ask for Spark Connect."""
+    connect = {
+        key for key in ("SPARK_REMOTE", "spark.remote", "SPARK_CONNECT_MODE_ENABLED") if settings.get(key)
+    }
+    mode = {key for key in ("SPARK_API_MODE", "spark.api.mode") if settings.get(key, "").lower() == "connect"}
+    if connect | mode:
+        raise UnsupportedSessionError(
+            f"{', '.join(sorted(connect | mode))} asks for a Spark Connect session, whose planning happens on a "
+            "server that this process cannot reach into; use a classic session (leave it out), or run the script "
+            "without headgate-run"
+        )

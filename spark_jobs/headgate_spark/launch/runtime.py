@@ -1,0 +1,73 @@
+"""The runtime's composition root: the one place where its parts are put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from headgate_contract import ControlDocument
+from headgate_spark.engine import shim
+from headgate_spark.engine.checkpoint import CheckpointLock, HadoopHybridStore, HybridStore, acquire_lock
+from headgate_spark.engine.control_file import ControlFile
+from headgate_spark.engine.governor import Governor
+from headgate_spark.exporter.server import Exporter
+from headgate_spark.launch.session import wrap_pyspark
+from headgate_spark.launch.stopping import Stopper
+
+log = structlog.get_logger("headgate")
+
+DEFAULT_GRACE_SECONDS = ControlDocument(generation=0).grace_period_seconds
+
+
+class Runtime:
+    """Everything that lives beside the script in the driver's Python process."""
+
+    def __init__(self, application: str, control: Path | None) -> None:
+        self.application = application
+        self._context: Any = None
+        self._exporter = Exporter(application)
+        self.governor = Governor(
+            acquire_lock=self._acquire_lock,
+            hybrid_store=self._hybrid_store,
+            observer=self._exporter,
+        )
+        self.stopper = Stopper(self.governor, grace_seconds=self._grace_seconds)
+        self._control = control and ControlFile(
+            control, on_document=self.governor.take_document, on_refusal=self.governor.count_refusal
+        )
+
+    def start(self, metrics_port: int, metrics_address: str) -> int:
+        """Start everything that does not need Spark yet; returns the port of the metrics."""
+        wrap_pyspark(self.governor, self._register)
+        self.stopper.install()
+        self.stopper.start()
+        if self._control is not None:
+            self._control.start()
+        port = self._exporter.serve(self.governor, metrics_port, metrics_address)
+        log.info("metrics are served", port=port)
+        return port
+
+    def say_what_was_not_seen(self) -> None:
+        """Say so if the script has come to its end without a streaming query."""
+        if self._context is None:
+            log.warning("the script started no streaming query; there was nothing to govern")
+
+    def _register(self, context: Any) -> None:
+        """Make the governor the planner of the JVM behind `context`, once."""
+        if context is self._context:
+            return
+        shim.register(context, self.governor)
+        self._context = context
+        self.stopper.install()
+
+    def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
+        return acquire_lock(self._context._jvm, checkpoint)
+
+    def _hybrid_store(self, checkpoint: str) -> HybridStore:
+        return HadoopHybridStore(self._context._jvm, self._context._jsc.hadoopConfiguration(), checkpoint)
+
+    def _grace_seconds(self) -> float:
+        document = self.governor.document
+        return DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds

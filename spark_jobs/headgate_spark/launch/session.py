@@ -1,0 +1,96 @@
+"""The three public methods of PySpark that are wrapped, so that the script needs no changed line.
+
+`Builder.getOrCreate`: Spark Connect is refused with a reason. `DataStreamWriter.trigger`: a processing-time trigger
+becomes a short base, at which the planner is asked; the interval that the job asked for is kept and becomes the
+gate. `DataStreamWriter.start` and `toTable`: register the planner with the JVM, and tell it the query's trigger.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.run import PySparkQuery, Started
+from headgate_spark.engine.watermarks import smallest_delay
+from headgate_spark.launch.environment import refuse_connect
+from headgate_spark.planner.model import Trigger, TriggerKind
+
+BASE = "100 milliseconds"
+"""How often the planner is asked; also the shortest interval that a query can have."""
+
+_ATTRIBUTE = "_headgate_trigger"
+
+Register = Callable[[Any], None]
+
+
+def wrap_pyspark(governor: Governor, register: Register) -> None:
+    """Wrap PySpark's classes for the life of this process. `register` is given the SparkContext."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    _wrap(SparkSession.Builder, "getOrCreate", _get_or_create)
+    original_trigger = DataStreamWriter.trigger
+    _wrap(DataStreamWriter, "trigger", _trigger)
+    for name in ("start", "toTable"):
+        _wrap(DataStreamWriter, name, functools.partial(_start, governor, register, original_trigger))
+
+
+def _wrap(owner: type, name: str, around: Callable[..., Any]) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return around(original, self, *args, **kwargs)
+
+    setattr(owner, name, wrapper)
+
+
+def _get_or_create(original: Callable[..., Any], builder: Any) -> Any:
+    refuse_connect(builder._options)
+    return original(builder)
+
+
+def _trigger(original: Callable[..., Any], writer: Any, **asked: Any) -> Any:
+    original(writer, **asked)  # Spark's own checks first
+    given = {key: value for key, value in asked.items() if value is not None}
+    if "processingTime" in given:
+        setattr(
+            writer,
+            _ATTRIBUTE,
+            Trigger(TriggerKind.PROCESSING_TIME, _seconds(writer, given["processingTime"])),
+        )
+        return original(writer, processingTime=BASE)
+    if "availableNow" in given:
+        setattr(writer, _ATTRIBUTE, Trigger(TriggerKind.AVAILABLE_NOW))
+    elif "once" in given:
+        setattr(writer, _ATTRIBUTE, Trigger(TriggerKind.ONCE))
+    else:
+        setattr(writer, _ATTRIBUTE, None)
+    return writer
+
+
+def _seconds(writer: Any, interval: str) -> float:
+    trigger = getattr(writer._spark._sc._jvm, "org.apache.spark.sql.streaming.Trigger")
+    return float(trigger.ProcessingTime(interval.strip()).intervalMs()) / 1000
+
+
+def _start(
+    governor: Governor,
+    register: Register,
+    set_trigger: Callable[..., Any],
+    original: Callable[..., Any],
+    writer: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    register(writer._spark.sparkContext)
+    if not hasattr(writer, _ATTRIBUTE):
+        set_trigger(writer, processingTime=BASE)
+    trigger: Trigger | None = getattr(writer, _ATTRIBUTE, Trigger())
+    with governor.start_of_query() as started:
+        query = original(writer, *args, **kwargs)
+        delay = smallest_delay(writer._df._jdf.queryExecution().analyzed().toString())
+        started(query.runId, Started(trigger or Trigger(), trigger is not None, PySparkQuery(query), delay))
+    return query

@@ -1,0 +1,101 @@
+"""Stopping at a batch boundary.
+
+The first SIGTERM or SIGINT ends planning; each query is stopped as soon as its running batch has ended, or, after
+the grace period, in mid-batch (that batch then repeats at the next start). The script's own `awaitTermination`
+returns, and the script goes on to its own end. The second signal stops at once.
+
+A signal handler runs on the main thread, which may be in the middle of a call to the JVM; so it only sets events,
+and a thread of its own does the work.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Protocol
+
+import structlog
+
+from headgate_spark.engine.run import QueryRun
+
+log = structlog.get_logger("headgate")
+
+SCRIPT_SECONDS = 10.0
+"""How long the script may at least take to its own end once its queries have stopped."""
+
+
+class Queries(Protocol):
+    """What is to be stopped."""
+
+    def stop(self) -> list[QueryRun]:
+        """End planning; returns the runs to wait for."""
+
+
+class Stopper:
+    """Turns signals into an orderly end."""
+
+    def __init__(self, queries: Queries, *, grace_seconds: Callable[[], float]) -> None:
+        self._queries = queries
+        self._grace_seconds = grace_seconds
+        self._asked = threading.Event()
+        self._leave_now = False
+        self.finished = threading.Event()
+        self.killed_in_mid_batch: list[str] = []
+
+    @property
+    def asked(self) -> bool:
+        """True once a stop was asked for."""
+        return self._asked.is_set()
+
+    def install(self) -> None:
+        """Take over SIGTERM and SIGINT. PySpark takes SIGINT for itself when a context starts: install again then."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def start(self) -> None:
+        """Start the thread that waits for a stop."""
+        threading.Thread(target=self._run, name="headgate-stop", daemon=True).start()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- the form of a handler
+        if self._leave_now:
+            raise SystemExit(0)
+        if self._asked.is_set():
+            # Not an exception: the main thread may hold locks that an orderly exit would wait for.
+            os._exit(128 + number)
+        self._asked.set()
+
+    def _run(self) -> None:
+        self._asked.wait()
+        deadline = time.monotonic() + self._grace_seconds()
+        try:
+            self._stop_all(deadline)
+        except Exception:
+            log.exception("stop failed; the driver ends without it")
+        self.finished.set()
+        time.sleep(max(SCRIPT_SECONDS, deadline - time.monotonic()))
+        log.warning("the script has not come to its end after its queries stopped; it is ended")
+        self._leave_now = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _stop_all(self, deadline: float) -> None:
+        runs = self._queries.stop()
+        log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
+        waiters = [threading.Thread(target=self._stop_one, args=(run, deadline), daemon=True) for run in runs]
+        for waiter in waiters:
+            waiter.start()
+        for waiter in waiters:
+            waiter.join()
+
+    def _stop_one(self, run: QueryRun, deadline: float) -> None:
+        if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
+            self.killed_in_mid_batch.append(run.name)
+            log.warning(
+                "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
+            )
+        if run.started is not None:
+            run.started.query.stop()
+        log.info("query stopped", query=run.name)

@@ -1,0 +1,81 @@
+"""The control document as a file: what changes is handed on, and nothing that is found can hurt."""
+
+import threading
+
+import pytest
+
+from headgate_contract import ControlDocument, RefusalReason
+from headgate_contract.receiving import write
+from headgate_spark.engine.control_file import ControlFile
+
+
+@pytest.fixture
+def watched(tmp_path):
+    documents, refusals = [], []
+    path = tmp_path / "control.json"
+    return (
+        path,
+        ControlFile(path, on_document=documents.append, on_refusal=refusals.append),
+        documents,
+        refusals,
+    )
+
+
+def replace(path, text):
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+def test_a_document_is_handed_on_once(watched):
+    path, control, documents, refusals = watched
+    replace(path, write(ControlDocument(generation=1)))
+    control.poll()
+    control.poll()
+    assert documents == [ControlDocument(generation=1)]
+    assert refusals == []
+
+
+def test_a_file_that_is_not_there_yet_is_no_refusal(watched):
+    path, control, documents, refusals = watched
+    control.poll()
+    replace(path, write(ControlDocument(generation=1)))
+    control.poll()
+    assert documents == [ControlDocument(generation=1)]
+    assert refusals == []
+
+
+BAD = (
+    ("truncated", write(ControlDocument(generation=2))[:-1], RefusalReason.MALFORMED),
+    ("of a wrong type", "[]", RefusalReason.INVALID),
+    ("of an older generation", write(ControlDocument(generation=0)), RefusalReason.OLDER_GENERATION),
+    ("of a newer major version", '{"schemaVersion":"9.0","generation":5}', RefusalReason.NEWER_VERSION),
+    ("missing", None, RefusalReason.MISSING),
+    ("not even text", "\ufffd\x00", RefusalReason.MALFORMED),
+)
+
+
+@pytest.mark.parametrize(("text", "reason"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_a_bad_document_is_refused_once_and_a_good_one_heals(watched, text, reason):
+    path, control, documents, refusals = watched
+    replace(path, write(ControlDocument(generation=1)))
+    control.poll()
+    if text is None:
+        path.unlink()
+    else:
+        replace(path, text)
+    control.poll()
+    control.poll()
+    assert [refusal.reason for refusal in refusals] == [reason]
+    replace(path, write(ControlDocument(generation=3)))
+    control.poll()
+    assert documents == [ControlDocument(generation=1), ControlDocument(generation=3)]
+
+
+def test_a_change_is_seen_without_being_asked_for(watched, tmp_path):
+    seen = threading.Event()
+    control = ControlFile(tmp_path / "c.json", on_document=lambda _: seen.set(), on_refusal=lambda _: None)
+    control.start()
+    replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
+    assert seen.wait(5)
+    control.stop()

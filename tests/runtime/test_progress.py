@@ -1,0 +1,59 @@
+"""What is read from a query's progress and plan."""
+
+import json
+
+import pytest
+
+from headgate_spark.engine.progress import parse
+from headgate_spark.engine.watermarks import smallest_delay
+
+
+def progress(**members):
+    base = {
+        "batchId": 4,
+        "durationMs": {"addBatch": 900, "triggerExecution": 1250},
+        "eventTime": {"max": "2026-11-21T10:00:00.000Z", "watermark": "2026-11-21T09:59:50.000Z"},
+        "stateOperators": [{"numRowsTotal": 10}, {"numRowsTotal": 5}],
+        "sources": [{"numInputRows": 100}, {"numInputRows": 7}],
+    }
+    return json.dumps(base | members)
+
+
+def test_a_batch_is_read():
+    found = parse(progress())
+    assert found is not None
+    assert (found.batch_id, found.duration_seconds, found.source_rows, found.state_rows) == (
+        4,
+        1.25,
+        (100, 7),
+        15,
+    )
+    assert found.max_event_time - found.watermark == 10
+
+
+def test_a_trigger_that_ran_no_batch_is_no_progress():
+    assert parse(progress(durationMs={"latestOffset": 1, "triggerExecution": 1})) is None
+
+
+def test_a_watermark_that_was_never_set_is_unknown():
+    assert parse(progress(eventTime={"watermark": "1970-01-01T00:00:00.000Z"})).watermark is None
+
+
+def test_a_query_without_watermark_or_state_says_so():
+    found = parse(progress(eventTime={}, stateOperators=[]))
+    assert (found.watermark, found.max_event_time, found.state_rows) == (None, None, None)
+
+
+DELAYS = (
+    ("no watermark", "Project [a#1]\n+- Relation", None),
+    ("one", "EventTimeWatermark 9f-1, ts#5: timestamp, 10 seconds\n+- x", 10.0),
+    ("of an older Spark", "EventTimeWatermark ts#5: timestamp, 1 hours\n+- x", 3600.0),
+    ("made of parts", "EventTimeWatermark ts#5: timestamp, 1 days 2 hours 0.5 seconds\n", 93600.5),
+    ("the smallest of two", "EventTimeWatermark a#1, 2 hours\n:- EventTimeWatermark b#2, 90 minutes", 5400.0),
+    ("months count 31 days", "EventTimeWatermark a#1, 1 months", 31 * 86400.0),
+)
+
+
+@pytest.mark.parametrize(("plan", "seconds"), [row[1:] for row in DELAYS], ids=[row[0] for row in DELAYS])
+def test_the_delay_of_the_watermark_is_read_from_the_plan(plan, seconds):
+    assert smallest_delay(plan) == seconds
