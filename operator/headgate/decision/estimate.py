@@ -40,7 +40,8 @@ def eta(seen: Observation, policy: QueryPolicy, *, backlog: bool) -> Eta:
     if limit is None or seen.throughput is None or seen.arrival_rate is None:
         return None
     gain = min(seen.throughput, limit) - seen.arrival_rate
-    return pending / gain if gain > 0 else NEVER
+    seconds = pending / gain if gain > 0 else math.inf
+    return seconds if math.isfinite(seconds) else NEVER
 
 
 def pending_records(seen: Observation, sources: Iterable[SourcePolicy]) -> float | None:

@@ -1,0 +1,111 @@
+"""From the resource, as people write it, to the policies that the decision core computes with.
+
+The one place where the two meet: models with durations and nested options on one side, frozen values in
+seconds and records on the other. The loop and `headgate replay` both come through here, so that a recording
+is judged by what the running application would be judged by.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from headgate.api.application import Restart, SparkApplication
+from headgate.api.query import Query
+from headgate.api.query import Reentry as DeclaredReentry
+from headgate.api.source import BacklogRateLimit, Source
+from headgate.api.source import RateLimit as DeclaredRateLimit
+from headgate.decision import (
+    UNLIMITED,
+    OnOutage,
+    QueryPolicy,
+    RateLimit,
+    Reentry,
+    ReentryPolicy,
+    SourcePolicy,
+)
+from headgate.decision.backoff import RestartPolicy, RestartWhen
+
+PAUSED_ANNOTATION: Final = "headgate.dev/paused"
+"""Pauses that a person asked for and Git does not own: `query/source`, separated by commas."""
+
+
+def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
+    """Return the policy of each declared query, by its name, in the order of the resource."""
+    paused = paused_by_annotation(application)
+    return {query.name: _query_policy(query, application, paused) for query in application.spec.queries}
+
+
+def restart_policy(restart: Restart) -> RestartPolicy:
+    """Return how drivers that ended are started again."""
+    return RestartPolicy(
+        policy=RestartWhen(restart.policy),
+        max_retries=restart.max_retries,
+        backoff_seconds=restart.backoff.total_seconds(),
+        max_backoff_seconds=restart.max_backoff.total_seconds(),
+        reset_after_seconds=restart.reset_after.total_seconds(),
+    )
+
+
+def paused_by_annotation(application: SparkApplication) -> frozenset[tuple[str, str]]:
+    """Return the (query, source) pairs that the annotation pauses; what has no slash names nothing."""
+    listed = application.metadata.annotations.get(PAUSED_ANNOTATION, "").split(",")
+    pairs = (entry.strip().partition("/") for entry in listed)
+    return frozenset((query, source) for query, slash, source in pairs if slash)
+
+
+def _query_policy(
+    query: Query, application: SparkApplication, paused: frozenset[tuple[str, str]]
+) -> QueryPolicy:
+    metrics = application.spec.metrics
+    return QueryPolicy(
+        name=query.name,
+        sources=tuple(
+            _source_policy(source, paused=source.paused or (query.name, source.name) in paused)
+            for source in query.sources
+        ),
+        interval_seconds=_seconds(query.checkpoint.interval),
+        interval_during_backlog_seconds=_seconds(query.checkpoint.interval_during_backlog),
+        reentry=_reentry(query.backlog.reentry),
+        stale_after_seconds=metrics.stale_after.total_seconds(),
+        on_outage=OnOutage(metrics.on_outage),
+    )
+
+
+def _source_policy(source: Source, *, paused: bool) -> SourcePolicy:
+    backlog, limit = source.backlog, source.rate_limit
+    return SourcePolicy(
+        name=source.name,
+        watermark_lag_seconds=_seconds(backlog.watermark_lag),
+        pending_records=backlog.pending_records,
+        query_configured=backlog.query is not None,
+        paused=paused,
+        rate_limit=_rate_limit(limit) if limit else UNLIMITED,
+        rate_limit_during_backlog=_rate_limit_during_backlog(limit) if limit else None,
+    )
+
+
+def _rate_limit(limit: DeclaredRateLimit | BacklogRateLimit) -> RateLimit:
+    return RateLimit(
+        records_per_second=limit.records_per_second, records_per_checkpoint=limit.records_per_checkpoint
+    )
+
+
+def _rate_limit_during_backlog(limit: DeclaredRateLimit) -> RateLimit | None:
+    during = limit.during_backlog
+    if during is None:
+        return None
+    return _rate_limit(during) if isinstance(during, BacklogRateLimit) else UNLIMITED
+
+
+def _reentry(reentry: DeclaredReentry) -> Reentry:
+    return Reentry(
+        policy=ReentryPolicy(reentry.policy),
+        above_seconds=_seconds(reentry.above),
+        pending_records_above=reentry.pending_records_above,
+        dwell_seconds=reentry.dwell.total_seconds(),
+    )
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
