@@ -1,0 +1,123 @@
+"""`headgate replay`: what would have been decided on recorded observations.
+
+The rules of a verdict are best understood, and best argued about, on one's own history. Replay runs the
+decision core of the running system over a recording, line by line, and prints what it would have done; memory
+carries over from one line of a query to its next. Nothing is started, and nothing but two files is read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from headgate.api.load import load_application
+from headgate.cli.recording import Line, Place, read_line, unknown_name
+from headgate.decision import Eta, Memory, Observation, QueryPolicy, Verdict, decide
+from headgate.errors import InvalidInputError, UsageError
+from headgate.reconcile.policy import query_policies
+
+
+def replay(
+    app: Annotated[Path, typer.Option(help="The resource: a YAML file with one SparkApplication.")],
+    observations: Annotated[str, typer.Option(help="The recording: one JSON object a line; - reads stdin.")],
+) -> None:
+    """Print what would have been decided on recorded observations, one JSON object for each."""
+    try:
+        policies = query_policies(load_application(app))
+    except InvalidInputError as error:
+        raise UsageError(str(error)) from None
+    with _opened(observations) as recording:
+        for document in verdicts(recording, observations, policies):
+            typer.echo(json.dumps(document))
+
+
+def verdicts(
+    recording: Iterable[bytes], file: str, policies: dict[str, QueryPolicy]
+) -> Iterator[dict[str, Any]]:
+    """Yield the verdict on each line of a recording, as the object that is printed.
+
+    Raises UsageError, with line and field, at the first line that cannot be decided on.
+    """
+    replays = {name: _Replay(policy) for name, policy in policies.items()}
+    for number, raw in enumerate(recording, start=1):
+        line = read_line(raw, file, number)
+        if line is None:
+            continue
+        place, query = Place(file, number), line.observation.query
+        if query not in replays:
+            raise place.member("query").error(unknown_name(query, replays, "the queries of the resource"))
+        yield _document(*replays[query].decide(line, place))
+
+
+@dataclass(slots=True)
+class _Replay:
+    """One query on its way through the recording."""
+
+    policy: QueryPolicy
+    memory: Memory = field(default_factory=Memory)
+    last: Line | None = None
+    mentioned: set[str] = field(default_factory=set)
+
+    def decide(self, line: Line, place: Place) -> tuple[Observation, Verdict]:
+        self._check(line.observation, place)
+        seen = self._in_its_attempt(line)
+        self.mentioned.update(seen.sources)
+        verdict, self.memory = decide(seen, self._policy(), self.memory)
+        self.last = replace(line, observation=seen)
+        return seen, verdict
+
+    def _check(self, seen: Observation, place: Place) -> None:
+        known = [source.name for source in self.policy.sources]
+        for name in seen.sources:
+            if name not in known:
+                message = unknown_name(name, known, f"the sources of query {seen.query}")
+                raise place.member("sources").member(name).error(message)
+        if self.last is not None and seen.t < self.last.observation.t:
+            before = f"{self.last.observation.t:g} on line {self.last.number}"
+            raise place.member("t").error(f"{seen.t:g} is before {before}; sort the lines of a query by t")
+
+    def _in_its_attempt(self, line: Line) -> Observation:
+        """A line that does not tell its attempt is of the attempt before it."""
+        if line.has_attempt or self.last is None:
+            return line.observation
+        return replace(line.observation, attempt=self.last.observation.attempt)
+
+    def _policy(self) -> QueryPolicy:
+        """Leave out sources that cannot vote by a metric, as long as the recording has not mentioned them."""
+        sources = self.policy.sources
+        awaited = tuple(s for s in sources if s.has_metric_voter or s.name in self.mentioned)
+        return replace(self.policy, sources=awaited)
+
+
+def _opened(observations: str) -> AbstractContextManager[BinaryIO]:
+    if observations == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(observations).open("rb")
+    except OSError as error:
+        message = f"{observations}: {error.strerror or error}; give the path of a recording, or - for stdin"
+        raise UsageError(message) from None
+
+
+def _document(seen: Observation, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "t": seen.t,
+        "query": seen.query,
+        "backlog": verdict.backlog,
+        "reason": verdict.reason,
+        "intervalSeconds": None if verdict.interval_seconds is None else float(verdict.interval_seconds),
+        "etaSeconds": _rounded(verdict.eta_seconds),
+        "voters": verdict.voters,
+    }
+
+
+def _rounded(eta: Eta) -> Eta:
+    """Tenths of a second: an estimate is not better known than that."""
+    return round(eta, 1) if isinstance(eta, float) else eta
