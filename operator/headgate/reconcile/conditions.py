@@ -1,0 +1,153 @@
+"""The conditions of an application: yes, no or unknown, each with a reason and a sentence.
+
+`Ready`, `Reconciling` and `Stalled` mean what kstatus means by them, so that Argo CD, Flux and `kubectl wait`
+understand them; the others speak of the job. `lastTransitionTime` moves only when the answer changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headgate.api.application import SparkApplication
+from headgate.api.status import Condition, ConditionStatus
+from headgate.decision.driver import State
+from headgate.reconcile.decide import Plan
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.observe import Seen
+from headgate.reconcile.ports import OutageReason
+from headgate.reconcile.times import duration_text, moment
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+IN_TRANSITION = frozenset({State.PENDING, State.STARTING, State.STOPPING, State.BACKING_OFF})
+"""States that lead to another one without anybody's help."""
+
+CONTROL_PENDING = "ControlPending"
+"""A control document is published, and the driver has not reported it yet."""
+METRICS_UNAVAILABLE = "MetricsUnavailable"
+"""The driver runs, and nothing is known of what it does."""
+NO_BACKLOG = "NoBacklog"
+RATE_LIMIT = "RateLimit"
+"""A source has records waiting, and may not read them faster."""
+NO_LIMIT_REACHED = "NoLimitReached"
+SCRAPED = "Scraped"
+"""The driver's metrics are known."""
+
+
+class Answer(NamedTuple):
+    """A condition without its moments."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+
+
+def conditions(
+    application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory
+) -> tuple[Condition, ...]:
+    """Return all conditions, in a fixed order."""
+    before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
+    return tuple(
+        _condition(answer, before.get(answer.type), application, seen.now)
+        for answer in _answers(seen, plan, memory)
+    )
+
+
+def _condition(
+    answer: Answer, before: Condition | None, application: SparkApplication, now: float
+) -> Condition:
+    unchanged = before is not None and before.status is answer.status
+    return Condition(
+        type=answer.type,
+        status=answer.status,
+        reason=answer.reason,
+        message=answer.message[:1024],
+        last_transition_time=before.last_transition_time if before and unchanged else moment(now),
+        observed_generation=application.metadata.generation,
+    )
+
+
+def _answers(seen: Seen, plan: Plan, memory: LoopMemory) -> Iterator[Answer]:
+    yield _ready(seen, plan)
+    yield _reconciling(seen, plan)
+    yield _stalled(plan)
+    yield _backlog(plan)
+    yield _throttled(memory)
+    yield _metrics_available(seen)
+
+
+def _ready(seen: Seen, plan: Plan) -> Answer:
+    step = plan.step
+    if step.state is State.COMPLETED:
+        return Answer("Ready", TRUE, step.reason, step.message)
+    if step.state is not State.RUNNING:
+        return Answer("Ready", FALSE, step.reason, step.message)
+    if seen.metrics is None:
+        return Answer("Ready", FALSE, METRICS_UNAVAILABLE, "the driver runs, but nothing is known of it")
+    return Answer("Ready", TRUE, step.reason, step.message)
+
+
+def _reconciling(seen: Seen, plan: Plan) -> Answer:
+    step = plan.step
+    if step.state in IN_TRANSITION:
+        return Answer("Reconciling", TRUE, step.reason, step.message)
+    if step.state is State.RUNNING and _is_behind(seen, plan):
+        message = f"control document {plan.document.generation} is published and not in force yet"
+        return Answer("Reconciling", TRUE, CONTROL_PENDING, message)
+    return Answer("Reconciling", FALSE, step.reason, step.message)
+
+
+def _is_behind(seen: Seen, plan: Plan) -> bool:
+    if seen.metrics is None or seen.metrics.control_generation is None:
+        return False
+    return seen.metrics.control_generation < plan.document.generation
+
+
+def _stalled(plan: Plan) -> Answer:
+    status = TRUE if plan.step.state is State.FAILED else FALSE
+    return Answer("Stalled", status, plan.step.reason, plan.step.message)
+
+
+def _backlog(plan: Plan) -> Answer:
+    behind = [
+        f"{name} ({verdict.reason.value})"
+        for name, verdict in plan.verdicts.items()
+        if verdict.backlog and verdict.reason is not None
+    ]
+    if behind:
+        reasons = (verdict.reason for verdict in plan.verdicts.values() if verdict.backlog)
+        reason = next((reason.value for reason in reasons if reason is not None), NO_BACKLOG)
+        return Answer("Backlog", TRUE, reason, f"in backlog: {', '.join(behind)}")
+    if plan.verdicts and all(verdict.outage for verdict in plan.verdicts.values()):
+        return Answer("Backlog", UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")
+    return Answer("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
+
+
+def _throttled(memory: LoopMemory) -> Answer:
+    held = [
+        f"{query}/{source}"
+        for query, track in memory.tracks.items()
+        for source, reason in track.held_by.items()
+        if reason == RATE_LIMIT
+    ]
+    if held:
+        return Answer("Throttled", TRUE, RATE_LIMIT, f"held by their rate limit: {', '.join(held)}")
+    return Answer("Throttled", FALSE, NO_LIMIT_REACHED, "no source is held by its rate limit")
+
+
+def _metrics_available(seen: Seen) -> Answer:
+    if seen.metrics is not None:
+        message = "the driver's metrics are known"
+        if seen.outage is not None:
+            message = f"last known {duration_text(seen.now - seen.metrics.at)} ago: {seen.outage.message}"
+        return Answer("MetricsAvailable", TRUE, SCRAPED, message)
+    if seen.outage is None:
+        message = "readings come, but all of them are older than metrics.staleAfter"
+        return Answer("MetricsAvailable", FALSE, OutageReason.STALE, message)
+    status = UNKNOWN if seen.outage.reason in _NOT_YET else FALSE
+    return Answer("MetricsAvailable", status, seen.outage.reason, seen.outage.message)
+
+
+_NOT_YET = frozenset({OutageReason.DRIVER_NOT_RUNNING, OutageReason.DRIVER_STARTING})

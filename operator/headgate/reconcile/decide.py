@@ -1,0 +1,112 @@
+"""Decide: from what was seen to what shall be done, without doing any of it.
+
+The judgements themselves are `headgate.decision`'s; this brings them together for one application: a verdict
+for each query, from these what the driver is told and what it is to run with, and the next step of its life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.api.application import SparkApplication
+from headgate.decision import Memory as Latches
+from headgate.decision import Verdict
+from headgate.decision import decide as verdict_on
+from headgate.decision.driver import Desired, Start, Step
+from headgate.decision.lifecycle import next_step
+from headgate.reconcile.document import next_document
+from headgate.reconcile.launch import Launch, launch_of
+from headgate.reconcile.memory import Kept
+from headgate.reconcile.observe import Seen
+from headgate.reconcile.policy import query_policies, restart_policy
+from headgate_contract import ControlDocument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that is to be done now. Carrying it out twice does no more than once."""
+
+    verdicts: Mapping[str, Verdict]
+    """By query of the resource."""
+    document: ControlDocument
+    """What the driver should be told; it may have been already."""
+    launch: Launch
+    """What the driver should run with."""
+    step: Step
+    """The driver's next step."""
+    kept: Kept
+    """What is to be written down first."""
+
+
+def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: float) -> Plan:
+    """Return the plan. `jitter` is a fresh random number in 0..1, for the pause before a restart."""
+    policies = query_policies(application)
+    judged = {
+        name: verdict_on(
+            seen.observations[name],
+            policy,
+            kept.latches.get(name, Latches()),
+            restarted_for_verdict=kept.restarted_for_verdict,
+        )
+        for name, policy in policies.items()
+    }
+    verdicts = {name: verdict for name, (verdict, _) in judged.items()}
+    document = next_document(application, verdicts, published=seen.published, last_generation=kept.generation)
+    in_backlog = launch_in_backlog(application, verdicts, before=kept.launch_in_backlog)
+    launch = launch_of(application, in_backlog=in_backlog)
+    step = next_step(seen.driver, _desired(application, launch), kept.history, now=seen.now, jitter=jitter)
+    return Plan(
+        verdicts=verdicts,
+        document=document,
+        launch=launch,
+        step=step,
+        kept=Kept(
+            history=step.history,
+            latches={name: latches for name, (_, latches) in judged.items()},
+            generation=document.generation,
+            launch_in_backlog=in_backlog,
+            restarted_for_verdict=_restarted_for_verdict(application, step, kept, in_backlog=in_backlog),
+        ),
+    )
+
+
+def launch_in_backlog(
+    application: SparkApplication, verdicts: Mapping[str, Verdict], *, before: bool
+) -> bool:
+    """Return whether the driver is to run with the properties of a backlog.
+
+    They cost a restart, so only votes that were heard change it: a driver that has just started, and reports
+    nothing yet, is not restarted for that.
+    """
+    if not application.spec.during_backlog.spark_conf:
+        return False
+    if any(verdict.backlog for verdict in verdicts.values()):
+        return True
+    return before and not all(_is_heard(verdict) for verdict in verdicts.values())
+
+
+def _is_heard(verdict: Verdict) -> bool:
+    return not verdict.outage and any(
+        vote is not None for source in verdict.sources.values() for vote in source.votes.values()
+    )
+
+
+def _desired(application: SparkApplication, launch: Launch) -> Desired:
+    spec = application.spec
+    return Desired(
+        revision=launch.revision,
+        suspended=spec.suspend,
+        restart=restart_policy(spec.restart),
+        grace_period_seconds=spec.stop.grace_period.total_seconds(),
+    )
+
+
+def _restarted_for_verdict(
+    application: SparkApplication, step: Step, kept: Kept, *, in_backlog: bool
+) -> bool:
+    """Return whether the attempt now asked for differs from the one before by the verdict alone."""
+    if not isinstance(step.action, Start) or step.action.attempt == kept.history.attempt:
+        return kept.restarted_for_verdict
+    other = launch_of(application, in_backlog=not in_backlog)
+    return kept.history.revision == other.revision != step.action.revision

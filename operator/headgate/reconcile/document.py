@@ -1,0 +1,129 @@
+"""From what is declared and decided to what the driver is told.
+
+The resource says "the same limit as always" by leaving a field out, and writes durations as text; the control
+document says everything outright, in seconds and records. Its generation rises with its content and with
+nothing else, so that "acknowledged" means "this content is in force".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from headgate.api.application import SparkApplication
+from headgate.api.query import Query
+from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
+from headgate.decision import Reason, Verdict
+from headgate.reconcile.policy import paused_by_annotation
+from headgate_contract import (
+    AlignmentControl,
+    BatchControl,
+    ControlDocument,
+    EventTimeControl,
+    QueryControl,
+    RateControl,
+    SourceControl,
+)
+
+
+def next_document(
+    application: SparkApplication,
+    verdicts: Mapping[str, Verdict],
+    *,
+    published: ControlDocument | None,
+    last_generation: int,
+) -> ControlDocument:
+    """Return the document that the driver should have: `published` itself where that says the same."""
+    paused = paused_by_annotation(application)
+    wanted = ControlDocument(
+        generation=0,
+        application=application.name,
+        grace_period_seconds=application.spec.stop.grace_period.total_seconds(),
+        queries={
+            query.name: _query(query, verdicts.get(query.name), paused) for query in application.spec.queries
+        },
+    )
+    if published is not None and replace(published, generation=0) == wanted:
+        return published
+    before = max(last_generation, 0 if published is None else published.generation)
+    return replace(wanted, generation=before + 1)
+
+
+def _query(query: Query, verdict: Verdict | None, paused: frozenset[tuple[str, str]]) -> QueryControl:
+    checkpoint = query.checkpoint
+    during_backlog = checkpoint.interval_during_backlog
+    return QueryControl(
+        interval_seconds=None if checkpoint.interval is None else checkpoint.interval.total_seconds(),
+        interval_during_backlog_seconds=None if during_backlog is None else during_backlog.total_seconds(),
+        min_pause_seconds=checkpoint.min_pause.total_seconds(),
+        backlog=verdict is not None and verdict.published_backlog,
+        reason=_published_reason(verdict),
+        batch=BatchControl(
+            target_seconds=query.batch.target_duration.total_seconds(),
+            initial_records=query.batch.initial_records,
+            max_growth=query.batch.max_growth,
+            max_records=query.batch.max_records,
+        ),
+        sources={
+            source.name: _source(source, paused=source.paused or (query.name, source.name) in paused)
+            for source in query.sources
+        },
+    )
+
+
+def _published_reason(verdict: Verdict | None) -> str | None:
+    """Return why the driver is told of a backlog; `Phase` is its own business, and not told."""
+    if verdict is None or not verdict.published_backlog or verdict.reason is None:
+        return None
+    return None if verdict.reason is Reason.PHASE else verdict.reason.value
+
+
+def _source(source: Source, *, paused: bool) -> SourceControl:
+    event_time = source.event_time
+    return SourceControl(
+        paused=paused,
+        after=source.after,
+        idle_after_seconds=source.idle_after.total_seconds(),
+        max_future_seconds=event_time.max_future.total_seconds(),
+        rate_limit=_rate(source.rate_limit),
+        rate_limit_during_backlog=_rate_during_backlog(source.rate_limit),
+        alignment=_alignment(source),
+        event_time=(
+            None
+            if event_time.column is None
+            else EventTimeControl(column=event_time.column, format=event_time.format.value)
+        ),
+    )
+
+
+def _alignment(source: Source) -> AlignmentControl | None:
+    if (alignment := source.alignment) is None:
+        return None
+    idle_after = alignment.idle_after
+    return AlignmentControl(
+        group=alignment.group,
+        max_drift_seconds=alignment.max_drift.total_seconds(),
+        update_interval_seconds=alignment.update_interval.total_seconds(),
+        idle_after_seconds=None if idle_after is None else idle_after.total_seconds(),
+    )
+
+
+def _rate(limit: RateLimit | None) -> RateControl | None:
+    return None if limit is None else _control(limit, limit)
+
+
+def _rate_during_backlog(limit: RateLimit | None) -> RateControl | None:
+    if limit is None or limit.during_backlog == UNLIMITED:
+        return None
+    return _control(limit, limit if limit.during_backlog is None else limit.during_backlog)
+
+
+def _control(limit: RateLimit, amounts: RateLimit | BacklogRateLimit) -> RateControl | None:
+    """Return `amounts` as a control with the burst of `limit`; `None` where they limit nothing."""
+    if amounts.records_per_second is None and amounts.records_per_checkpoint is None:
+        return None
+    return RateControl(
+        records_per_second=amounts.records_per_second,
+        records_per_checkpoint=amounts.records_per_checkpoint,
+        max_burst_seconds=limit.max_burst.total_seconds(),
+    )

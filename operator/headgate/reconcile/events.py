@@ -1,0 +1,125 @@
+"""What a person would want to be told of: the differences between two statuses, and names that lead nowhere.
+
+Events are computed from levels, like everything else: a loop that was away for an hour tells what differs now
+from then, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.api.application import SparkApplication
+from headgate.api.duration import format_duration
+from headgate.api.query import Query
+from headgate.api.status import Condition, ConditionStatus, QueryStatus, SparkApplicationStatus
+from headgate.decision.driver import State
+from headgate.reconcile.decide import Plan
+from headgate.reconcile.observe import Seen
+from headgate.reconcile.ports import Event
+from headgate.reconcile.readings import QueryMetrics
+
+BACKLOG_ENTERED = "BacklogEntered"
+"""A query is in backlog now: batches as long as `intervalDuringBacklog`."""
+BACKLOG_LEFT = "BacklogLeft"
+"""A query is not in backlog any more: it commits at its normal interval."""
+CONTROL_PUBLISHED = "ControlPublished"
+"""The driver was told new settings, without a restart."""
+UNKNOWN_NAME = "UnknownName"
+"""The resource names a query or a source that the job does not have."""
+
+_SETBACKS = frozenset({State.BACKING_OFF, State.FAILED})
+
+
+def changes(
+    before: SparkApplicationStatus | None, after: SparkApplicationStatus, seen: Seen, plan: Plan
+) -> Iterator[Event]:
+    """Yield what changed between two statuses."""
+    before = before or SparkApplicationStatus()
+    if (before.state, before.attempt) != (after.state, after.attempt):
+        is_setback = plan.step.state in _SETBACKS
+        yield Event(at=seen.now, reason=plan.step.reason, message=plan.step.message, is_warning=is_setback)
+    yield from _verdict_changes(before, after, seen)
+    if _settings_changed_live(before, after, seen, plan):
+        message = f"settings changed without a restart: control document {plan.document.generation}"
+        yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
+    yield from _metrics_changes(before, after, seen)
+
+
+def _verdict_changes(
+    before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
+) -> Iterator[Event]:
+    known = {query.name: query for query in before.queries}
+    for query in after.queries:
+        was_in_backlog = query.name in known and known[query.name].backlog
+        if query.backlog and not was_in_backlog:
+            yield Event(at=seen.now, reason=BACKLOG_ENTERED, message=_entered(query))
+        elif was_in_backlog and not query.backlog:
+            message = f"query {query.name}: no longer in backlog{_interval(query)}"
+            yield Event(at=seen.now, reason=BACKLOG_LEFT, message=message)
+
+
+def _entered(query: QueryStatus) -> str:
+    facts = [f"query {query.name}: in backlog by {query.reason}"]
+    if query.watermark_lag is not None:
+        facts.append(f"lag {format_duration(query.watermark_lag)}")
+    if query.pending_records is not None:
+        facts.append(f"{query.pending_records:,} records pending")
+    return ", ".join(facts)
+
+
+def _interval(query: QueryStatus) -> str:
+    return "" if query.pending_records is None else f", {query.pending_records:,} records pending"
+
+
+def _settings_changed_live(
+    before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen, plan: Plan
+) -> bool:
+    verdicts = [{query.name: query.backlog for query in status.queries} for status in (before, after)]
+    is_new = plan.document != seen.published
+    return is_new and plan.step.state is State.RUNNING and verdicts[0] == verdicts[1]
+
+
+def _metrics_changes(
+    before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
+) -> Iterator[Event]:
+    was, now = _metrics_available(before), _metrics_available(after)
+    if now is None or (was is not None and was.status is now.status):
+        return
+    if now.status is ConditionStatus.FALSE:
+        yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True)
+    elif was is not None and was.status is ConditionStatus.FALSE:
+        yield Event(at=seen.now, reason=now.reason, message="metrics are back")
+
+
+def _metrics_available(status: SparkApplicationStatus) -> Condition | None:
+    return next((c for c in status.conditions if c.type == "MetricsAvailable"), None)
+
+
+def unknown_names(application: SparkApplication, seen: Seen) -> tuple[str, ...]:
+    """Return a sentence for each query and source of the resource that the job does not have.
+
+    Nothing is said before the job has started a query, or a query has shown its sources.
+    """
+    if seen.metrics is None or not seen.metrics.queries:
+        return ()
+    present = seen.metrics.queries
+    return tuple(
+        complaint
+        for query in application.spec.queries
+        for complaint in _complaints(query, present.get(query.name), sorted(present))
+    )
+
+
+def _complaints(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:
+    if found is None:
+        yield (
+            f"query {query.name} of the resource is not in the job, which has so far: {', '.join(queries)}; "
+            "give the streaming query that name with queryName()"
+        )
+        return
+    missing = [source.name for source in query.sources if source.name not in found.sources]
+    if found.sources and missing:
+        yield (
+            f"query {query.name}: no source is called {', '.join(missing)}; it has: "
+            f"{', '.join(sorted(found.sources))}; name sources with readStream.name()"
+        )

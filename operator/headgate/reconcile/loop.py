@@ -1,0 +1,54 @@
+"""One turn of the loop.
+
+Called by a tick of `headgate local`, by the operator for any event on a resource, its driver or its metrics,
+and after a restart of either: always with what was remembered, never with what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from headgate.api.application import SparkApplication
+from headgate.reconcile.apply import apply
+from headgate.reconcile.decide import Plan, decide
+from headgate.reconcile.memory import Kept, LoopMemory
+from headgate.reconcile.observe import Seen, observe
+from headgate.reconcile.ports import Event, Ports
+from headgate.reconcile.report import report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one turn saw, decided and told; `memory` goes into the next."""
+
+    seen: Seen
+    plan: Plan
+    memory: LoopMemory
+    events: tuple[Event, ...]
+
+    @property
+    def wake_at(self) -> float | None:
+        """Unix time at which there is something to do even if nothing is heard before."""
+        return getattr(self.plan.step.action, "until", None)
+
+
+def reconcile(
+    application: SparkApplication, ports: Ports, memory: LoopMemory, now: float, *, jitter: float
+) -> Outcome:
+    """Bring the application to what is declared, as far as one turn can.
+
+    `now` is Unix time; `jitter` is a fresh random number in 0..1.
+    """
+    seen, memory = observe(application, ports, memory, now)
+    plan = decide(application, seen, memory.kept, jitter=jitter)
+    apply(plan, seen, ports, kept=memory.kept)
+    events, memory = report(application, seen, plan, replace(memory, kept=plan.kept), ports)
+    return Outcome(seen=seen, plan=plan, memory=memory, events=events)
+
+
+def recall(ports: Ports, complain: Callable[[str], None]) -> LoopMemory:
+    """Return the memory of a loop that starts, or starts again. `complain` is told of what is damaged."""
+    saved, status = ports.store.load(), ports.reports.last()
+    kept = Kept() if saved is None else Kept.from_json(saved, complain)
+    return LoopMemory(kept=kept, status=status, status_written=status)

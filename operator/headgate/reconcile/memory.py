@@ -1,0 +1,94 @@
+"""What the loop remembers from one tick to the next, and which part of it outlives the loop.
+
+Kept are latches and dwell clocks, the history of the driver's attempts, and the generation last published:
+without them a restarted loop would decide otherwise than one that had never stopped. Everything else is
+measured anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from headgate.api.status import SparkApplicationStatus
+from headgate.decision import Memory as Latches
+from headgate.decision.driver import History
+from headgate.reconcile.ports import Outage, Reading
+from headgate.reconcile.track import Track
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is written down before the loop acts on it."""
+
+    history: History = field(default_factory=History)
+    latches: Mapping[str, Latches] = field(default_factory=dict)
+    """By query."""
+    generation: int = 0
+    """Of the control document published last."""
+    launch_in_backlog: bool = False
+    """Whether the driver is to run with `duringBacklog.sparkConf`; unknown votes leave it as it is."""
+    restarted_for_verdict: bool = False
+    """Whether the present attempt was started for no other reason than a verdict; it then keeps its votes."""
+
+    def forgiven(self) -> Kept:
+        """Return it after a person has asked for a new run: what ended the last one counts no more."""
+        if not self.history.ended:
+            return self
+        return replace(self, history=replace(self.history, planned=True, failures=0, retry_at=None))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of JSON types that `from_json` reads back to an equal value."""
+        return {
+            "history": self.history.to_json(),
+            "latches": {query: latches.to_json() for query, latches in self.latches.items()},
+            "generation": self.generation,
+            "launchInBacklog": self.launch_in_backlog,
+            "restartedForVerdict": self.restarted_for_verdict,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], complain: Callable[[str], None]) -> Kept:
+        """Read a document of `to_json`. A part that is damaged starts afresh, and `complain` is told so."""
+
+        def part(name: str, read: Callable[[Any], T], otherwise: T) -> T:
+            try:
+                return read(document[name]) if name in document else otherwise
+            except (ValueError, TypeError, AttributeError) as problem:
+                complain(f"memory of the loop: {name} is damaged ({problem}) and starts afresh")
+                return otherwise
+
+        return cls(
+            history=part("history", History.from_json, History()),
+            latches=part("latches", _latches, {}),
+            generation=part("generation", int, 0),
+            launch_in_backlog=part("launchInBacklog", bool, False),
+            restarted_for_verdict=part("restartedForVerdict", bool, False),
+        )
+
+
+def _latches(document: Any) -> dict[str, Latches]:
+    return {query: Latches.from_json(latches) for query, latches in document.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopMemory:
+    """Everything that is carried from one tick to the next."""
+
+    kept: Kept = field(default_factory=Kept)
+    readings: tuple[Reading, ...] = ()
+    """The last ones that came; they count until they are stale."""
+    readings_of_attempt: int | None = None
+    outage: Outage | None = None
+    """Why the last try to read metrics failed."""
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    """By query."""
+    unknown_names: tuple[str, ...] = ()
+    """The complaints about names that the job does not have, as told last."""
+    status: SparkApplicationStatus | None = None
+    """As of the last tick."""
+    status_written: SparkApplicationStatus | None = None
+    status_written_at: float = 0.0

@@ -1,0 +1,150 @@
+"""Observe: ask every port what is, and turn the answers into what the decision core reads.
+
+Nothing is changed here. A scrape that fails leaves the readings before it standing until they are older than
+`metrics.staleAfter`; those of a driver that is gone are dropped at once, since they say nothing of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headgate.api.application import SparkApplication
+from headgate.api.query import Query
+from headgate.decision import Observation, SourceObservation
+from headgate.decision.driver import Driver
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.ports import Outage, OutageReason, Ports
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, sort
+from headgate.reconcile.track import HELD_BY_ALIGNMENT, Track
+from headgate_contract import ControlDocument
+
+NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
+NOT_RUN = 0
+"""The attempt of a query that has never been seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The world of one application at one moment."""
+
+    now: float
+    driver: Driver | None
+    metrics: DriverMetrics | None
+    """What is known and not stale; `None`: nothing is."""
+    outage: Outage | None
+    """Why the last try to read metrics failed; what is in `metrics` is then from before."""
+    published: ControlDocument | None
+    observations: Mapping[str, Observation]
+    """By query of the resource."""
+
+    @property
+    def living_driver(self) -> Driver | None:
+        """The driver, unless it has ended."""
+        return self.driver if self.driver is not None and self.driver.exit is None else None
+
+    def query(self, name: str) -> QueryMetrics | None:
+        """What the driver reports of a query."""
+        return None if self.metrics is None else self.metrics.queries.get(name)
+
+
+def observe(
+    application: SparkApplication, ports: Ports, memory: LoopMemory, now: float
+) -> tuple[Seen, LoopMemory]:
+    """Return what is to be seen, and the memory with what was learned by looking."""
+    driver = ports.drivers.observe(now)
+    memory = _with_readings(memory, driver, ports, now)
+    stale_after = application.spec.metrics.stale_after.total_seconds()
+    metrics = sort(memory.readings, oldest=now - stale_after)
+    if metrics is not None:
+        memory = replace(memory, tracks=_tracks(application, metrics, memory))
+    seen = Seen(
+        now=now,
+        driver=driver,
+        metrics=metrics,
+        outage=memory.outage,
+        published=ports.controls.published(),
+        observations={
+            query.name: _observation(query, metrics, memory, now) for query in application.spec.queries
+        },
+    )
+    return seen, memory
+
+
+def _with_readings(memory: LoopMemory, driver: Driver | None, ports: Ports, now: float) -> LoopMemory:
+    if driver is None or driver.exit is not None:
+        return replace(memory, readings=(), readings_of_attempt=None, outage=NO_DRIVER)
+    if driver.attempt != memory.readings_of_attempt:
+        memory = replace(memory, readings=(), readings_of_attempt=driver.attempt)
+    sample = ports.metrics.sample(now)
+    if isinstance(sample, Outage):
+        return replace(memory, outage=sample)
+    return replace(memory, readings=tuple(sample), outage=None)
+
+
+def _tracks(application: SparkApplication, metrics: DriverMetrics, memory: LoopMemory) -> Mapping[str, Track]:
+    return {
+        query.name: memory.tracks.get(query.name, Track()).following(
+            found, attempt=_attempt(query.name, found, memory), at=metrics.at
+        )
+        for query in application.spec.queries
+        if (found := metrics.queries.get(query.name)) is not None
+    }
+
+
+def _attempt(name: str, query: QueryMetrics | None, memory: LoopMemory) -> int:
+    """Return the run of the query by its start, in milliseconds of Unix time.
+
+    While it is not known, it is the run that was known last: silence starts nothing afresh.
+    """
+    if query is not None and query.started_at is not None:
+        return round(query.started_at * 1000)
+    latches = memory.kept.latches.get(name)
+    return NOT_RUN if latches is None or latches.attempt is None else latches.attempt
+
+
+def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory, now: float) -> Observation:
+    found = None if metrics is None else metrics.queries.get(query.name)
+    attempt = _attempt(query.name, found, memory)
+    if found is None or metrics is None:
+        return Observation(t=now, query=query.name, attempt=attempt)
+    track = memory.tracks.get(query.name, Track())
+    return Observation(
+        t=now,
+        query=query.name,
+        attempt=attempt,
+        sources={
+            source.name: _source(
+                reported,
+                idle_after_seconds=source.idle_after.total_seconds(),
+                held_by=track.held_by.get(source.name),
+                query_ended=found.active is False,
+                at=metrics.at,
+            )
+            for source in query.sources
+            if (reported := found.sources.get(source.name)) is not None
+        },
+        throughput=found.throughput,
+        arrival_rate=track.arrival_rate,
+    )
+
+
+def _source(
+    reported: SourceMetrics, *, idle_after_seconds: float, held_by: str | None, query_ended: bool, at: float
+) -> SourceObservation:
+    idle_seconds = reported.idle_seconds
+    return SourceObservation(
+        watermark_lag_seconds=_watermark_lag(reported, at),
+        pending_records=reported.pending_records,
+        phase=reported.phase,
+        idle=None if idle_seconds is None else idle_seconds >= idle_after_seconds,
+        finished=True if query_ended else reported.finished,
+        paused=reported.paused,
+        held_by_alignment=held_by == HELD_BY_ALIGNMENT,
+    )
+
+
+def _watermark_lag(reported: SourceMetrics, at: float) -> float | None:
+    if reported.watermark_lag_seconds is not None:
+        return reported.watermark_lag_seconds
+    return None if reported.watermark is None else at - reported.watermark

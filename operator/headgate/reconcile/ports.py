@@ -1,0 +1,141 @@
+"""What the loop needs of the world: five small ports, each bound to one application.
+
+The loop itself knows neither processes nor pods. On one machine the ports are a subprocess, an HTTP scrape
+and a few files (`headgate.adapters`); in a cluster they are pods, Prometheus and annotations. Whatever only
+one of them could know stays behind the port.
+
+All calls are synchronous and bounded in time. They raise nothing for what the world may do (a driver that
+died, a metric that is late): such things are values. They raise `headgate.errors` for what nobody can go on
+from, such as a disk that cannot be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from headgate.api.status import SparkApplicationStatus
+from headgate.decision.driver import Driver
+from headgate.reconcile.launch import Launch
+from headgate_contract import ControlDocument
+
+
+class Drivers(Protocol):
+    """Starts and stops the driver. There is never more than one."""
+
+    def observe(self, now: float) -> Driver | None:
+        """Return the driver that is there, alive or dead; `None` when there is none.
+
+        It counts as alive while any part of it may still write to a checkpoint.
+        """
+
+    def start(self, launch: Launch, attempt: int, now: float) -> None:
+        """Start the driver of `attempt` in place of one that has ended; asked twice for one, start one."""
+
+    def stop(self) -> None:
+        """Ask the driver to end at a batch boundary; asked again, it changes nothing."""
+
+    def kill(self) -> None:
+        """End the driver at once, with all that it started."""
+
+
+class OutageReason(StrEnum):
+    """Why there are no metrics; the reason of condition `MetricsAvailable`."""
+
+    DRIVER_NOT_RUNNING = "DriverNotRunning"
+    """There is no driver to ask."""
+    DRIVER_STARTING = "DriverStarting"
+    """The driver has not yet told where it serves its metrics."""
+    SCRAPE_TIMEOUT = "ScrapeTimeout"
+    """The driver did not answer in time: it hangs, or the machine is overloaded."""
+    CONNECTION_FAILED = "ConnectionFailed"
+    """Nobody answers where the driver said it would."""
+    HTTP_ERROR = "HttpError"
+    """The answer was not 200."""
+    MALFORMED = "Malformed"
+    """The answer is not in the Prometheus text format."""
+    STALE = "Stale"
+    """Readings came, but all of them are older than `metrics.staleAfter`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """There is no sample, and why."""
+
+    reason: OutageReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One value of one metric, named and labelled as in `headgate_contract.metrics`."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    at: float
+    """Unix time at which the driver served it."""
+
+
+class Metrics(Protocol):
+    """Reads what the driver measured."""
+
+    def sample(self, now: float) -> Sequence[Reading] | Outage:
+        """Return the readings of the application's driver at `now`."""
+
+
+class Controls(Protocol):
+    """Brings the control document to the driver."""
+
+    def published(self) -> ControlDocument | None:
+        """Return the document that the driver can see; `None` if there is none, or none that can be read."""
+
+    def publish(self, document: ControlDocument) -> None:
+        """Replace the document, all of it at once."""
+
+
+class Store(Protocol):
+    """Keeps the loop's memory over its own restarts."""
+
+    def load(self) -> Mapping[str, Any] | None:
+        """Return what was saved last, as JSON types; `None` if nothing was, or what was is damaged."""
+
+    def save(self, document: Mapping[str, Any]) -> None:
+        """Keep `document`; when this returns, it survives a crash of the loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something happened that a person would want to know."""
+
+    at: float
+    reason: str
+    """PascalCase, as in conditions."""
+    message: str
+    is_warning: bool = False
+
+
+class Reports(Protocol):
+    """Tells people."""
+
+    def last(self) -> SparkApplicationStatus | None:
+        """Return the status written last."""
+
+    def write(self, status: SparkApplicationStatus) -> None:
+        """Replace the status."""
+
+    def tell(self, event: Event) -> None:
+        """Record an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The world of one application."""
+
+    drivers: Drivers
+    metrics: Metrics
+    controls: Controls
+    store: Store
+    reports: Reports

@@ -1,0 +1,177 @@
+"""What a driver reported, sorted from a flat list of readings into queries and sources.
+
+A scrape and a PromQL result are both lists of (name, labels, value, time). Whatever is absent from them, or
+older than `metrics.staleAfter`, is `None` here: unknown, which nobody may take for 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from headgate.reconcile.ports import Reading
+from headgate_contract import metrics
+from headgate_contract.metrics import Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceMetrics:
+    """One source of a query, as the driver reported it."""
+
+    lane: str | None = None
+    pending_records: float | None = None
+    planned_records: float | None = None
+    """Since the driver started; so is `processed_records`."""
+    processed_records: float | None = None
+    watermark: float | None = None
+    """Unix time."""
+    watermark_lag_seconds: float | None = None
+    event_time_lag_seconds: float | None = None
+    idle_seconds: float | None = None
+    phase: bool | None = None
+    paused: bool | None = None
+    finished: bool | None = None
+    rate_limit: float | None = None
+    """Records per second; `None`: no limit in force."""
+    alignment_limit: float | None = None
+    """Unix time."""
+    alignment_drift_seconds: float | None = None
+    held_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Since the driver started, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryMetrics:
+    """One streaming query, as the driver reported it."""
+
+    sources: Mapping[str, SourceMetrics]
+    active: bool | None = None
+    started_at: float | None = None
+    """Unix time; tells one run of the query from the next."""
+    backlog: bool | None = None
+    """Whether the settings of a backlog are in force in the driver."""
+    interval_seconds: float | None = None
+    grant_records: float | None = None
+    throughput: float | None = None
+    """Records per second."""
+    watermark: float | None = None
+    """Unix time."""
+    state_rows: float | None = None
+    last_progress_at: float | None = None
+    """Unix time."""
+    data_batches: float | None = None
+    no_data_batches: float | None = None
+    batch_seconds_sum: float | None = None
+    batch_seconds_count: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverMetrics:
+    """One driver, as it reported itself."""
+
+    at: float
+    """Unix time of the newest reading."""
+    queries: Mapping[str, QueryMetrics]
+    control_generation: int | None = None
+    stopping: bool | None = None
+
+
+class _Key(NamedTuple):
+    name: str
+    query: str
+    source: str
+    detail: str
+    """The value of the label beyond `query` and `source`, where the metric has one."""
+
+
+def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
+    """Return the readings by query and source; those from before `oldest` (Unix time) are left out.
+
+    `None` when nothing is left.
+    """
+    fresh = [reading for reading in readings if reading.at >= oldest and not math.isnan(reading.value)]
+    if not fresh:
+        return None
+    table = {_key(reading): reading.value for reading in fresh}
+    generation = table.get(_Key(metrics.CONTROL_GENERATION.name, "", "", ""))
+    return DriverMetrics(
+        at=max(reading.at for reading in fresh),
+        queries={name: _query(name, table) for name in _names(table)},
+        control_generation=None if generation is None else int(generation),
+        stopping=_flag(table.get(_Key(metrics.DRIVER_STOPPING.name, "", "", ""))),
+    )
+
+
+_DETAIL: Mapping[str, str] = {
+    metrics.SOURCE_INFO.name: "lane",
+    metrics.SOURCE_HELD.name: "reason",
+    metrics.QUERY_BATCHES.name: "kind",
+}
+"""The label that tells series of one query or source apart, of metrics that have one."""
+
+
+def _key(reading: Reading) -> _Key:
+    labels = reading.labels
+    detail = labels.get(_DETAIL.get(reading.name, ""), "")
+    return _Key(reading.name, labels.get("query", ""), labels.get("source", ""), detail)
+
+
+def _names(table: Mapping[_Key, float]) -> list[str]:
+    return sorted({key.query for key in table if key.query})
+
+
+def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
+    def value(metric: Metric, suffix: str = "", detail: str = "") -> float | None:
+        return table.get(_Key(metric.name + suffix, query, "", detail))
+
+    sources = sorted({key.source for key in table if key.query == query and key.source})
+    return QueryMetrics(
+        sources={source: _source(query, source, table) for source in sources},
+        active=_flag(value(metrics.QUERY_ACTIVE)),
+        started_at=value(metrics.QUERY_STARTED),
+        backlog=_flag(value(metrics.QUERY_BACKLOG)),
+        interval_seconds=value(metrics.QUERY_INTERVAL),
+        grant_records=value(metrics.QUERY_GRANT),
+        throughput=value(metrics.QUERY_THROUGHPUT),
+        watermark=value(metrics.QUERY_WATERMARK),
+        state_rows=value(metrics.QUERY_STATE_ROWS),
+        last_progress_at=value(metrics.QUERY_LAST_PROGRESS),
+        data_batches=value(metrics.QUERY_BATCHES, detail="data"),
+        no_data_batches=value(metrics.QUERY_BATCHES, detail="no_data"),
+        batch_seconds_sum=value(metrics.QUERY_BATCH_DURATION, "_sum"),
+        batch_seconds_count=value(metrics.QUERY_BATCH_DURATION, "_count"),
+    )
+
+
+def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetrics:
+    def value(metric: Metric) -> float | None:
+        return table.get(_Key(metric.name, query, source, ""))
+
+    def details(metric: Metric) -> dict[str, float]:
+        return {
+            key.detail: number for key, number in table.items() if key[:3] == (metric.name, query, source)
+        }
+
+    return SourceMetrics(
+        lane=next(iter(details(metrics.SOURCE_INFO)), None),
+        pending_records=value(metrics.SOURCE_PENDING),
+        planned_records=value(metrics.SOURCE_PLANNED),
+        processed_records=value(metrics.SOURCE_PROCESSED),
+        watermark=value(metrics.SOURCE_WATERMARK),
+        watermark_lag_seconds=value(metrics.SOURCE_WATERMARK_LAG),
+        event_time_lag_seconds=value(metrics.SOURCE_EVENT_TIME_LAG),
+        idle_seconds=value(metrics.SOURCE_IDLE),
+        phase=_flag(value(metrics.SOURCE_PHASE)),
+        paused=_flag(value(metrics.SOURCE_PAUSED)),
+        finished=_flag(value(metrics.SOURCE_FINISHED)),
+        rate_limit=value(metrics.SOURCE_RATE_LIMIT),
+        alignment_limit=value(metrics.SOURCE_ALIGNMENT_LIMIT),
+        alignment_drift_seconds=value(metrics.SOURCE_ALIGNMENT_DRIFT),
+        held_seconds=details(metrics.SOURCE_HELD),
+    )
+
+
+def _flag(value: float | None) -> bool | None:
+    return None if value is None else value != 0

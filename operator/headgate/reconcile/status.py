@@ -1,0 +1,182 @@
+"""The status: what is so, for people and for their tools.
+
+Built anew each turn from what was seen and decided; only the moments of the last changes are taken over from
+the status before. What is not known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from headgate.api.application import SparkApplication
+from headgate.api.duration import format_duration
+from headgate.api.query import Query
+from headgate.api.status import (
+    AlignmentStatus,
+    ApplicationState,
+    ConditionStatus,
+    Lane,
+    OffsetUnit,
+    QueryStatus,
+    SourceStatus,
+    SparkApplicationStatus,
+    Summary,
+    Votes,
+)
+from headgate.decision import Reason, SourceVerdict
+from headgate.reconcile.conditions import conditions
+from headgate.reconcile.decide import Plan
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.observe import Seen
+from headgate.reconcile.readings import QueryMetrics, SourceMetrics
+from headgate.reconcile.times import eta_text, moment, seconds
+from headgate.reconcile.track import Track
+
+UNITS = {
+    "offsets": OffsetUnit.OFFSETS,
+    "rows": OffsetUnit.RECORDS,
+    "files": OffsetUnit.FILES,
+    "gate": OffsetUnit.NONE,
+    "none": OffsetUnit.NONE,
+}
+"""The lane that the driver reports, as the status calls it."""
+
+
+def status_of(
+    application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory
+) -> SparkApplicationStatus:
+    """Return the status of the application now."""
+    queries = tuple(_query(query, seen, plan, memory) for query in application.spec.queries)
+    attempt = plan.step.history.attempt
+    return SparkApplicationStatus(
+        state=ApplicationState(plan.step.state),
+        observed_generation=application.metadata.generation,
+        attempt=attempt if attempt > 0 else None,
+        control_generation=plan.document.generation,
+        acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
+        summary=_summary(queries),
+        conditions=conditions(application, seen, plan, memory),
+        queries=queries,
+    )
+
+
+def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory) -> QueryStatus:
+    name, verdict = query.name, plan.verdicts[query.name]
+    reported = seen.query(name) or QueryMetrics(sources={})
+    before = _status_before(name, memory)
+    changed = before is None or before.backlog != verdict.backlog
+    track = memory.tracks.get(name, Track())
+    groups = {source.name: source.alignment.group for source in query.sources if source.alignment}
+    sources = tuple(
+        _source(
+            source,
+            reported.sources.get(source, SourceMetrics()),
+            verdict.sources.get(source),
+            held_by=track.held_by.get(source),
+            group=groups.get(source),
+        )
+        for source in dict.fromkeys((*verdict.sources, *reported.sources))
+    )
+    return QueryStatus(
+        name=name,
+        backlog=verdict.backlog,
+        reason=None if verdict.reason is None else verdict.reason.value,
+        since=moment(seen.now) if before is None or changed else before.since,
+        changes=_changes(before, plan, memory, changed=changed),
+        interval=seconds(
+            verdict.interval_seconds if reported.interval_seconds is None else reported.interval_seconds
+        ),
+        lane=Lane.LIVE if _is_acknowledged(seen, plan) else None,
+        grant=_count(reported.grant_records),
+        throughput=reported.throughput,
+        pending_records=_total(source.pending_records for source in sources),
+        watermark_lag=max((s.watermark_lag for s in sources if s.watermark_lag is not None), default=None),
+        eta=eta_text(verdict.eta_seconds),
+        sources=sources,
+    )
+
+
+def _changes(before: QueryStatus | None, plan: Plan, memory: LoopMemory, *, changed: bool) -> int:
+    """Count the changes of the verdict in this attempt of the driver."""
+    if before is None or memory.status is None or memory.status.attempt != plan.step.history.attempt:
+        return 0
+    return before.changes + changed
+
+
+def _source(
+    name: str,
+    reported: SourceMetrics,
+    verdict: SourceVerdict | None,
+    *,
+    held_by: str | None,
+    group: str | None,
+) -> SourceStatus:
+    return SourceStatus(
+        name=name,
+        votes=Votes() if verdict is None else _votes(verdict),
+        watermark_lag=seconds(reported.watermark_lag_seconds),
+        pending_records=_count(reported.pending_records),
+        rate_limit=reported.rate_limit,
+        alignment=_alignment(reported, group),
+        held="Stopping" if held_by == "Stop" else held_by,
+        unit=UNITS.get(reported.lane or ""),
+    )
+
+
+def _alignment(reported: SourceMetrics, group: str | None) -> AlignmentStatus | None:
+    if reported.alignment_limit is None or group is None:
+        return None
+    return AlignmentStatus(
+        group=group,
+        limit=moment(reported.alignment_limit),
+        drift=seconds(reported.alignment_drift_seconds),
+    )
+
+
+def _votes(verdict: SourceVerdict) -> Votes:
+    def word(reason: Reason) -> ConditionStatus | None:
+        if reason not in verdict.votes:
+            return None
+        answers = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
+        return answers[verdict.votes[reason]]
+
+    return Votes(
+        phase=word(Reason.PHASE),
+        watermark_lag=word(Reason.WATERMARK_LAG),
+        pending_records=word(Reason.PENDING_RECORDS),
+        query=word(Reason.QUERY),
+    )
+
+
+def _summary(queries: tuple[QueryStatus, ...]) -> Summary:
+    """Return the query that is furthest behind: in backlog before not, then by lag, then by what is pending."""
+    if not queries:
+        return Summary()
+    worst = max(queries, key=lambda q: (q.backlog, q.watermark_lag or timedelta(0), q.pending_records or 0))
+    return Summary(
+        query=worst.name,
+        backlog=(worst.reason or Reason.UNKNOWN.value) if worst.backlog else "No",
+        lag=None if worst.watermark_lag is None else format_duration(worst.watermark_lag),
+        pending_records=worst.pending_records,
+        interval=None if worst.interval is None else format_duration(worst.interval),
+        eta=worst.eta,
+    )
+
+
+def _status_before(query: str, memory: LoopMemory) -> QueryStatus | None:
+    before = () if memory.status is None else memory.status.queries
+    return next((status for status in before if status.name == query), None)
+
+
+def _is_acknowledged(seen: Seen, plan: Plan) -> bool:
+    return seen.metrics is not None and seen.metrics.control_generation == plan.document.generation
+
+
+def _total(amounts: Iterable[int | None]) -> int | None:
+    known = list(amounts)
+    return None if not known or None in known else sum(amount or 0 for amount in known)
+
+
+def _count(value: float | None) -> int | None:
+    return None if value is None else max(0, round(value))

@@ -1,0 +1,96 @@
+"""What shows only over time: how fast records come in, and what keeps a source from reading.
+
+A scrape is a moment. The arrival rate is a difference between two moments, and so is being held: the driver
+counts held seconds by reason, and the reason whose count grew is the one that holds now. A track is kept from
+one tick to the next and not over a restart of the loop: it is measured anew within a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from headgate.decision import Progress, arrival_rate
+from headgate.reconcile.readings import QueryMetrics, SourceMetrics
+
+WINDOW_SECONDS = 60.0
+"""Over how long arrivals are averaged. Long enough that a tick more or less does not matter."""
+
+HELD_BY_ALIGNMENT = "Alignment"
+UNREMARKABLE = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook"})
+"""Holds that belong to normal pace: a source that waits for its commit interval is not being held back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """One run of one query, as far as it was watched."""
+
+    attempt: int | None = None
+    at: float = 0.0
+    marks: tuple[Progress, ...] = ()
+    """Moments at which something had changed; at least one of them from before the window, if there was."""
+    held_seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    held_by: Mapping[str, str | None] = field(default_factory=dict)
+    """By source: the reason that holds it back now; `None` where it reads at its normal pace."""
+
+    @property
+    def arrival_rate(self) -> float | None:
+        """Records per second that came in; `None` until there are two moments to compare."""
+        return arrival_rate(self.marks[0], self.marks[-1]) if len(self.marks) > 1 else None
+
+    def following(self, query: QueryMetrics, *, attempt: int, at: float) -> Track:
+        """Return the track after `query` was reported at `at`; a new attempt starts a new one."""
+        if attempt != self.attempt:
+            return Track(attempt=attempt, marks=(_progress(query, at),)).following(
+                query, attempt=attempt, at=at
+            )
+        if at <= self.at:
+            return self
+        return Track(
+            attempt=attempt,
+            at=at,
+            marks=_extended(self.marks, _progress(query, at)),
+            held_seconds={name: source.held_seconds for name, source in query.sources.items()},
+            held_by={name: self._held_by(name, source) for name, source in query.sources.items()},
+        )
+
+    def _held_by(self, name: str, source: SourceMetrics) -> str | None:
+        if source.paused:
+            return "Paused"
+        before = self.held_seconds.get(name, {})
+        grown = {
+            reason: seconds - before.get(reason, 0.0)
+            for reason, seconds in source.held_seconds.items()
+            if reason not in UNREMARKABLE and seconds > before.get(reason, 0.0)
+        }
+        return max(grown, key=lambda reason: grown[reason]) if grown else None
+
+
+def _extended(marks: tuple[Progress, ...], mark: Progress) -> tuple[Progress, ...]:
+    """Add a moment in which something changed, and drop what lies before the window but for one."""
+    last = marks[-1] if marks else None
+    if last is not None and _same(last, mark):
+        return marks
+    start = mark.t - WINDOW_SECONDS
+    while len(marks) > 1 and marks[1].t <= start:
+        marks = marks[1:]
+    return (*marks, mark)
+
+
+def _same(one: Progress, other: Progress) -> bool:
+    return (one.processed_records, one.pending_records) == (other.processed_records, other.pending_records)
+
+
+def _progress(query: QueryMetrics, at: float) -> Progress:
+    sources = query.sources.values()
+    return Progress(
+        t=at,
+        processed_records=_sum(source.processed_records for source in sources),
+        pending_records=_sum(source.pending_records for source in sources),
+    )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum; unknown where one is, and where there is nothing to add up."""
+    known = list(values)
+    return None if not known or None in known else sum(value for value in known if value is not None)
