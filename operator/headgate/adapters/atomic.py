@@ -1,0 +1,38 @@
+"""Files that are replaced whole.
+
+Other processes read them at any moment (the driver polls its control document), and this one may be killed at
+any moment: a reader must find the old text or the new one, never half of either.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Make `text` the content of `path`, readable only by its owner.
+
+    Raises OSError when the folder cannot be written; the old content then stays.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def read_text(path: Path) -> str | None:
+    """Return the content of `path`, with bytes that are no UTF-8 replaced; `None` when there is no file."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,243 @@
+"""The driver as a subprocess of this machine.
+
+It lives in a session of its own, so that Ctrl-C in the terminal reaches the loop alone, and so that it
+survives a crash of the loop: the next loop finds it by the record on disk and goes on with it. It counts as
+ended only when its whole process group is gone, because the JVM outlives a killed Python parent for a moment,
+and as long as it lives it may write to the checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from headgate.adapters import processes
+from headgate.adapters.atomic import read_text, replace_text
+from headgate.adapters.scrape import Address
+from headgate.adapters.state_dir import StateDir
+from headgate.decision.driver import Driver, Exit
+from headgate.errors import InvalidInputError
+from headgate.reconcile.launch import Launch
+from headgate.reconcile.ports import Outage, OutageReason
+
+LAUNCHER = (sys.executable, "-m", "headgate_spark")
+"""The driver runs in the Python environment of the loop unless told otherwise."""
+
+LINGER_SECONDS = 5.0
+"""How long the JVM may outlive the Python process that started it, to clean up its temporary files."""
+
+LARGEST_LOG_BYTES = 64 * 1024 * 1024
+"""A log larger than this is moved aside before the next attempt; one older log is kept."""
+
+_START_ONCE_RECORDED = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
+"""The process waits for a line before it becomes the driver. If the loop dies before it has written down
+which process it is, the line never comes, and the process ends instead of running unknown to anybody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """Which process the driver is, as kept on disk."""
+
+    attempt: int
+    revision: str
+    pid: int
+    start_mark: str | None
+    started_at: float
+    was_asked_to_stop: bool = False
+    parent_ended_at: float | None = None
+    """When the Python process was found ended; the rest of its group may still live."""
+    exit_code: int | None = None
+    ended_at: float | None = None
+
+
+class LocalDrivers:
+    """The port `Drivers` by subprocesses. `base` is the folder that a relative `main.file` starts from."""
+
+    def __init__(self, state_dir: StateDir, base: Path, launcher: Sequence[str] = LAUNCHER) -> None:
+        self._files = state_dir
+        self._base = base
+        self._launcher = tuple(launcher)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._record = _read_record(state_dir.driver)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the driver that is there."""
+        return None if self._record is None else self._record.pid
+
+    def observe(self, now: float) -> Driver | None:
+        """Return the driver; one that has just ended is waited for, and its remains are ended in time."""
+        if self._record is None:
+            return None
+        if self._record.ended_at is None:
+            self._look_after(self._record, now)
+        return _driver(self._record, is_ready=self._files.announcement.exists())
+
+    def start(self, launch: Launch, attempt: int, now: float) -> None:
+        """Start the driver, its output going to the log file."""
+        if self._record is not None and self._record.attempt == attempt:
+            return
+        self._files.announcement.unlink(missing_ok=True)
+        with self._open_log(attempt, now) as log:
+            self._child = subprocess.Popen(
+                [*_START_ONCE_RECORDED, *self._command(launch)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        pid = self._child.pid
+        self._keep(
+            _Record(
+                attempt=attempt,
+                revision=launch.revision,
+                pid=pid,
+                start_mark=processes.start_mark(pid),
+                started_at=now,
+            )
+        )
+        _release(self._child)
+
+    def stop(self) -> None:
+        """Ask the Python process, and it alone: a JVM that gets the signal too would not finish its batch."""
+        record = self._record
+        if record is None or record.was_asked_to_stop:
+            return
+        self._keep(replace(record, was_asked_to_stop=True))
+        if self._parent_lives(record):
+            processes.terminate(record.pid)
+
+    def kill(self) -> None:
+        """End the whole process group."""
+        if self._record is not None and self._record.ended_at is None:
+            processes.kill_group(self._record.pid)
+
+    def locate(self) -> Address | Outage:
+        """Return where the driver serves its metrics, by its own announcement."""
+        text = read_text(self._files.announcement)
+        try:
+            announced = None if text is None else int(json.loads(text)["metricsPort"])
+        except (ValueError, KeyError, TypeError):
+            announced = None
+        if announced is None:
+            return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
+        return Address("127.0.0.1", announced)
+
+    def _look_after(self, record: _Record, now: float) -> None:
+        if self._parent_lives(record):
+            return
+        if record.parent_ended_at is None:
+            record = replace(record, parent_ended_at=now, exit_code=self._exit_code(record))
+        if not processes.group_is_alive(record.pid):
+            record = replace(record, ended_at=record.parent_ended_at)
+        elif now - (record.parent_ended_at or now) > LINGER_SECONDS:
+            processes.kill_group(record.pid)
+        self._keep(record)
+
+    def _parent_lives(self, record: _Record) -> bool:
+        if self._child is not None and self._child.pid == record.pid:
+            return self._child.poll() is None
+        return record.start_mark is not None and processes.start_mark(record.pid) == record.start_mark
+
+    def _exit_code(self, record: _Record) -> int | None:
+        """Return the code as a shell would; `None` for a driver that an earlier loop started."""
+        if self._child is None or self._child.pid != record.pid or self._child.returncode is None:
+            return None
+        code = self._child.returncode
+        return code if code >= 0 else 128 - code
+
+    def _keep(self, record: _Record) -> None:
+        if record != self._record:
+            replace_text(self._files.driver, json.dumps(asdict(record)) + "\n")
+            self._record = record
+
+    def _open_log(self, attempt: int, now: float) -> IO[bytes]:
+        path = self._files.log
+        if path.exists() and path.stat().st_size > LARGEST_LOG_BYTES:
+            path.replace(path.with_name(path.name + ".1"))
+        log = path.open("ab")
+        started = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+        log.write(f"--- attempt {attempt}, {started}\n".encode())
+        log.flush()
+        return log
+
+    def _command(self, launch: Launch) -> list[str]:
+        conf = [item for pair in local_conf(launch).items() for item in ("--conf", "=".join(pair))]
+        files = ["--control", str(self._files.control), "--announce", str(self._files.announcement)]
+        script = str(script_path(launch.main_file, self._base))
+        return [
+            *self._launcher,
+            "--application",
+            launch.application,
+            *files,
+            *conf,
+            script,
+            *launch.arguments,
+        ]
+
+
+def local_conf(launch: Launch) -> Mapping[str, str]:
+    """Return the Spark properties of a driver on this machine; those of the resource win.
+
+    The executors' cores become threads of the driver, as far as the machine has them.
+    """
+    threads = min(launch.executor_instances * launch.executor_cores, os.cpu_count() or 1)
+    own = {"spark.master": f"local[{threads}]", "spark.driver.memory": launch.driver_memory}
+    return {**own, **launch.spark_conf}
+
+
+def script_path(main_file: str, base: Path) -> Path:
+    """Return where the script is on this machine. Raises `InvalidInputError` when it cannot be there."""
+    path = main_file
+    for scheme in ("local://", "file://"):
+        path = path.removeprefix(scheme)
+    if "://" in path:
+        raise InvalidInputError(
+            f"spec.main.file: {main_file} is not on this machine; headgate local runs local:///path, "
+            "file:///path, or a path relative to the resource file"
+        )
+    script = base / path
+    if not script.is_file():
+        raise InvalidInputError(
+            f"spec.main.file: there is no file {script}; a relative path starts at {base}"
+        )
+    return script
+
+
+def _release(child: subprocess.Popen[bytes]) -> None:
+    """Let the recorded process become the driver; one that has died meanwhile is found by `observe`."""
+    assert child.stdin is not None  # noqa: S101  opened as a pipe above
+    try:
+        child.stdin.write(b"start\n")
+        child.stdin.close()
+    except BrokenPipeError:
+        pass
+
+
+def _driver(record: _Record, *, is_ready: bool) -> Driver:
+    ended = None if record.ended_at is None else Exit(at=record.ended_at, code=record.exit_code)
+    return Driver(
+        attempt=record.attempt,
+        revision=record.revision,
+        started_at=record.started_at,
+        is_ready=is_ready,
+        exit=ended,
+    )
+
+
+def _read_record(path: Path) -> _Record | None:
+    """Read the record. A damaged one counts as none: should its driver live, it holds the checkpoint's lock,
+    and the next one is refused by that."""
+    text = read_text(path)
+    try:
+        return None if text is None else _Record(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
