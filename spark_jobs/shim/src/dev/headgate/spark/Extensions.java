@@ -1,0 +1,142 @@
+package dev.headgate.spark;
+
+import java.util.HashMap;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.SparkSessionExtensionsProvider;
+import org.apache.spark.sql.catalyst.plans.logical.AnalysisHelper$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.streaming.WriteToStream;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.execution.datasources.DataSource;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Function1;
+import scala.Option;
+import scala.Some;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Puts a {@link Gate} before every streaming source of a query that starts.
+ *
+ * <p>Spark finds this class by itself when the jar is on the driver's class path, since it is listed as a service, and thus beside
+ * whatever {@code spark.sql.extensions} the job has; naming it there as well does no harm.
+ *
+ * <p>The job's script stays as it is, so the sources are swapped in the plan, and only there where a plan is about to be written
+ * by a stream: earlier, {@code df.select("_metadata.file_path")} and the rules of other extensions must find the relations they
+ * know; batch reads are never touched. Relations are copied through their product elements, found by name or type, because
+ * {@code StreamingRelation} moved between packages and both relations gained fields between Spark 4.0 and 4.3.
+ */
+public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
+    implements SparkSessionExtensionsProvider {
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    Function1<SparkSession, Rule<LogicalPlan>> builder = session -> new GovernStreams();
+    extensions.injectPostHocResolutionRule(builder);
+    return BoxedUnit.UNIT;
+  }
+
+  private static final class GovernStreams extends Rule<LogicalPlan> {
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+      if (!(plan instanceof WriteToStream)) {
+        return plan;
+      }
+      return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(() -> plan.transform(new GovernRelation()));
+    }
+  }
+
+  private static final class GovernRelation extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    @Override
+    public boolean isDefinedAt(LogicalPlan node) {
+      return isRelation(node, "StreamingRelation") || isRelation(node, "StreamingRelationV2");
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+      return isDefinedAt(node) ? (B) governed(node) : otherwise.apply(node);
+    }
+  }
+
+  private static boolean isRelation(Object node, String name) {
+    return node instanceof LogicalPlan && node.getClass().getSimpleName().equals(name);
+  }
+
+  /** Copies a relation with its table, or its V1 source, behind a gate; one that has it already comes back as it is. */
+  private static LogicalPlan governed(LogicalPlan relation) {
+    Object[] elements = new Object[relation.productArity()];
+    boolean changed = false;
+    for (int i = 0; i < elements.length; i++) {
+      elements[i] = governed(relation, relation.productElement(i));
+      changed |= elements[i] != relation.productElement(i);
+    }
+    return changed ? relation.makeCopy(elements) : relation;
+  }
+
+  private static Object governed(LogicalPlan relation, Object element) {
+    if (element instanceof SupportsRead && !(element instanceof Governed)) {
+      return table((Table) element, originOf(relation));
+    }
+    if (element instanceof DataSource) {
+      return GatedProvider.disguise((DataSource) element, Origin.nameIn(relation));
+    }
+    if (element instanceof Some && isRelation(((Some<?>) element).get(), "StreamingRelation")) {
+      // what Spark reads instead where spark.sql.streaming.disabledV2MicroBatchReaders names the source
+      return Option.apply(governed((LogicalPlan) ((Some<?>) element).get()));
+    }
+    return element;
+  }
+
+  private static Origin originOf(LogicalPlan relation) {
+    String format = null;
+    var options = new HashMap<String, String>();
+    for (int i = 0; i < relation.productArity(); i++) {
+      Object element = relation.productElement(i);
+      if (relation.productElementName(i).equals("sourceName")) {
+        format = (String) element;
+      } else if (element instanceof CaseInsensitiveStringMap) {
+        options.putAll(((CaseInsensitiveStringMap) element).asCaseSensitiveMap());
+      }
+    }
+    return new Origin(format, Origin.nameIn(relation), options);
+  }
+
+  private static Table table(Table table, Origin origin) {
+    return (Table)
+        StandIn.of(
+            table,
+            (method, arguments) -> {
+              Object answer = Governed.forward(table, method, arguments);
+              return method.getName().equals("newScanBuilder") ? builder((ScanBuilder) answer, origin) : answer;
+            });
+  }
+
+  private static ScanBuilder builder(ScanBuilder builder, Origin origin) {
+    return (ScanBuilder)
+        StandIn.of(
+            builder,
+            (method, arguments) -> {
+              Object answer = Governed.forward(builder, method, arguments);
+              return method.getName().equals("build") ? scan((Scan) answer, origin) : answer;
+            });
+  }
+
+  private static Scan scan(Scan scan, Origin origin) {
+    return (Scan)
+        StandIn.of(
+            scan,
+            (method, arguments) -> {
+              Object answer = Governed.forward(scan, method, arguments);
+              return method.getName().equals("toMicroBatchStream")
+                  ? Gate.before((MicroBatchStream) answer, origin, (String) arguments[0])
+                  : answer;
+            });
+  }
+}

@@ -1,0 +1,50 @@
+package dev.headgate.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import scala.Product;
+
+/** Where a stream comes from in the job: what {@code readStream} was told, which tells a planner which source of its resource this is. */
+record Origin(String format, String name, Map<String, String> options) {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  /** The name given with {@code readStream.name(…)} (Spark 4.2 and later), or null. */
+  static String nameIn(Product relation) {
+    for (int i = 0; i < relation.productArity(); i++) {
+      Object element = relation.productElement(i);
+      if (element instanceof Product && element.getClass().getSimpleName().equals("UserProvided")) {
+        return String.valueOf(((Product) element).productElement(0));
+      }
+    }
+    return null;
+  }
+
+  /** The descriptor of {@link Planner#opened}. */
+  String describe(long handle, String thread, String location, SparkDataStream delegate, ReadLimits limits, boolean v1) {
+    int index = location.lastIndexOf('/');
+    Map<String, Object> descriptor = new LinkedHashMap<>();
+    descriptor.put("handle", handle);
+    descriptor.put("thread", thread);
+    descriptor.put("checkpoint", location.substring(0, location.lastIndexOf('/', index - 1)));
+    descriptor.put("index", location.substring(index + 1));
+    descriptor.put("name", name);
+    descriptor.put("format", format);
+    descriptor.put("options", options);
+    descriptor.put("api", v1 ? "v1" : "v2");
+    descriptor.put("class", delegate.getClass().getName());
+    descriptor.put("admission", limits.admission());
+    descriptor.put("defaultLimit", limits.kindOfDefault());
+    return json(descriptor);
+  }
+
+  static String json(Object value) {
+    try {
+      return JSON.writeValueAsString(value);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException("cannot be written as JSON: " + value, e);
+    }
+  }
+}

@@ -1,0 +1,45 @@
+package dev.headgate.spark;
+
+/**
+ * Decides, per stream and per planning of a micro-batch, what Spark may read next.
+ *
+ * <p>This is the whole language between the engine and whoever governs it; the implementation lives in the driver's Python
+ * process and is reached through Py4J. Everything is a string, because a callback can return nothing richer cheaply, and because
+ * an offset's JSON is the one form that every source can read back.
+ *
+ * <p>A <em>handle</em> names one stream of one run of a query. Calls for one stream never overlap; calls for different queries
+ * do. A call that throws, answers something unknown or is slow counts as failed, see {@link Patience}.
+ */
+public interface Planner {
+  /**
+   * A stream was created, or was running already when this planner was registered.
+   *
+   * @param descriptor JSON object: {@code handle}, {@code thread} (holds the query's name, id and run id), {@code checkpoint}
+   *     (root of the query's checkpoint), {@code index} (of the source in it), {@code name} (given by the job, or null), {@code
+   *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code admission} (whether the source takes read
+   *     limits), {@code defaultLimit} ("all", "rows", "files", "bytes", "other" or null)
+   * @return {@code ok}, or {@code refuse:<message>}: the query fails with that message
+   */
+  String opened(long handle, String descriptor);
+
+  /**
+   * Asked at each planning, before the source is touched.
+   *
+   * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
+   * @return {@code hold}, {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
+   *     survey:<handle>,<handle>,…} or {@code fail:<message>}
+   */
+  String admit(long handle, String start);
+
+  /**
+   * Asked after {@code survey:}, with what the surveyed sources have.
+   *
+   * @param latest JSON object from handle to latest offset (JSON text, or null where the source has nothing). Streams that have
+   *     not been asked to plan yet, that run in another query or are of the V1 kind are left out
+   * @return as {@link #admit}, without {@code survey:}
+   */
+  String plan(long handle, String start, String latest);
+
+  /** The stream was stopped; its handle will not be heard of again. */
+  void closed(long handle);
+}

@@ -1,0 +1,71 @@
+package dev.headgate.spark;
+
+import java.util.Collection;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * The one door between Python and the governed streams of this driver.
+ *
+ * <p>Static, because the two sides meet by nothing but this class's name: Spark creates streams on threads of its own, long
+ * before or after a planner exists. With no planner registered, every stream behaves as if the extension were not there.
+ */
+public final class Shim {
+  private static final AtomicLong HANDLES = new AtomicLong();
+  private static final Map<String, Gate> OPEN = new ConcurrentHashMap<>();
+
+  private static volatile Planner planner;
+  private static volatile long callBudgetMillis = Long.getLong("headgate.planner.callBudgetMillis", 5_000);
+  private static volatile long patienceMillis = Long.getLong("headgate.planner.patienceMillis", 60_000);
+
+  private Shim() {}
+
+  /** Puts a planner in charge of all streams, running ones included; null lets them run plainly again. */
+  public static void register(Planner next) {
+    planner = next;
+  }
+
+  /**
+   * Bounds what a planner may cost a query.
+   *
+   * @param callBudget milliseconds after which a call counts as failed
+   * @param patience milliseconds of uninterrupted failure during which the stream is held; then its query fails
+   */
+  public static void setPatience(long callBudget, long patience) {
+    callBudgetMillis = callBudget;
+    patienceMillis = patience;
+  }
+
+  static Planner planner() {
+    return planner;
+  }
+
+  static long callBudgetMillis() {
+    return callBudgetMillis;
+  }
+
+  static long patienceMillis() {
+    return patienceMillis;
+  }
+
+  static long open(Gate gate) {
+    OPEN.values().removeIf(Gate::isOrphan);
+    long handle = HANDLES.incrementAndGet();
+    OPEN.put(Long.toString(handle), gate);
+    return handle;
+  }
+
+  /** The gate that a planner calls by this handle, or null if it calls it wrongly or the stream is gone. */
+  static Gate gate(String handle) {
+    return OPEN.get(handle.trim());
+  }
+
+  static Collection<Gate> gates() {
+    return OPEN.values();
+  }
+
+  static void close(long handle) {
+    OPEN.remove(Long.toString(handle));
+  }
+}
