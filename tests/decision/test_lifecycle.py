@@ -1,0 +1,257 @@
+"""One step of a driver's life: what is seen, what was done before, what comes next."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from headgate.decision.backoff import RestartPolicy, RestartWhen
+from headgate.decision.driver import (
+    Action,
+    Desired,
+    Driver,
+    Exit,
+    Finish,
+    History,
+    Kill,
+    Start,
+    State,
+    Step,
+    StepReason,
+    Stop,
+    Wait,
+)
+from headgate.decision.lifecycle import CHECKPOINT_IN_USE_EXIT_CODE, next_step
+
+NOW = 1000.0
+R1, R2 = "r1", "r2"
+EXHAUSTED = StepReason.RETRIES_EXHAUSTED
+NEVER, ON_FAILURE, ALWAYS = RestartWhen.NEVER, RestartWhen.ON_FAILURE, RestartWhen.ALWAYS
+
+
+def wanted(
+    policy: RestartWhen = ON_FAILURE, revision: str = R1, *, suspended: bool = False, max_retries: int = 5
+) -> Desired:
+    restart = RestartPolicy(
+        policy=policy,
+        max_retries=max_retries,
+        backoff_seconds=10.0,
+        max_backoff_seconds=300.0,
+        reset_after_seconds=1800.0,
+    )
+    return Desired(revision=revision, suspended=suspended, restart=restart, grace_period_seconds=120.0)
+
+
+SUSPENDED = wanted(suspended=True)
+
+
+def alive(attempt: int = 1, *, ready: bool = True, revision: str | None = R1) -> Driver:
+    return Driver(attempt=attempt, started_at=900.0, is_ready=ready, revision=revision)
+
+
+def dead(code: int | None, attempt: int = 1, *, at: float = NOW) -> Driver:
+    return Driver(attempt=attempt, started_at=900.0, revision=R1, exit=Exit(at=at, code=code))
+
+
+def known(attempt: int = 1, **more: Any) -> History:
+    return History(attempt=attempt, revision=R1, **{"started_at": 900.0, **more})
+
+
+ASKED_FOR = known(started_at=None)
+
+
+class Expected(NamedTuple):
+    state: State
+    action: Action
+    reason: StepReason
+
+
+def starts(attempt: int, revision: str = R1) -> Expected:
+    return Expected(State.PENDING, Start(attempt=attempt, revision=revision), StepReason.STARTED)
+
+
+def stops(reason: StepReason) -> Expected:
+    return Expected(State.STOPPING, Stop(attempt=1), reason)
+
+
+def backs_off(until: float) -> Expected:
+    return Expected(State.BACKING_OFF, Wait(until=until), StepReason.BACKING_OFF)
+
+
+def fails(reason: StepReason) -> Expected:
+    return Expected(State.FAILED, Finish(), reason)
+
+
+STARTING = Expected(State.STARTING, Wait(), StepReason.WAITING_FOR_DRIVER)
+RUNS = Expected(State.RUNNING, Wait(), StepReason.RUNNING)
+RESTS = Expected(State.SUSPENDED, Wait(), StepReason.SUSPENDED)
+KILLS = Expected(State.STOPPING, Kill(attempt=1), StepReason.GRACE_PERIOD_EXPIRED)
+COMPLETED = Expected(State.COMPLETED, Finish(), StepReason.COMPLETED)
+
+STOP_ASKED = known(stop_asked_at=990.0)
+STOPPED = known(stop_asked_at=990.0, ended=True, exit_code=0, planned=True)
+
+
+def crashed(failures: int, retry_at: float | None = None) -> History:
+    return known(ended=True, exit_code=1, failures=failures, retry_at=retry_at)
+
+
+ENDED = known(ended=True, exit_code=0)
+CHANGED = wanted(revision=R2)
+
+
+class Row(NamedTuple):
+    name: str
+    driver: Driver | None
+    history: History
+    desired: Desired
+    expected: Expected
+
+
+ROWS = (
+    Row("nothing yet", None, History(), wanted(), starts(1)),
+    Row("asked for, not seen: asked again", None, ASKED_FOR, wanted(), starts(1)),
+    Row("asked for, then changed: the same attempt", None, ASKED_FOR, CHANGED, starts(1, R2)),
+    Row("seen", alive(ready=False), ASKED_FOR, wanted(), STARTING),
+    Row("reports", alive(), known(), wanted(), RUNS),
+    Row("history lost: adopted", alive(7), History(), wanted(), RUNS),
+    Row("history lost, revision unknown", alive(7, revision=None), History(), wanted(), RUNS),
+    # suspended
+    Row("suspended while it runs", alive(), known(), SUSPENDED, stops(StepReason.SUSPENDED)),
+    Row("suspended before anything", None, History(), SUSPENDED, RESTS),
+    Row("suspended and stopped", dead(0), STOP_ASKED, SUSPENDED, RESTS),
+    Row("suspended and gone", None, STOP_ASKED, SUSPENDED, RESTS),
+    Row("suspended while backing off", None, crashed(1, 1005.0), SUSPENDED, RESTS),
+    Row("resumed", dead(0), STOPPED, wanted(), starts(2)),
+    Row("resumed while it stops", alive(), STOP_ASKED, wanted(), stops(StepReason.STOP_REQUESTED)),
+    # changed
+    Row("changed while it runs", alive(), known(), CHANGED, stops(StepReason.REVISION_CHANGED)),
+    Row("changed and stopped", dead(0), STOP_ASKED, CHANGED, starts(2, R2)),
+    Row(
+        "runs what was asked for before",
+        alive(revision=R2),
+        ASKED_FOR,
+        wanted(),
+        stops(StepReason.REVISION_CHANGED),
+    ),
+    Row("changed while backing off", None, crashed(3, 1200.0), CHANGED, starts(2, R2)),
+    Row("changed after it failed", dead(1), crashed(6), CHANGED, starts(2, R2)),
+    Row("changed after it completed", dead(0), ENDED, CHANGED, starts(2, R2)),
+    # stopping
+    Row("a kill that was asked for is no failure", dead(-9), STOP_ASKED, wanted(), starts(2)),
+    Row(
+        "within the grace period", alive(), known(stop_asked_at=880.0), SUSPENDED, stops(StepReason.SUSPENDED)
+    ),
+    Row("grace period over", alive(), known(stop_asked_at=879.0), SUSPENDED, KILLS),
+    Row("older driver alive", alive(1), known(2, started_at=None), wanted(), stops(StepReason.REPLACED)),
+    Row("older driver dead", dead(1, 1), known(2, started_at=None), wanted(), starts(2)),
+    # failed
+    Row("failed once", dead(1), known(), wanted(), backs_off(1010.0)),
+    Row("failed three times", dead(1), known(failures=2), wanted(), backs_off(1040.0)),
+    Row("failed often: capped", dead(1), known(failures=50), wanted(max_retries=99), backs_off(1300.0)),
+    Row(
+        "failed after more than resetAfter",
+        dead(1, at=2701.0),
+        known(failures=5),
+        wanted(),
+        backs_off(1300.0),
+    ),
+    Row("failed after exactly resetAfter", dead(1, at=2700.0), known(failures=5), wanted(), fails(EXHAUSTED)),
+    Row("disappeared", None, known(), wanted(), backs_off(1010.0)),
+    Row("still backing off", dead(1), crashed(1, 1000.5), wanted(), backs_off(1000.5)),
+    Row("back-off is over", dead(1), crashed(1, 1000.0), wanted(), starts(2)),
+    Row("the clock was set back", None, crashed(1, 9999.0), wanted(), backs_off(1300.0)),
+    Row("last retry left", dead(1), known(failures=4), wanted(), backs_off(1160.0)),
+    Row("no retry left", dead(1), known(failures=5), wanted(), fails(EXHAUSTED)),
+    Row("no retries at all", dead(1), known(), wanted(max_retries=0), fails(EXHAUSTED)),
+    Row("more retries allowed since", dead(1), crashed(6, 900.0), wanted(max_retries=9), starts(2)),
+    Row("failed, Never", dead(1), known(), wanted(NEVER), fails(StepReason.DRIVER_FAILED)),
+    Row("failed, Always", dead(1), known(), wanted(ALWAYS), backs_off(1010.0)),
+    Row(
+        "checkpoint in use",
+        dead(CHECKPOINT_IN_USE_EXIT_CODE),
+        known(),
+        wanted(ALWAYS),
+        fails(StepReason.CHECKPOINT_IN_USE),
+    ),
+    # ended
+    Row("ended, OnFailure", dead(0), known(), wanted(), COMPLETED),
+    Row("ended, Never", dead(0), known(), wanted(NEVER), COMPLETED),
+    Row("ended, Always", dead(0), known(), wanted(ALWAYS), backs_off(1010.0)),
+    Row("completed and removed", None, ENDED, wanted(), COMPLETED),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_next_step(row: Row) -> None:
+    step = next_step(row.driver, row.desired, row.history, now=NOW, jitter=0.0)
+
+    assert Expected(step.state, step.action, step.reason) == row.expected
+    assert step.message
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_asked_again_at_once_the_step_is_the_same(row: Row) -> None:
+    """A crash between keeping the history and acting on it loses nothing."""
+    step = next_step(row.driver, row.desired, row.history, now=NOW, jitter=0.0)
+    assert next_step(row.driver, row.desired, step.history, now=NOW, jitter=1.0) == step
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_history_survives_json(row: Row) -> None:
+    step = next_step(row.driver, row.desired, row.history, now=NOW, jitter=0.0)
+    assert History.from_json(json.loads(json.dumps(step.history.to_json()))) == step.history
+
+
+def test_a_damaged_history_is_refused() -> None:
+    with pytest.raises(ValueError, match="attempt: expected a whole number"):
+        History.from_json({"attempt": "one"})
+
+
+def test_an_end_is_counted_once() -> None:
+    history = known()
+    for now in (NOW, NOW + 1, NOW + 2):
+        history = next_step(dead(1), wanted(), history, now=now, jitter=0.5).history
+    assert history.failures == 1
+
+
+def test_a_planned_stop_ends_a_row_of_failures() -> None:
+    step = next_step(dead(143), wanted(), known(stop_asked_at=990.0, failures=3), now=NOW, jitter=0.0)
+    assert step.history.failures == 0
+
+
+def test_jitter_shortens_the_pause_by_up_to_half() -> None:
+    def until(jitter: float) -> float | None:
+        action = next_step(dead(1), wanted(), known(), now=NOW, jitter=jitter).action
+        return action.until if isinstance(action, Wait) else None
+
+    assert [until(0.0), until(0.5), until(1.0)] == [1010.0, 1007.5, 1005.0]
+
+
+def test_the_stop_is_dated_once() -> None:
+    first = next_step(alive(), SUSPENDED, known(), now=NOW, jitter=0.0)
+    second = next_step(alive(), SUSPENDED, first.history, now=NOW + 60, jitter=0.0)
+    assert second.history.stop_asked_at == NOW
+
+
+MESSAGES = (
+    (
+        dead(CHECKPOINT_IN_USE_EXIT_CODE),
+        wanted(),
+        "attempt 1 ended with exit code 75: another driver holds the checkpoint; ",
+    ),
+    (
+        dead(2),
+        wanted(max_retries=0),
+        "attempt 1 ended with exit code 2, and restart.maxRetries (0) is used up; ",
+    ),
+    (dead(None), wanted(NEVER), "attempt 1 disappeared, and restart.policy is Never; "),
+)
+
+
+@pytest.mark.parametrize(("driver", "desired", "expected"), MESSAGES, ids=["checkpoint", "retries", "never"])
+def test_a_failure_says_what_happened_and_what_to_do(driver: Driver, desired: Desired, expected: str) -> None:
+    step: Step = next_step(driver, desired, known(), now=NOW, jitter=0.0)
+    assert step.message.startswith(expected)
