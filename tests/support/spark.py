@@ -1,0 +1,143 @@
+"""One Spark session for all tests of a run, and what tests of queries need around it.
+
+A JVM takes seconds to start and holds one Spark context, so every test shares it; queries and planners are each
+test's own. The settings are those of a small machine: two cores, one gigabyte, loopback, no UI.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headgate_spark.engine import shim
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.ui.enabled": "false",
+}
+DEADLINE_SECONDS = 60.0
+TRIGGER = "50 milliseconds"
+
+Answer = str | Callable[[str | None], str]
+
+
+@functools.cache
+def shared_session() -> SparkSession:
+    """The session of this test run, with the shim on the class path and registered as an extension."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
+    for key, value in (SETTINGS | shim.extension_conf({})).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
+    """The first truthy answer of `condition`; fails the test if there is none in time."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.01)
+    return answer
+
+
+class ScriptedPlanner:
+    """Answers as a test tells it to, and remembers what it was asked."""
+
+    def __init__(self, answer: Answer = "hold") -> None:
+        self.answer = answer
+        self.answers: dict[str, Answer] = {}
+        """By the index of the source in its query; `answer` is for the others."""
+        self.after_survey: Answer = "hold"
+        self.sources: dict[int, dict[str, Any]] = {}
+        self.asked: list[tuple[str, str | None]] = []
+        self.surveys: list[dict[str, str | None]] = []
+        self.closed_handles: list[int] = []
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        self.sources[handle] = json.loads(descriptor)
+        return "ok"
+
+    def admit(self, handle: int, start: str | None) -> str:
+        index = self.sources[handle]["index"]
+        self.asked.append((index, start))
+        return said(self.answers.get(index, self.answer), start)
+
+    def plan(self, handle: int, start: str | None, latest: str) -> str:
+        self.surveys.append(json.loads(latest))
+        return said(self.after_survey, start)
+
+    def closed(self, handle: int) -> None:
+        self.closed_handles.append(handle)
+
+    def await_more_questions(self, count: int = 3) -> None:
+        """Wait until the planner was asked `count` times more, which shows that held triggers came and went."""
+        target = len(self.asked) + count
+        wait_until(lambda: len(self.asked) >= target, f"{count} more questions to the planner")
+
+
+def said(answer: Answer, start: str | None) -> str:
+    """An answer, or what it answers for `start`."""
+    return answer if isinstance(answer, str) else answer(start)
+
+
+def once(*answers: str) -> Callable[[str | None], str]:
+    """Give these answers, one per planning, and then hold."""
+    remaining: Iterator[str] = iter(answers)
+    return lambda _start: next(remaining, "hold")
+
+
+@contextmanager
+def governed(session: SparkSession, planner: Any) -> Iterator[None]:
+    """Register the planner while the block runs."""
+    shim.register(session.sparkContext, planner)
+    try:
+        yield
+    finally:
+        shim.unregister(session.sparkContext)
+
+
+@contextmanager
+def running(writer: DataStreamWriter, checkpoint: Path) -> Iterator[StreamingQuery]:
+    """Start the query with a short trigger, unless the writer has one, and stop it when the block ends."""
+    if writer._jwrite.trigger().toString().startswith("ProcessingTimeTrigger(0)"):
+        writer = writer.trigger(processingTime=TRIGGER)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def progress(query: StreamingQuery) -> list[dict[str, Any]]:
+    """The progress of the query's data batches, oldest first."""
+    reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
+    return [report for report in reports if report["numInputRows"]]
+
+
+def batch_sizes(query: StreamingQuery) -> list[int]:
+    """Input rows of each data batch, oldest first."""
+    return [report["numInputRows"] for report in progress(query)]
+
+
+def committed_batches(checkpoint: Path) -> list[int]:
+    """Ids of the batches that the checkpoint has committed, data or not."""
+    return sorted(int(entry.name) for entry in (checkpoint / "commits").glob("[0-9]*"))
+
+
+def planned_offsets(checkpoint: Path, batch: int) -> list[str]:
+    """The end offset of each source in a planned batch, as Spark's offset log has it."""
+    return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
