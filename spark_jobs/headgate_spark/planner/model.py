@@ -50,6 +50,10 @@ class HeldBy(StrEnum):
     FIRST_LOOK = "FirstLook"
     """Not every source of the query has been seen yet."""
     NOTHING_PENDING = "NothingPending"
+    GRANT = "Grant"
+    """The batch was full before its turn came; it is served first in one of the next."""
+    UNKNOWN = "Unknown"
+    """The source could not tell its latest position."""
     PLANNER_FAILED = "PlannerFailed"
 
 
@@ -105,7 +109,42 @@ class TakeLimit:
     count: int
 
 
-Answer = Hold | TakeAll | TakeUpTo | TakeLimit
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Ask again after at most `seconds`, inside the same trigger; a stop ends the wait.
+
+    Only in runs that a trigger without a batch would end (AvailableNow), where `Hold` would leave input unread.
+    """
+
+    seconds: float
+    reason: HeldBy
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The query cannot do what it was started for; it is to fail with this message."""
+
+    message: str
+
+
+Answer = Hold | TakeAll | TakeUpTo | TakeLimit | Wait | Fail
+
+
+# What is kept
+
+
+@dataclass(frozen=True, slots=True)
+class HybridMemory:
+    """What a restart must know about histories; kept beside the checkpoint."""
+
+    ends: Mapping[str, Position] = field(default_factory=dict)
+    """Where each history ends: its latest position at the query's first planning."""
+    finished: frozenset[str] = frozenset()
+    """Histories that have been read to their end: what waited for them never waits again."""
+
+
+AlignmentLimits = Mapping[str, Position]
+"""For each source the largest end that alignment lets each split have; a split without one is free."""
 
 
 # What happened

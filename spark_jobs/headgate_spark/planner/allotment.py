@@ -1,0 +1,98 @@
+"""One batch divided among the sources that may read: grant, rates and limits come together here.
+
+    pending -> reach (alignment, span of a backlog) -> rate limit -> share of the grant -> allotment
+
+Values in, values out. `planner.query` describes each source as a `Reader` and turns allotments into answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from headgate_spark.planner.model import HeldBy
+from headgate_spark.planner.shares import Demand, share_grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A source that may read, as it is at a planning. Sizes are records."""
+
+    name: str
+    hold: HeldBy | None = None
+    """It cannot be planned for now, for this reason."""
+    takes_all: bool = False
+    """It can only be let go, not bounded."""
+    pending: int | None = None
+    """Between its position and its latest; `None`: cannot be counted."""
+    reach: int | None = None
+    """What of that lies before the ends that alignment, or the span of a backlog, sets."""
+    allowance: int | None = None
+    """What its rate limit allows in one batch; `None`: any number."""
+    tokens: int | None = None
+    """What is in its bucket; `None`: it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotment:
+    """What one source may read in one batch."""
+
+    count: int | None = None
+    """Records; `None`: everything."""
+    hold: HeldBy | None = None
+    """Nothing at all, for this reason."""
+    left: HeldBy | None = None
+    """Why records remain that were there at the planning; `None`: none do, or it cannot be known."""
+    counted: bool = False
+    """Whether `left` is certain."""
+
+    @property
+    def drains(self) -> bool:
+        """Whether it surely reads up to the latest offset."""
+        return self.counted and self.left is None
+
+
+def allot(readers: Iterable[Reader], grant: int, turn: int = 0) -> dict[str, Allotment]:
+    """Divide `grant` records. `turn` rotates who is served first where the grant is smaller than the crowd."""
+    free = {r.name: r for r in readers}
+    settled = {name: a for name, r in free.items() if (a := _settled(r)) is not None}
+    sharing = {name: r for name, r in free.items() if name not in settled}
+    shares = share_grant(grant, {name: Demand(r.reach, r.allowance) for name, r in sharing.items()}, turn)
+    return settled | {name: _shared(r, shares[name]) for name, r in sharing.items()}
+
+
+def _settled(reader: Reader) -> Allotment | None:
+    """Return the allotment of a reader that takes no share of the grant."""
+    if reader.hold is not None:
+        return Allotment(hold=reader.hold, left=_work_left(reader.hold), counted=True)
+    if reader.takes_all:
+        return Allotment()
+    if reader.pending == 0:
+        return Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
+    return None
+
+
+def _work_left(hold: HeldBy) -> HeldBy | None:
+    return None if hold is HeldBy.NOTHING_PENDING else hold
+
+
+def _shared(reader: Reader, share: int) -> Allotment:
+    counted = reader.pending is not None
+    left = None if share == reader.pending else _binding(reader, share)
+    if share == 0:
+        return Allotment(hold=left, left=left, counted=True)
+    return Allotment(count=share, left=left if counted else None, counted=counted)
+
+
+def _binding(reader: Reader, share: int) -> HeldBy:
+    """Return what kept the share from being larger."""
+    if reader.tokens is not None and share >= reader.tokens:
+        return HeldBy.RATE_LIMIT
+    if reader.reach is not None and share >= reader.reach:
+        return HeldBy.ALIGNMENT
+    return HeldBy.GRANT
+
+
+def work_left(allotments: Mapping[str, Allotment]) -> dict[str, HeldBy]:
+    """Return the sources that leave records behind, and why."""
+    return {name: a.left for name, a in allotments.items() if a.left is not None}

@@ -1,0 +1,95 @@
+"""A batch between its planning and its end.
+
+Whether a batch follows a planning is certain only where ends were counted. A source that takes a limit, or
+everything, may have nothing: then no batch follows, and what had been booked for it is given back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeLimit, TakeUpTo
+from headgate_spark.planner.sizing import Grant
+from headgate_spark.planner.source import SourceState
+
+LOOK_SECONDS = 1.0
+"""A look that finds nothing is back within a trigger or two; what takes longer is a batch."""
+
+Take = TakeAll | TakeUpTo | TakeLimit
+
+
+@dataclass(slots=True)
+class PlannedBatch:
+    """What was handed out in one round."""
+
+    planned_at: float
+    grant: Grant
+    takes: dict[str, Take] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Records that were booked, where they are known at the planning."""
+    left: dict[str, HeldBy] = field(default_factory=dict)
+    """Sources with records that were not planned, and why."""
+
+    def add(self, state: SourceState, take: Take, count: int | None, now: float) -> None:
+        """Book what a source was told to take; `count` records where that is known."""
+        self.takes[state.name] = take
+        if count is not None:
+            state.rate.take(count, now)
+        if isinstance(take, TakeUpTo) and count is not None:
+            self.counts[state.name] = count
+            state.planned_total += count
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether a batch follows for sure."""
+        return any(self.counts.values())
+
+    def is_in_flight(self, source: str, now: float) -> bool:
+        """Tell whether records of the source are being read."""
+        if source in self.counts:
+            return self.counts[source] > 0
+        return source in self.takes and now - self.planned_at > LOOK_SECONDS
+
+    def withdraw(self, state: SourceState, now: float) -> None:
+        """No records came of it: give back what was booked."""
+        take = self.takes[state.name]
+        if isinstance(take, TakeUpTo):
+            booked = self.counts[state.name]
+            state.planned_total -= booked
+            state.rate.take(-booked, now)
+        elif isinstance(take, TakeLimit) and state.lane is Lane.ROWS:
+            state.rate.take(-take.count, now)
+
+    def settle(self, state: SourceState, records: int, max_growth: float, now: float) -> HeldBy | None:
+        """The batch ended with `records` of the source; return why there may be more at once, if so.
+
+        What could not be counted before is booked now. A limit that was filled probably left something.
+        """
+        match self.takes[state.name]:
+            case TakeUpTo(ends=ends):
+                state.position = ends
+                state.brought(records, now)
+                return None
+            case TakeLimit(count=count):
+                self._settle_limit(state, count, records, max_growth, now)
+                filled = records >= count if state.lane is Lane.ROWS else records > 0
+            case TakeAll():
+                state.rate.take(records, now)
+                state.planned_total += records
+                filled = False
+        state.brought(records, now)
+        return None if not filled else _more_waits_for(state, now)
+
+    def _settle_limit(
+        self, state: SourceState, count: int, records: int, max_growth: float, now: float
+    ) -> None:
+        rows = state.lane is Lane.ROWS
+        state.rate.take(records - count if rows else records, now)
+        state.planned_total += records
+        if not rows:
+            state.files.read(count, records, max_growth)
+
+
+def _more_waits_for(state: SourceState, now: float) -> HeldBy:
+    may_go_on = state.rate.allows_blindly(state.expected_records, now)
+    return HeldBy.GRANT if may_go_on else HeldBy.RATE_LIMIT

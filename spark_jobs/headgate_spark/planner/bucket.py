@@ -1,0 +1,117 @@
+"""The rate limit of one source: a token bucket, and a cap per micro-batch.
+
+One token is one record. Spark asks only now and then, so the bucket is computed when it is looked at, from the
+time that has passed; no timer runs. Tokens are kept as fractions: three records a second over eight splits are
+three records a second. The law that follows, over any window of W seconds:
+
+    planned <= rate * W + burst
+
+Asked by `planner.query`, once per source and planning.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headgate_contract import RateControl
+
+MIN_FILL_SECONDS = 1.0
+"""A bucket holds at least a second of its rate, so that a short commit interval does not starve it."""
+
+
+def burst_of(rate: float, interval: float, max_burst: float) -> float:
+    """Return how many tokens the bucket holds.
+
+        burst = max(1, rate * min(max(E, 1s), maxBurst)),   E = commit interval in force, in seconds
+
+    A batch comes once per `E`, so what flows in meanwhile has to fit; `maxBurst` bounds what a source may be
+    asked for at once.
+    """
+    return max(1.0, rate * min(max(interval, MIN_FILL_SECONDS), max_burst))
+
+
+class Bucket:
+    """Tokens that come in at `rate` a second, `burst` at most. Starts full."""
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._tokens = burst
+        self._at = now
+
+    def change(self, rate: float, burst: float, now: float) -> None:
+        """Take another rate from `now` on. Tokens are kept, cut to the new burst."""
+        self._tokens = min(burst, self.tokens(now))
+        self._at = max(self._at, now)
+        self.rate, self.burst = rate, burst
+
+    def tokens(self, now: float) -> float:
+        """Return the tokens at `now`; negative after a batch of a source that could not be told how much.
+
+        A clock that goes back grants nothing, and what it takes back it does not grant twice.
+        """
+        return min(self.burst, self._tokens + self.rate * max(0.0, now - self._at))
+
+    def take(self, records: float, now: float) -> None:
+        """Take tokens out; a negative number puts them back, up to the burst."""
+        self._tokens = min(self.burst, self.tokens(now) - records)
+        self._at = max(self._at, now)
+
+    def seconds_until(self, tokens: float, now: float) -> float:
+        """Return how long it takes until there are `tokens` (the burst at most)."""
+        return max(0.0, min(tokens, self.burst) - self.tokens(now)) / self.rate
+
+
+class RateLimit:
+    """What is in force for one source; without a limit everything is allowed."""
+
+    def __init__(self) -> None:
+        self._bucket: Bucket | None = None
+        self._per_batch: int | None = None
+
+    @property
+    def records_per_second(self) -> float | None:
+        """The rate in force; `None` where there is none."""
+        return self._bucket.rate if self._bucket else None
+
+    def set(self, control: RateControl | None, interval: float, now: float) -> None:
+        """Put a limit in force. `interval` is the commit interval in force, in seconds."""
+        self._per_batch = control.records_per_checkpoint if control else None
+        rate = control.records_per_second if control else None
+        if control is None or rate is None:
+            self._bucket = None
+            return
+        burst = burst_of(rate, interval, control.max_burst_seconds)
+        if self._bucket is None:
+            self._bucket = Bucket(rate, burst, now)
+        else:
+            self._bucket.change(rate, burst, now)
+
+    def allowance(self, now: float) -> int | None:
+        """Return how many records the next batch may take; `None`: any number."""
+        limits = [] if self._per_batch is None else [self._per_batch]
+        if (tokens := self.tokens(now)) is not None:
+            limits.append(tokens)
+        return min(limits, default=None)
+
+    def tokens(self, now: float) -> int | None:
+        """Return the whole tokens that are there; `None` without a rate."""
+        return max(0, math.floor(self._bucket.tokens(now))) if self._bucket else None
+
+    def allows_blindly(self, expected: float | None, now: float) -> bool:
+        """Tell whether a batch may go ahead whose size is known only when it has been read.
+
+        It needs the tokens for what is `expected` (records; unknown: a full bucket), or a full bucket where
+        even that is less. What it reads beyond them is a debt that the following batches wait for, so the rate
+        holds in the long run.
+        """
+        return self.seconds_until(math.inf if expected is None else expected, now) == 0
+
+    def take(self, records: float, now: float) -> None:
+        """Book what was planned; a negative number gives back."""
+        if self._bucket:
+            self._bucket.take(records, now)
+
+    def seconds_until(self, records: float, now: float) -> float:
+        """Return how long until `records` (at most a full bucket) may be taken."""
+        return self._bucket.seconds_until(records, now) if self._bucket else 0.0

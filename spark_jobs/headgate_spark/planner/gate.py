@@ -1,0 +1,115 @@
+"""When a batch may be planned: the clock of commits.
+
+In normal time the commit interval is a gate: records wait for it. In a backlog it is a length: a query with
+work never waits, and batches are sized to take that long (`planner.sizing`). `due` is when the next batch may
+be planned; every rule about it is a method here, and the whole of the clock's state.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headgate_contract import QueryControl
+from headgate_spark.planner.model import HeldBy, Trigger
+
+BASE_SECONDS = 0.1
+"""The trigger at which the engine drives every query: no interval is shorter."""
+
+TICK_JITTER_SECONDS = BASE_SECONDS / 10
+"""How much before `due` a batch may be planned. Triggers come every 100 ms give or take a few; a gate that one
+of them misses by a millisecond would open a whole base late, and every second commit would be late by that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The two commit intervals and the pause between batches, in seconds."""
+
+    normal: float
+    backlog: float
+    min_pause: float = 0.0
+
+    @classmethod
+    def of(cls, control: QueryControl | None, trigger: Trigger) -> Intervals:
+        """Return what is set; what is not set follows the job's own trigger."""
+        if control is None:
+            return cls(trigger.interval_seconds, trigger.interval_seconds)
+        normal = _first(control.interval_seconds, trigger.interval_seconds)
+        backlog = _first(control.interval_during_backlog_seconds, normal)
+        return cls(normal, backlog, control.min_pause_seconds)
+
+    def in_force(self, backlog: bool) -> float:
+        """Return `E`: the interval of a backlog while in one, else that of normal time."""
+        return self.backlog if backlog else self.normal
+
+
+def _first(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+class Gate:
+    """The clock of one query. Times are seconds of the caller's monotonic clock."""
+
+    def __init__(self, intervals: Intervals, now: float) -> None:
+        self.due = self._due_before = now
+        self.intervals = intervals
+        self.backlog = False
+        self._last_end = -math.inf
+
+    @property
+    def interval(self) -> float:
+        """`E`, the interval in force."""
+        return self.intervals.in_force(self.backlog)
+
+    def closed_by(self, now: float) -> HeldBy | None:
+        """Return why no batch may be planned now; `None` when one may."""
+        if now < self.due - TICK_JITTER_SECONDS:
+            return HeldBy.INTERVAL
+        if now < self._last_end + self.intervals.min_pause:
+            return HeldBy.MIN_PAUSE
+        return None
+
+    def set(self, intervals: Intervals, backlog: bool, now: float) -> None:
+        """Take intervals and verdict.
+
+        Entering a backlog makes the next batch due at once. Leaving one, like any other change of the interval,
+        only ever pulls it forward: a document is in force when it is read, not one old interval later.
+        """
+        entered = backlog and not self.backlog
+        left = self.backlog and not backlog
+        changed = intervals.in_force(backlog) != self.interval
+        self.intervals, self.backlog = intervals, backlog
+        if entered:
+            self.open(now)
+        elif left or changed:
+            self._no_later_than(now + self.interval)
+
+    def open(self, now: float) -> None:
+        """Make the next batch due now: a backlog was entered, work is left over, or somebody asked for it."""
+        self.due = now
+
+    def planned(self, now: float) -> None:
+        """A batch was planned: the next one is due an interval after this one was, so nothing drifts.
+
+        Where that has passed already it counts from now: lost time is not made up for in a burst.
+        """
+        self._due_before = self.due
+        self.due += self.interval
+        if self.due <= now:
+            self.due = now + self.interval
+
+    def found_nothing(self) -> None:
+        """No batch came of the last planning: it leaves `due` as it was."""
+        self.due = self._due_before
+
+    def drained(self, planned_at: float) -> None:
+        """A batch planned then took all there was: in a backlog, nothing is left to make a long batch of."""
+        if self.backlog:
+            self._no_later_than(planned_at + self.intervals.normal)
+
+    def ended(self, now: float) -> None:
+        """A batch was committed."""
+        self._last_end = now
+
+    def _no_later_than(self, time: float) -> None:
+        self.due = min(self.due, time)

@@ -1,0 +1,96 @@
+"""History, then live: which sources wait behind another.
+
+`after: history` holds a source at its start until `history` has been read to its end. Where that end is was
+fixed when the query was first planned, and is remembered beside the checkpoint, as is the switch: a restart
+neither moves the end nor goes back. What arrives in a history later is ordinary input.
+
+A source whose positions cannot be counted has no end that could be fixed. It has been read to its end when it was
+asked and had nothing: no batch followed, or two batches in a row brought none of its records (two, since one
+file can be empty). It must therefore come to rest once; a directory that fills faster than it is read is no
+history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from headgate_spark.planner.model import HybridMemory, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a source has been read, as it is seen at a planning."""
+
+    start: Position | None
+    """`None`: positions cannot be counted."""
+    latest: Position | None
+    """`None`: not known."""
+    exhausted: bool
+    """Positions cannot be counted, and the source was asked and had nothing."""
+
+    def has_reached(self, end: Position | None) -> bool:
+        """Tell whether `end` has been read; what is no longer there, or was created anew, cannot be."""
+        if self.start is None:
+            return self.exhausted
+        if end is None or self.latest is None:
+            return False
+        start, latest = self.start, self.latest
+        return all(start.get(s, 0) >= min(end[s], latest[s]) for s in end if s in latest)
+
+
+class Hybrid:
+    """The chains of one query. `save` must have kept the memory when it returns."""
+
+    def __init__(self, memory: HybridMemory, save: Callable[[HybridMemory], None]) -> None:
+        self._memory = memory
+        self._save = save
+        self._after: Mapping[str, str] = {}
+
+    def follow(self, after: Mapping[str, str]) -> None:
+        """Take the declared chains: which source comes after which."""
+        self._after = after
+
+    def waits(self, source: str) -> bool:
+        """Tell whether the source is held behind a history."""
+        return source in self._after and self._after[source] not in self._memory.finished
+
+    def is_history(self, source: str) -> bool:
+        """Tell whether another source comes after this one."""
+        return source in self._after.values()
+
+    def has_finished(self, source: str) -> bool:
+        """Tell whether the source is a history that has been read to its end."""
+        return self.is_history(source) and source in self._memory.finished
+
+    def phase(self, source: str) -> bool:
+        """Tell whether the source is in a historical part, or waits behind one."""
+        return self.waits(source) or (self.is_history(source) and not self.has_finished(source))
+
+    def advance(self, progress: Mapping[str, Progress]) -> None:
+        """Fix the ends that are not fixed yet and release whoever waits for a history that is at its end.
+
+        Called at each planning before anything is handed out, so that what is remembered is never behind
+        what is read.
+        """
+        memory = replace(self._memory, ends={**self._new_ends(progress), **self._memory.ends})
+        while more := self._newly_finished(progress, memory):
+            memory = replace(memory, finished=memory.finished | more)
+        if memory != self._memory:
+            self._save(memory)
+            self._memory = memory
+
+    def _new_ends(self, progress: Mapping[str, Progress]) -> dict[str, Position]:
+        histories = {name: progress[name] for name in self._after.values() if name in progress}
+        counted = {name: p.latest for name, p in histories.items() if p.start is not None}
+        return {name: dict(latest) for name, latest in counted.items() if latest is not None}
+
+    def _newly_finished(self, progress: Mapping[str, Progress], memory: HybridMemory) -> frozenset[str]:
+        """Return the histories that are at their end; not one that itself still waits in the chain."""
+        return frozenset(
+            name
+            for name in set(self._after.values()) - memory.finished
+            if (name not in self._after or self._after[name] in memory.finished)
+            and name in progress
+            and progress[name].has_reached(memory.ends.get(name))
+        )

@@ -1,0 +1,118 @@
+"""Who gets what of a grant: sources first, then the splits of each.
+
+Shares go by what is pending, so that everything ends at the same time, and what one cannot use goes to the
+others: nothing is left over while somebody has work. All numbers are whole records and sums are exact (largest
+remainder). As long as there is a record for each, each gets one, and where there is not, turns are taken: a
+split with ten records beside one with ten million would otherwise hold the watermark back for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from headgate_spark.planner.model import Position
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a source could use."""
+
+    pending: int | None
+    """Records within reach; `None`: not known, could be any number."""
+    most: int | None = None
+    """What its rate limit allows; `None`: everything."""
+
+    @property
+    def cap(self) -> int | None:
+        """The most that it can be given; `None`: no bound."""
+        return min((n for n in (self.pending, self.most) if n is not None), default=None)
+
+
+def share_grant(grant: int, demands: Mapping[K, Demand], turn: int = 0) -> dict[K, int]:
+    """Divide `grant` records over sources.
+
+    A source that cannot tell what is pending has an equal share set aside, and what the others leave.
+    """
+    known = {name: d.pending for name, d in demands.items() if d.pending is not None}
+    unknown = {name: 1 for name in demands if name not in known}
+    caps = {name: grant if d.cap is None else d.cap for name, d in demands.items()}
+    equal_shares = grant * len(unknown) // max(1, len(demands))
+    set_aside = sum(divide(equal_shares, unknown, caps, turn).values())
+    of_known = divide(grant - set_aside, known, caps, turn)
+    of_unknown = divide(grant - sum(of_known.values()), unknown, caps, turn)
+    return {name: of_known.get(name, 0) + of_unknown.get(name, 0) for name in demands}
+
+
+def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]:
+    """Return for each split how many records lie between `start` and the nearest of `latest` and `bounds`.
+
+    A split that `latest` does not name is gone, and one that ends before it starts was created anew: neither
+    has anything to read. One without a start is not ours to begin: its source tells the start first.
+    """
+    return {split: _room(split, begin, latest, bounds) for split, begin in start.items()}
+
+
+def _room(split: str, begin: int, latest: Position, bounds: tuple[Position, ...]) -> int:
+    if split not in latest:
+        return 0
+    nearest = min(latest[split], *(b[split] for b in bounds if split in b)) if bounds else latest[split]
+    return max(0, nearest - begin)
+
+
+def ends_after(count: int, start: Position, rooms: Mapping[str, int], turn: int = 0) -> dict[str, int]:
+    """Return the end of each split after `count` records more, divided by `rooms`; never before its start."""
+    shares = divide(count, rooms, rooms, turn)
+    return {split: begin + shares.get(split, 0) for split, begin in start.items()}
+
+
+def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: int = 0) -> dict[K, int]:
+    """Divide `total` by `weights`; nobody gets more than its cap.
+
+    The sum is `min(total, sum of caps)` exactly (over those with a weight). `turn` says who is served first
+    where there is less than one record for each: pass a number that grows by what was given before.
+    """
+    open_for = [key for key, weight in weights.items() if weight > 0 and caps[key] > 0]
+    total = max(0, total)
+    shares = dict.fromkeys(weights, 0)
+    for key in _in_turn(open_for, turn)[:total]:
+        shares[key] = 1
+    if total <= len(open_for):
+        return shares
+    left = {key: caps[key] - 1 for key in open_for}
+    for key, more in _proportional(total - len(open_for), weights, left).items():
+        shares[key] += more
+    return shares
+
+
+def _in_turn(keys: list[K], turn: int) -> list[K]:
+    first = turn % len(keys) if keys else 0
+    return keys[first:] + keys[:first]
+
+
+def _proportional(total: int, weights: Mapping[K, int], caps: Mapping[K, int]) -> dict[K, int]:
+    """Fill up to the caps those whose part by weight reaches them; the others share the rest by weight."""
+    shares: dict[K, int] = {}
+    active = dict(caps)
+    while active:
+        weight = sum(weights[key] for key in active)
+        full = {key: cap for key, cap in active.items() if cap * weight <= total * weights[key]}
+        if not full:
+            return shares | _largest_remainder(total, {key: weights[key] for key in active})
+        shares |= full
+        total -= sum(full.values())
+        active = {key: cap for key, cap in active.items() if key not in full}
+    return shares
+
+
+def _largest_remainder(total: int, weights: Mapping[K, int]) -> dict[K, int]:
+    whole = sum(weights.values())
+    parts = {key: divmod(total * weight, whole) for key, weight in weights.items()}
+    shares = {key: quotient for key, (quotient, _) in parts.items()}
+    by_remainder = sorted(parts, key=lambda key: parts[key][1], reverse=True)
+    for key in by_remainder[: total - sum(shares.values())]:
+        shares[key] += 1
+    return shares

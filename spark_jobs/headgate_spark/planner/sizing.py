@@ -1,0 +1,88 @@
+"""How many records the next batch may take: the grant.
+
+    grant = throughput * (T - a),   T = max(target, 2 * a)
+
+so that a batch takes its target: `a` seconds of fixed cost and the rest in records (`planner.throughput`). Where
+the fixed cost alone is more than half of the target, the batch is made twice as long as it: less than half of
+the time in records, and a query that keeps up by itself could fall behind under our hand.
+
+A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
+grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known, and is
+halved after a batch that took more than twice its target.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headgate_contract import BatchControl
+from headgate_spark.planner.gate import BASE_SECONDS, Intervals
+from headgate_spark.planner.throughput import Cost, Sample, Throughput
+
+OVERRUN = 2.0
+"""A batch that takes this many times its target halves the next grant."""
+
+
+def target_seconds(intervals: Intervals, backlog: bool, batch: BatchControl) -> float:
+    """Return how long a batch should take.
+
+    In a backlog the interval itself; in normal time not longer than `targetDuration`, since records that
+    arrive during a batch wait for its end. No interval at all: `targetDuration`.
+    """
+    interval = intervals.in_force(backlog)
+    if interval <= 0:
+        return batch.target_seconds
+    if backlog:
+        return max(interval, BASE_SECONDS)
+    return min(max(interval, BASE_SECONDS), batch.target_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one batch may take."""
+
+    records: int
+    target_seconds: float | None
+    """How long it should take; `None` for a batch that spans a backlog, however long that is."""
+
+
+class BatchSizer:
+    """What a query's batches taught, and the grants that follow from it."""
+
+    def __init__(self) -> None:
+        self._throughput = Throughput()
+        self._last_full: int | None = None
+        self._halved: int | None = None
+
+    @property
+    def cost(self) -> Cost | None:
+        """What a batch costs; `None` until a full one has been measured."""
+        return self._throughput.cost
+
+    def grant(self, target: float, batch: BatchControl) -> Grant:
+        """Return the grant for a batch that should take `target` seconds; at least one record."""
+        seconds = target if self.cost is None else max(target, 2 * self.cost.fixed_seconds)
+        return Grant(max(1, math.ceil(min(self._limits(seconds, batch)))), seconds)
+
+    def _limits(self, seconds: float, batch: BatchControl) -> list[float]:
+        limits: list[float] = [batch.max_records]
+        if self.cost is not None:
+            limits.append(self.cost.throughput * (seconds - self.cost.fixed_seconds))
+        if self._last_full is None:
+            limits.append(batch.initial_records)
+        else:
+            limits.append(self._last_full * batch.max_growth)
+        if self._halved is not None:
+            limits.append(self._halved)
+        return limits
+
+    def ended(self, grant: Grant, records: int, seconds: float, *, cut: bool) -> None:
+        """Learn from a batch with data. `cut`: it left records behind that it was not allowed to take."""
+        filled = 2 * records >= grant.records
+        if cut or filled:
+            self._throughput.measure(Sample(records, seconds))
+        if filled:
+            self._last_full = records
+        overrun = grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
+        self._halved = grant.records // 2 if overrun else None

@@ -1,0 +1,173 @@
+"""One source of a query: where it is, what it may take, what has been counted.
+
+Spark serializes the batches of a query, so when a source is asked nothing of it is in flight: the position that
+Spark hands in is both planned and committed. It comes from the offset log and is always believed; what was
+handed out is only booked ahead until the source is asked again.
+"""
+
+from __future__ import annotations
+
+from headgate_contract import SourceControl
+from headgate_spark.planner.bucket import RateLimit
+from headgate_spark.planner.files import FileCount
+from headgate_spark.planner.hybrid import Progress
+from headgate_spark.planner.model import (
+    Answer,
+    HeldBy,
+    Hold,
+    Lane,
+    Position,
+    Source,
+    SourceSnapshot,
+    Wait,
+)
+from headgate_spark.planner.shares import room
+
+SURVEY_SECONDS = 2.0
+"""While a source may not read, its latest position is asked for this often: people look at pending records of a
+paused source too. Rarely enough that a closed gate costs next to no I/O."""
+
+EMPTY_BATCHES = 2
+"""Batches in a row without a record of a source that was allowed to read: it has nothing (a file can be empty)."""
+
+KEPT_FROM_READING = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.ALIGNMENT, HeldBy.STOP})
+"""Holds that keep a source from records it could read. Such a source is never idle."""
+
+
+class HeldTime:
+    """For how long the source has been held, by reason."""
+
+    def __init__(self) -> None:
+        self.reason: HeldBy | None = None
+        self._since = 0.0
+        self._seconds: dict[HeldBy, float] = {}
+
+    def answered(self, reason: HeldBy | None, now: float) -> None:
+        """Book the time since the last answer to the reason that was given then."""
+        self._seconds = self.seconds(now)
+        self.reason, self._since = reason, now
+
+    def seconds(self, now: float) -> dict[HeldBy, float]:
+        """Return the seconds by reason, up to now."""
+        if self.reason is None:
+            return dict(self._seconds)
+        lasted = self._seconds.get(self.reason, 0.0) + max(0.0, now - self._since)
+        return {**self._seconds, self.reason: lasted}
+
+
+class SourceState:
+    """What the planner knows of one source."""
+
+    def __init__(self, source: Source, now: float) -> None:
+        self.name = source.name
+        self.lane = source.lane
+        self.control = SourceControl()
+        self.rate = RateLimit()
+        self.files = FileCount()
+        self.held = HeldTime()
+        self.seen = False
+        """Spark has asked this source at least once."""
+        self.position: Position | None = None
+        self.latest: Position | None = None
+        self.exhausted = False
+        """Asked without a way to count, and it had nothing."""
+        self.planned_total = 0
+        self.processed_total = 0
+        self._surveyed_at: float | None = None
+        self._empty_batches = 0
+        self._active_at = now
+        self._looked_at: float | None = None
+
+    # What is seen
+
+    def asked(self, start: Position | None) -> None:
+        """Spark asked, and said where the source is."""
+        self.seen = True
+        self.position = start
+
+    def surveyed(self, latest: Position | None, now: float) -> None:
+        """The source told its latest position, or (`None`) could not."""
+        grew = latest is not None and self.latest is not None and room(self.latest, latest)
+        self.latest, self._surveyed_at = latest, now
+        if self.pending or (grew and any(grew.values())):
+            self._active_at = now
+
+    def is_stale(self, now: float) -> bool:
+        """Tell whether the latest position is due to be asked for, even if nothing may be read."""
+        return self._surveyed_at is None or now - self._surveyed_at >= SURVEY_SECONDS
+
+    def looked_lately(self, now: float, interval: float) -> bool:
+        """Tell whether the source was asked for everything new within `interval` seconds and had nothing."""
+        return self.exhausted and self._looked_at is not None and now - self._looked_at < interval
+
+    # What it may do
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether positions tell how much is pending. Not before a source with counted offsets has a start."""
+        return self.lane is Lane.OFFSETS and (self.position is not None or not self.seen)
+
+    @property
+    def pending(self) -> int | None:
+        """Records between position and latest; `None`: not known."""
+        if not self.is_counted:
+            return 0 if self.exhausted else None
+        if self.position is None or self.latest is None:
+            return None
+        return sum(room(self.position, self.latest).values())
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has been read, for the hybrid."""
+        return Progress(self.position if self.is_counted else None, self.latest, self.exhausted)
+
+    @property
+    def expected_records(self) -> float | None:
+        """Records in the smallest batch of a source that cannot count; `None`: not known."""
+        return self.files.records_per_file if self.lane is Lane.FILES else None
+
+    # What happened
+
+    def answered(self, answer: Answer, now: float) -> None:
+        """Book an answer: for how long the source is held, and why."""
+        reason = answer.reason if isinstance(answer, Hold | Wait) else None
+        self.held.answered(reason, now)
+        if reason in KEPT_FROM_READING:
+            self._active_at = now
+
+    def found_nothing(self, now: float) -> None:
+        """No batch followed although the source was allowed to read."""
+        self.exhausted = True
+        self._looked_at = now
+
+    def brought(self, records: int, now: float) -> None:
+        """A batch ended in which the source was allowed to read."""
+        self._empty_batches = 0 if records else self._empty_batches + 1
+        self.exhausted = not self.is_counted and self._empty_batches >= EMPTY_BATCHES
+        if records:
+            self._active_at = now
+
+    # What is reported
+
+    def idle_seconds(self, now: float, *, in_flight: bool) -> float | None:
+        """Return for how long nothing was pending, in flight or new; `None`: not known."""
+        if in_flight or self.pending or self.held.reason in KEPT_FROM_READING:
+            return 0.0
+        return None if self.pending is None else max(0.0, now - self._active_at)
+
+    def snapshot(self, now: float, *, in_flight: bool, phase: bool, finished: bool) -> SourceSnapshot:
+        """Return the source for metrics and status."""
+        return SourceSnapshot(
+            name=self.name,
+            lane=self.lane,
+            pending_records=None if in_flight and not self.is_counted else self.pending,
+            planned_records_total=self.planned_total,
+            processed_records_total=self.processed_total,
+            idle_seconds=self.idle_seconds(now, in_flight=in_flight),
+            phase=phase,
+            paused=self.control.paused,
+            finished=finished,
+            rate_limit_records_per_second=self.rate.records_per_second,
+            held_seconds=self.held.seconds(now),
+            held_by=self.held.reason,
+        )

@@ -1,0 +1,107 @@
+"""What a batch costs, learnt from the batches that were.
+
+    duration = a + b * n          n records, a: fixed seconds per batch, b: seconds per record
+    throughput = 1 / b            records per second, the fixed cost left out
+
+`a` is a second or more where state stores are many; counted as cost per record it would make small batches look
+slow, and the next one smaller still. Both come from one line through the last full batches. It is drawn through
+pairs of batches that differ in size at least twofold, as the median of their slopes weighted by that difference
+(Theil-Sen with the weights of Jaeckel, 1972): a garbage collection or a cold start moves one point, not the
+line. While all batches are of one size nothing tells `a` from `b`; then all of it counts as `b`, which errs
+towards smaller batches.
+
+Only full batches are measured (`planner.sizing` decides): a batch that ended because there was no more data
+says little about what a large one would take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+
+SAMPLES_PER_SIZE = 3
+"""Batches remembered for each doubling of size: a steady size must not push out what the other sizes taught,
+and the median of three stands one outlier."""
+MAX_AGE = 20
+"""Batches after which a sample is forgotten: clusters, state and data change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One full batch."""
+
+    records: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a batch costs: `a` and `b`."""
+
+    fixed_seconds: float
+    seconds_per_record: float
+
+    @property
+    def throughput(self) -> float:
+        """Records per second, the fixed cost left out."""
+        return 1.0 / self.seconds_per_record
+
+
+class Throughput:
+    """The cost of a query's batches, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[int, Sample]] = []
+        self._count = 0
+        self.cost: Cost | None = None
+
+    def measure(self, sample: Sample) -> None:
+        """Learn from one full batch; one without records or duration teaches nothing."""
+        if sample.records <= 0 or sample.seconds <= 0:
+            return
+        self._count += 1
+        self._samples = [(n, s) for n, s in self._samples if n > self._count - MAX_AGE]
+        same_size = [entry for entry in self._samples if _doubling(entry[1]) == _doubling(sample)]
+        if len(same_size) == SAMPLES_PER_SIZE:
+            self._samples.remove(same_size[0])
+        self._samples.append((self._count, sample))
+        self.cost = fit([s for _, s in self._samples])
+
+
+def fit(samples: Sequence[Sample]) -> Cost:
+    """Return the cost that fits the samples (at least one): `a >= 0`, `b > 0`."""
+    through_origin = Cost(0.0, median(s.seconds / s.records for s in samples))
+    slope = _slope(samples)
+    if slope is None or slope <= 0:
+        return through_origin
+    fixed = median(s.seconds - slope * s.records for s in samples)
+    if fixed < 0:
+        return through_origin
+    return Cost(min(fixed, *(s.seconds for s in samples)), slope)
+
+
+def _slope(samples: Sequence[Sample]) -> float | None:
+    slopes = []
+    for pair in combinations(samples, 2):
+        small, large = sorted(pair, key=lambda s: s.records)
+        if large.records >= 2 * small.records:
+            weight = large.records - small.records
+            slopes.append(((large.seconds - small.seconds) / weight, weight))
+    return weighted_median(slopes) if slopes else None
+
+
+def weighted_median(values: Sequence[tuple[float, float]]) -> float:
+    """Return the first value, in ascending order, at which half of the weight is reached."""
+    half = sum(weight for _, weight in values) / 2
+    reached = 0.0
+    for value, weight in sorted(values):
+        reached += weight
+        if reached >= half:
+            return value
+    raise ValueError("no values")
+
+
+def _doubling(sample: Sample) -> int:
+    return sample.records.bit_length()
