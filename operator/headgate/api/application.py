@@ -7,6 +7,7 @@ declared it.
 
 from datetime import timedelta
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
@@ -14,6 +15,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Argument, Cores, Instances, Memory, SparkConf, list_map
 from headgate.api.query import Query
+from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import SparkApplicationStatus
 
 GROUP: Final = "headgate.dev"
@@ -244,3 +246,9 @@ class SparkApplication(ApiModel):
     def to_manifest(self) -> dict[str, Any]:
         """Return the object as Kubernetes holds it: camelCase, defaults filled in, unset fields left out."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+@cache
+def application_schema() -> Schema:
+    """Return the structural schema of the whole object; it is shared, so not to be changed."""
+    return structural_schema(SparkApplication)

@@ -58,6 +58,45 @@ def structural_schema(model: type[BaseModel], *, defaults: bool = True) -> Schem
     return converted if defaults else _without_defaults(converted)
 
 
+def without_empty(value: Any, schema: Schema) -> Any:
+    """Return `value` less the fields of `schema` that are there without a value, which the API server takes
+    for absent."""
+    if isinstance(value, Mapping):
+        children = {name: (child, _below(schema, name)) for name, child in value.items()}
+        return {
+            name: without_empty(child, below or {})
+            for name, (child, below) in children.items()
+            if child is not None or below is None
+        }
+    if isinstance(value, list):
+        return [without_empty(item, schema.get("items", {})) for item in value]
+    return value
+
+
+def with_defaults(value: Any, schema: Schema) -> Any:
+    """Return `value`, which has no empty fields, with the defaults of `schema` filled in as the API server
+    does.
+
+    An object that is not there is only filled in if it has a default itself. What does not fit is left as
+    it is.
+    """
+    if isinstance(value, Mapping):
+        properties = schema.get("properties", {})
+        filled = {name: child["default"] for name, child in properties.items() if "default" in child} | dict(
+            value
+        )
+        return {name: with_defaults(child, _below(schema, name) or {}) for name, child in filled.items()}
+    if isinstance(value, list):
+        return [with_defaults(item, schema.get("items", {})) for item in value]
+    return value
+
+
+def _below(schema: Schema, name: str) -> Schema | None:
+    """Return the schema of the field `name`, or None if it is not known."""
+    found: Schema | None = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+    return found
+
+
 def _convert(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
     schema = _in_openapi_words(_without_null(_resolved(node, definitions), definitions))
     if "properties" in schema:

@@ -73,7 +73,7 @@ def _backlog_rate_limit_schema() -> dict[str, Any]:
 
 
 def _branch(value: Any) -> str | None:
-    if isinstance(value, str):
+    if value == UNLIMITED:
         return UNLIMITED
     return "limits" if isinstance(value, dict | BacklogRateLimit) else None
 

@@ -6,15 +6,19 @@ neither gets a model out of a manifest that is refused.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from headgate.api.application import SparkApplication
+from headgate.api.advice import advice
+from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Finding, Location, Severity, path_of
+from headgate.api.references import reference_findings
+from headgate.api.rules import RULES
+from headgate.api.schema import with_defaults, without_empty
 from headgate.api.wording import sentence
 
 
@@ -23,7 +27,12 @@ def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tupl
 
     `manifest` is what JSON can hold, as read from a file or from the API server.
     """
-    application, findings = _parsed(manifest)
+    schema = application_schema()
+    given = without_empty(manifest, schema)
+    application, findings = _parsed(given)
+    findings += [*_broken_rules(with_defaults(given, schema)), *reference_findings(given)]
+    if application is not None:
+        findings += advice(application)
     placed = tuple(replace(finding, path=path_of(finding.location, manifest)) for finding in findings)
     refused = any(finding.severity is Severity.ERROR for finding in placed)
     return (None if refused else application), placed
@@ -36,6 +45,12 @@ def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[
         return SparkApplication.model_validate_json(text), []
     except ValidationError as error:
         return None, [_finding(details, manifest) for details in error.errors(include_url=False)]
+
+
+def _broken_rules(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    for rule in RULES:
+        for location in rule.places(manifest):
+            yield Finding(Severity.ERROR, rule.message, location, rule=rule.id)
 
 
 def _finding(details: ErrorDetails, manifest: Mapping[str, Any]) -> Finding:

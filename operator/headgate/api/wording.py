@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
-from headgate.api.application import SparkApplication
+from headgate.api.application import application_schema
 from headgate.api.finding import Location
-from headgate.api.schema import Schema, structural_schema
+from headgate.api.schema import Schema
 
 _SHOWN: Final = 60  # characters of a refused value
 
@@ -73,8 +73,12 @@ def _not_one_of(details: ErrorDetails) -> str:
 
 def _bound(words: str, limit: str) -> Callable[[ErrorDetails], str]:
     return lambda details: (
-        f"{_shown(details['input'])} is refused: must be {words} {details.get('ctx', {})[limit]:,}"
+        f"{_shown(details['input'])} is refused: must be {words} {_number(details.get('ctx', {})[limit])}"
     )
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else str(value)
 
 
 def _length(words: str, limit: str) -> Callable[[ErrorDetails], str]:
@@ -132,13 +136,8 @@ _WORDINGS: Final[Mapping[str, Callable[[ErrorDetails], str]]] = {
 }
 
 
-@cache
-def _schema() -> Schema:
-    return structural_schema(SparkApplication)
-
-
 def _schema_at(location: Location) -> Schema | None:
-    node: Schema | None = _schema()
+    node: Schema | None = application_schema()
     for step in location:
         if node is None:
             return None
@@ -152,7 +151,7 @@ def _schema_at(location: Location) -> Schema | None:
 @cache
 def _all_paths() -> tuple[str, ...]:
     """Every field of the spec, as `spec.queries[].checkpoint.interval`."""
-    return tuple(_paths("spec", _schema()["properties"]["spec"]))
+    return tuple(_paths("spec", application_schema()["properties"]["spec"]))
 
 
 def _paths(prefix: str, node: Schema) -> Iterator[str]:

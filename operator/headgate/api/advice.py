@@ -1,0 +1,115 @@
+"""What is allowed, but seldom meant: the warnings of `headgate validate`.
+
+Nothing here keeps a resource out. Each warning says what will happen and what would change it.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import groupby
+from typing import Final
+
+from headgate.api.application import SparkApplication
+from headgate.api.duration import ZERO, format_duration
+from headgate.api.finding import Finding, Location, Severity
+from headgate.api.query import Query
+from headgate.api.source import Alignment, Source
+
+TRIGGER_BASE: Final = timedelta(milliseconds=100)
+"""How often the planner of a running query is asked; no commit interval is kept more closely than this."""
+
+
+def advice(application: SparkApplication) -> Iterator[Finding]:
+    """Yield the warnings about `application`."""
+    for check in _CHECKS:
+        for message, location in check(application):
+            yield Finding(Severity.WARNING, message, location)
+
+
+Advice = Iterator[tuple[str, Location]]
+
+
+def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:
+    grace = application.spec.stop.grace_period
+    for index, query in enumerate(application.spec.queries):
+        if query.checkpoint.interval_during_backlog == ZERO:
+            length = "as long as the backlog takes, since intervalDuringBacklog is 0s"
+        elif grace < (longest := _longest_batch(query)):
+            length = f"up to {format_duration(longest)}"
+        else:
+            continue
+        yield (
+            f"stop.gracePeriod is {format_duration(grace)}, but a batch may take {length}; a stop would then kill it "
+            "and repeat it later. Raise stop.gracePeriod if that matters",
+            ("spec", "queries", index, "checkpoint"),
+        )
+
+
+def _interval_is_below_the_trigger_base(application: SparkApplication) -> Advice:
+    for index, query in enumerate(application.spec.queries):
+        interval = query.checkpoint.interval
+        if interval is not None and interval < TRIGGER_BASE:
+            yield (
+                f"the trigger base of {format_duration(TRIGGER_BASE)} holds instead of {format_duration(interval)}",
+                ("spec", "queries", index, "checkpoint", "interval"),
+            )
+
+
+def _group_has_different_drifts(application: SparkApplication) -> Advice:
+    for group, members in _groups(application):
+        smallest = min(alignment.max_drift for _, alignment in members)
+        for location, alignment in members:
+            if alignment.max_drift > smallest:
+                yield (
+                    f"group {group} also has a member with maxDrift {format_duration(smallest)}; the smallest holds",
+                    (*location, "alignment", "maxDrift"),
+                )
+
+
+def _group_has_one_member(application: SparkApplication) -> Advice:
+    for group, members in _groups(application):
+        if len(members) == 1:
+            yield (
+                f"group {group} has no other member in the resource; a source alone in a group is not limited",
+                (*members[0][0], "alignment", "group"),
+            )
+
+
+def _backlog_is_never_entered(application: SparkApplication) -> Advice:
+    for index, query in enumerate(application.spec.queries):
+        if query.checkpoint.interval_during_backlog is not None and not any(map(_votes, query.sources)):
+            yield (
+                "no source of the query says what its backlog is, so intervalDuringBacklog never holds; set "
+                "backlog.watermarkLag, backlog.pendingRecords or backlog.query of a source",
+                ("spec", "queries", index, "checkpoint", "intervalDuringBacklog"),
+            )
+
+
+_CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
+    _grace_period_is_shorter_than_a_batch,
+    _interval_is_below_the_trigger_base,
+    _group_has_different_drifts,
+    _group_has_one_member,
+    _backlog_is_never_entered,
+)
+
+
+def _longest_batch(query: Query) -> timedelta:
+    return max(query.checkpoint.interval or ZERO, query.checkpoint.interval_during_backlog or ZERO)
+
+
+def _votes(source: Source) -> bool:
+    backlog = source.backlog
+    thresholds = (backlog.watermark_lag, backlog.pending_records, backlog.query, source.after)
+    return any(threshold is not None for threshold in thresholds)
+
+
+def _groups(application: SparkApplication) -> Iterator[tuple[str, list[tuple[Location, Alignment]]]]:
+    members: list[tuple[Location, Alignment]] = [
+        (("spec", "queries", at, "sources", index), source.alignment)
+        for at, query in enumerate(application.spec.queries)
+        for index, source in enumerate(query.sources)
+        if source.alignment is not None
+    ]
+    by_group = sorted(members, key=lambda member: member[1].group)
+    for group, found in groupby(by_group, key=lambda member: member[1].group):
+        yield group, list(found)

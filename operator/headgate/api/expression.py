@@ -1,0 +1,267 @@
+"""Conditions over the fields of an object that can be written in CEL and computed here.
+
+A rule of the resource is declared once and holds in two places: in the API server, as a CEL expression of
+the CRD, and in `headgate validate`. So it is built from a few forms that know both: their text in CEL, and
+their value over plain JSON. A comparison is false where a field in it is not set, as in SQL; `rules` says
+what is refused.
+
+Asked for its value, a condition answers with the places that make it true, so that a finding can point at
+the one source of ten that is wrong.
+"""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from headgate.api.duration import nanoseconds
+from headgate.api.finding import Location
+
+Scope = Mapping[str, Any]
+"""What the variables of an expression stand for: `self`, and the item of each `any` around it."""
+
+HERE: Final[tuple[Location, ...]] = ((),)
+NOWHERE: Final[tuple[Location, ...]] = ()
+
+
+class MalformedError(Exception):
+    """A value does not have the type that the expression needs; a finding of its own says so."""
+
+
+class Condition(ABC):
+    """True or false of an object; combined with `&`, `|` and `~`."""
+
+    @abstractmethod
+    def cel(self) -> str:
+        """Return the condition in CEL."""
+
+    @abstractmethod
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        """Return where it is true, relative to `self`; nothing where it is false. Raises MalformedError."""
+
+    def __and__(self, other: "Condition") -> "Condition":
+        return _All(self, other)
+
+    def __or__(self, other: "Condition") -> "Condition":
+        return _Either(self, other)
+
+    def __invert__(self) -> "Condition":
+        return _Not(self)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A field read as a duration, number or text, ready to be compared; or a constant."""
+
+    cel: str
+    guards: tuple[str, ...]
+    read: Callable[[Scope], Any]
+
+    def __lt__(self, other: "Value") -> Condition:
+        return _Comparison(self, "<", other)
+
+    def __gt__(self, other: "Value") -> Condition:
+        return _Comparison(self, ">", other)
+
+    def equals(self, other: "Value") -> Condition:
+        """Return the condition that both are the same."""
+        return _Comparison(self, "==", other)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the object that `variable` stands for; `field["a.b"]` is a field below it."""
+
+    variable: str
+    path: tuple[str, ...] = ()
+    is_untyped: bool = False
+
+    def __getitem__(self, path: str) -> "Field":
+        return Field(self.variable, (*self.path, *path.split(".")))
+
+    @property
+    def is_set(self) -> Condition:
+        """Whether the field has a value, given or by default."""
+        return _IsSet(self)
+
+    @property
+    def duration(self) -> Value:
+        """The field, as a duration."""
+        return Value(f"duration({self.cel})", self.guards, lambda scope: _duration(self.find(scope)))
+
+    @property
+    def number(self) -> Value:
+        """The field, as a number."""
+        return Value(self.cel, self.guards, lambda scope: _typed(self.find(scope), int, float))
+
+    @property
+    def text(self) -> Value:
+        """The field, as text."""
+        types = (object,) if self.is_untyped else (str,)
+        return Value(self.cel, self.guards, lambda scope: _typed(self.find(scope), *types))
+
+    @property
+    def untyped(self) -> "Field":
+        """The field, where the schema leaves its type open: CEL then sees it through `dyn`, and only as a
+        whole."""
+        return replace(self, is_untyped=True)
+
+    @property
+    def cel(self) -> str:
+        """The field in CEL."""
+        if self.is_untyped:
+            return f"dyn({_dotted(self.variable, self.path[:-1])}).{self.path[-1]}"
+        return _dotted(self.variable, self.path)
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What has to be true in CEL before the field may be read: `has` for each step of the way."""
+        above = (_dotted(self.variable, self.path[:end]) for end in range(1, len(self.path)))
+        return tuple(f"has({step})" for step in [*above, self.cel]) if self.path else ()
+
+    def find(self, scope: Scope) -> Any:
+        """Return the value of the field, or None where it is not set."""
+        value = scope[self.variable]
+        for step in self.path:
+            if value is None:
+                return None
+            if not isinstance(value, Mapping):
+                raise MalformedError
+            value = value.get(step)
+        return value
+
+    def any(self, item: "Field", condition: Condition) -> Condition:
+        """Return the condition that `condition` holds for an item of this list, which `item` stands for."""
+        return _Any(self, item.variable, condition)
+
+
+def duration(text: str) -> Value:
+    """Return the constant that `text` writes."""
+    constant = nanoseconds(text)
+    return Value(f"duration('{text}')", (), lambda _: constant)
+
+
+def text(value: str) -> Value:
+    """Return the constant text; it must not hold a quote."""
+    return Value(f"'{value}'", (), lambda _: value)
+
+
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+}
+
+
+@dataclass(frozen=True)
+class _Comparison(Condition):
+    left: Value
+    sign: str
+    right: Value
+
+    def cel(self) -> str:
+        guards = dict.fromkeys((*self.left.guards, *self.right.guards))
+        return " && ".join([*guards, f"{self.left.cel} {self.sign} {self.right.cel}"])
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        left, right = self.left.read(scope), self.right.read(scope)
+        if left is None or right is None:
+            return NOWHERE
+        return HERE if _OPERATORS[self.sign](left, right) else NOWHERE
+
+
+@dataclass(frozen=True)
+class _IsSet(Condition):
+    field: Field
+
+    def cel(self) -> str:
+        return " && ".join(self.field.guards)
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        return NOWHERE if self.field.find(scope) is None else HERE
+
+
+@dataclass(frozen=True)
+class _All(Condition):
+    first: Condition
+    second: Condition
+
+    def cel(self) -> str:
+        return f"{_grouped(self.first)} && {_grouped(self.second)}"
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        first = self.first.places(scope)
+        second = self.second.places(scope) if first else NOWHERE
+        return (first if second == HERE else second) if second else NOWHERE
+
+
+@dataclass(frozen=True)
+class _Either(Condition):
+    first: Condition
+    second: Condition
+
+    def cel(self) -> str:
+        return f"{self.first.cel()} || {self.second.cel()}"
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        return self.first.places(scope) or self.second.places(scope)
+
+
+@dataclass(frozen=True)
+class _Not(Condition):
+    condition: Condition
+
+    def __invert__(self) -> Condition:
+        return self.condition
+
+    def cel(self) -> str:
+        return f"!({self.condition.cel()})"
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        return NOWHERE if self.condition.places(scope) else HERE
+
+
+@dataclass(frozen=True)
+class _Any(Condition):
+    field: Field
+    variable: str
+    condition: Condition
+
+    def cel(self) -> str:
+        exists = f"{self.field.cel}.exists({self.variable}, {self.condition.cel()})"
+        return " && ".join([*self.field.guards, exists])
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        return tuple(self._places(scope))
+
+    def _places(self, scope: Scope) -> Iterator[Location]:
+        items = self.field.find(scope)
+        if not isinstance(items, list | None):
+            raise MalformedError
+        for index, item in enumerate(items or []):
+            for place in self.condition.places({**scope, self.variable: item}):
+                yield (*self.field.path, index, *place)
+
+
+def _grouped(condition: Condition) -> str:
+    return f"({condition.cel()})" if isinstance(condition, _Either) else condition.cel()
+
+
+def _dotted(variable: str, path: tuple[str, ...]) -> str:
+    return ".".join([variable, *path])
+
+
+def _typed(value: Any, *types: type) -> Any:
+    if value is None or (isinstance(value, types) and not isinstance(value, bool)):
+        return value
+    raise MalformedError
+
+
+def _duration(value: Any) -> int | None:
+    if (written := _typed(value, str)) is None:
+        return None
+    try:
+        return nanoseconds(written)
+    except ValueError:
+        raise MalformedError from None

@@ -1,0 +1,243 @@
+"""What a `SparkApplication` must not declare, beyond the shape of its fields.
+
+Each rule stands here once: `crd` writes it into the CRD as CEL, `validation` applies it to a manifest, both
+with the same message. `refused` says what is refused; the message says what holds instead and what to do.
+What CEL cannot see, because it would have to follow references, is in `references`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headgate.api.expression import Condition, Field, MalformedError, duration, text
+from headgate.api.finding import Location
+from headgate.api.source import UNLIMITED
+
+THIS: Final = Field("self")
+SOURCE: Final = Field("source")
+OTHER: Final = Field("other")
+
+SPEC: Final = "spec"
+QUERY: Final = "spec.queries[]"
+EACH_SOURCE: Final = "spec.queries[].sources[]"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One refusal: `refused` is judged for every object or value at `on`.
+
+    `at` is the field below it that a finding points at. Where it leads through a list (`sources[].after`),
+    each item that makes the condition true is pointed at; the API server can only name the object at `on`
+    then.
+    """
+
+    id: str
+    on: str
+    refused: Condition
+    message: str
+    at: str = ""
+
+    @property
+    def cel(self) -> str:
+        """What has to hold, in CEL."""
+        return (~self.refused).cel()
+
+    @property
+    def cel_field_path(self) -> str | None:
+        """The field below `on` that the API server names, if one is meant that is not in a list."""
+        return f".{self.at}" if self.at and "[]" not in self.at else None
+
+    def places(self, manifest: Mapping[str, Any]) -> Iterator[Location]:
+        """Yield where `manifest`, with defaults filled in, breaks the rule.
+
+        Where a value that the rule needs is malformed there is nothing to judge; the value has its own
+        finding.
+        """
+        for location, value in values_at(self.on, manifest):
+            try:
+                places = self.refused.places({"self": value})
+            except MalformedError:
+                continue
+            yield from dict.fromkeys((*location, *self._pointed_at(place)) for place in places)
+
+    def _pointed_at(self, place: Location) -> Location:
+        _, is_item, field = self.at.rpartition("[].")
+        return (*(place if is_item else ()), *(field.split(".") if field else ()))
+
+
+def values_at(pattern: str, manifest: Any) -> Iterator[tuple[Location, Any]]:
+    """Yield every value that is set at `pattern`, such as `spec.queries[].checkpoint`, with its location."""
+    found: list[tuple[Location, Any]] = [((), manifest)]
+    for step in pattern.replace("[]", ".[]").split("."):
+        found = [child for location, value in found for child in _children(location, value, step)]
+    yield from found
+
+
+def _children(location: Location, value: Any, step: str) -> Iterator[tuple[Location, Any]]:
+    if step == "[]" and isinstance(value, list):
+        yield from (((*location, index), item) for index, item in enumerate(value))
+    elif isinstance(value, Mapping) and value.get(step) is not None:
+        yield (*location, step), value[step]
+
+
+def _at_least(least: str, on: str, remedy: str) -> Rule:
+    refused = THIS.duration < duration(least)
+    return Rule(f"{_owned(on)}-short", on, refused, f"{_name(on)} must be at least {least}; {remedy}")
+
+
+def _positive(on: str, remedy: str) -> Rule:
+    refused = ~(THIS.duration > duration("0s"))
+    return Rule(f"{_owned(on)}-zero", on, refused, f"{_name(on)} must be greater than 0s; {remedy}")
+
+
+def _name(on: str) -> str:
+    return on.rpartition(".")[2]
+
+
+def _owned(on: str) -> str:
+    return "-".join(on.replace("[]", "").split(".")[-2:])
+
+
+_INTERVAL: Final = THIS["checkpoint.interval"].duration
+_DURING_BACKLOG: Final = THIS["checkpoint.intervalDuringBacklog"].duration
+_REENTRY: Final = THIS["backlog.reentry"]
+_RATE_LIMIT: Final = SOURCE["rateLimit"]
+_INSTEAD: Final = _RATE_LIMIT["duringBacklog"].untyped  # `Unlimited` or an object
+_IS_LIMITED: Final = (
+    _RATE_LIMIT["recordsPerSecond"].is_set | _RATE_LIMIT["recordsPerCheckpoint"].is_set | _INSTEAD.is_set
+)
+
+CHECKPOINT: Final = (
+    _at_least(
+        "10ms",
+        f"{QUERY}.checkpoint.interval",
+        "raise it, or leave it out to keep the job's own trigger interval",
+    ),
+    Rule(
+        id="intervalDuringBacklog-short",
+        on=f"{QUERY}.checkpoint.intervalDuringBacklog",
+        refused=(THIS.duration > duration("0s")) & (THIS.duration < duration("10ms")),
+        message="intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog",
+    ),
+    Rule(
+        id="intervalDuringBacklog-below-interval",
+        on=f"{QUERY}.checkpoint",
+        refused=(THIS["intervalDuringBacklog"].duration > duration("0s"))
+        & (THIS["intervalDuringBacklog"].duration < THIS["interval"].duration),
+        message="intervalDuringBacklog must be 0s or at least interval; raise it, or lower interval",
+        at="intervalDuringBacklog",
+    ),
+)
+
+BACKLOG: Final = (
+    _positive(f"{EACH_SOURCE}.backlog.watermarkLag", "leave it out if lag is not to count"),
+    _positive(f"{QUERY}.backlog.reentry.above", "leave it out for twice the source's own watermarkLag"),
+    Rule(
+        id="reentry-above-below-threshold",
+        on=QUERY,
+        refused=THIS["sources"].any(
+            SOURCE, SOURCE["backlog.watermarkLag"].duration > _REENTRY["above"].duration
+        ),
+        message="backlog.reentry.above must not be below the watermarkLag of any source of the query; raise it, "
+        "or leave it out for twice the threshold",
+        at="backlog.reentry.above",
+    ),
+    Rule(
+        id="reentry-pendingRecordsAbove-below-threshold",
+        on=QUERY,
+        refused=THIS["sources"].any(
+            SOURCE, SOURCE["backlog.pendingRecords"].number > _REENTRY["pendingRecordsAbove"].number
+        ),
+        message="backlog.reentry.pendingRecordsAbove must not be below the pendingRecords of any source of the "
+        "query; raise it, or leave it out for twice the threshold",
+        at="backlog.reentry.pendingRecordsAbove",
+    ),
+)
+
+BATCH: Final = (_at_least("10ms", f"{QUERY}.batch.targetDuration", "raise it, or leave it out for 10s"),)
+
+RATE_LIMIT: Final = (
+    Rule(
+        id="rateLimit-empty",
+        on=f"{EACH_SOURCE}.rateLimit",
+        refused=~(
+            THIS["recordsPerSecond"].is_set
+            | THIS["recordsPerCheckpoint"].is_set
+            | THIS["duringBacklog"].untyped.is_set
+        ),
+        message="rateLimit limits nothing; set recordsPerSecond, recordsPerCheckpoint or duringBacklog, or leave "
+        "rateLimit out",
+    ),
+    _positive(f"{EACH_SOURCE}.rateLimit.maxBurst", "leave it out for 10s"),
+    Rule(
+        id="recordsPerCheckpoint-slows-backlog",
+        on=QUERY,
+        refused=(_DURING_BACKLOG > _INTERVAL)
+        & THIS["sources"].any(
+            SOURCE,
+            _RATE_LIMIT["recordsPerCheckpoint"].is_set & ~_INSTEAD.is_set,
+        ),
+        message="recordsPerCheckpoint would slow a backlog down, since intervalDuringBacklog is longer than "
+        "interval; set rateLimit.duringBacklog to Unlimited or to limits of its own",
+        at="sources[].rateLimit.recordsPerCheckpoint",
+    ),
+    Rule(
+        id="rateLimit-cuts-single-batch",
+        on=QUERY,
+        refused=_DURING_BACKLOG.equals(duration("0s"))
+        & THIS["sources"].any(SOURCE, _IS_LIMITED & ~_INSTEAD.text.equals(text(UNLIMITED))),
+        message="a rate limit cannot hold while one batch spans the backlog (intervalDuringBacklog is 0s); set "
+        "rateLimit.duringBacklog: Unlimited, or a longer intervalDuringBacklog",
+        at="sources[].rateLimit",
+    ),
+)
+
+ALIGNMENT: Final = (
+    _positive(f"{EACH_SOURCE}.alignment.updateInterval", "leave it out for 1s"),
+    _positive(f"{EACH_SOURCE}.alignment.idleAfter", "leave it out for maxDrift, at least 1s"),
+)
+
+HYBRID: Final = (
+    Rule(
+        id="after-itself",
+        on=EACH_SOURCE,
+        refused=THIS["after"].text.equals(THIS["name"].text),
+        message="a source cannot come after itself; name the source that holds the history",
+        at="after",
+    ),
+    Rule(
+        id="after-unlisted",
+        on=QUERY,
+        refused=THIS["sources"].any(
+            SOURCE,
+            SOURCE["after"].is_set
+            & ~THIS["sources"].any(OTHER, OTHER["name"].text.equals(SOURCE["after"].text)),
+        ),
+        message="after must name a listed source of the same query; list that source, or correct the name",
+        at="sources[].after",
+    ),
+)
+
+APPLICATION: Final = (
+    _positive(f"{EACH_SOURCE}.idleAfter", "leave it out for 30s"),
+    _positive(f"{SPEC}.metrics.staleAfter", "leave it out for 1m"),
+    _positive(f"{SPEC}.restart.backoff", "leave it out for 10s"),
+    _positive(f"{SPEC}.restart.resetAfter", "leave it out for 30m"),
+    Rule(
+        id="restart-maxBackoff-below-backoff",
+        on=f"{SPEC}.restart",
+        refused=THIS["maxBackoff"].duration < THIS["backoff"].duration,
+        message="maxBackoff must not be below backoff; raise it, or lower backoff",
+        at="maxBackoff",
+    ),
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    *CHECKPOINT,
+    *BACKLOG,
+    *BATCH,
+    *RATE_LIMIT,
+    *ALIGNMENT,
+    *HYBRID,
+    *APPLICATION,
+)
