@@ -1,0 +1,131 @@
+"""The three runs: the same job, data and Spark properties; only what decides about batches differs.
+
+Everything that they share is read from the resource of the governed run. Each has its own directory under
+`build/demo`.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+RESOURCE = Path("examples/flights-demo.yaml")
+LOW_LATENCY = {"--rows-per-batch": "2000", "--trigger": "500 milliseconds"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the job, ready to start."""
+
+    key: str
+    """Its name in the report."""
+    title: str
+    """What a reader should know of it."""
+    directory: Path
+    """Where it leaves everything."""
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    @property
+    def output(self) -> Path:
+        """Where the job writes its result."""
+        return self.directory / "out"
+
+    @property
+    def events(self) -> Path:
+        """Where Spark writes its event log."""
+        return self.directory / "events"
+
+    @property
+    def live(self) -> Path:
+        """The file whose appearance starts the live part of the input."""
+        return self.directory / "live"
+
+    @property
+    def log(self) -> Path:
+        """What the run printed."""
+        return self.directory / "log.txt"
+
+    def clear(self) -> None:
+        """Remove what an earlier run left: result, checkpoint, logs."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.events.mkdir(parents=True)
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What the resource of the governed run says that the plain ones share."""
+
+    script: Path
+    arguments: Mapping[str, str]
+    spark_conf: Mapping[str, str]
+    driver_memory: str
+    manifest: Mapping[str, Any]
+
+    @property
+    def directory(self) -> Path:
+        """Directory of the governed run."""
+        return Path(self.arguments["--out"]).parent
+
+    def moved_to(self, directory: Path, value: str) -> str:
+        """Return an argument or property with the directory of the governed run replaced by another."""
+        return value.replace(str(self.directory), str(directory))
+
+
+def read_resource(file: Path) -> Resource:
+    """Read the resource of the governed run; its arguments have the form `--name=value`."""
+    manifest = yaml.safe_load(file.read_text())
+    spec = manifest["spec"]
+    arguments = dict(argument.split("=", 1) for argument in spec["main"]["arguments"])
+    script = (file.parent / spec["main"]["file"]).resolve().relative_to(Path.cwd())
+    return Resource(script, arguments, spec["sparkConf"], spec["driver"]["memory"], manifest)
+
+
+def plan_runs(file: Path = RESOURCE) -> tuple[Run, ...]:
+    """Return the runs, in the order in which they are made and shown."""
+    resource = read_resource(file)
+    base = resource.directory.parent
+    return (
+        plain(
+            resource,
+            "plain_low_latency",
+            "plain, 2,000 records a batch",
+            base / "plain-low-latency",
+            LOW_LATENCY,
+        ),
+        plain(resource, "plain_uncapped", "plain, Spark's defaults", base / "plain-uncapped", {}),
+        governed(file, resource),
+    )
+
+
+def plain(resource: Resource, key: str, title: str, directory: Path, extra: Mapping[str, str]) -> Run:
+    """Return a run of the script as anybody would start it."""
+    shared = {name: resource.moved_to(directory, value) for name, value in resource.arguments.items()}
+    arguments = {**shared, **extra}
+    command = [
+        sys.executable,
+        str(resource.script),
+        *(f"{name}={value}" for name, value in arguments.items()),
+    ]
+    properties = {"spark.driver.memory": resource.driver_memory, **resource.spark_conf}
+    submit = [f"--conf={name}={resource.moved_to(directory, value)}" for name, value in properties.items()]
+    environment = {"PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"])}
+    return Run(key, title, directory, tuple(command), common_environment() | environment)
+
+
+def governed(file: Path, resource: Resource) -> Run:
+    """Return the run of the same script under `headgate local`."""
+    command: Sequence[str] = [str(Path(sys.executable).with_name("headgate")), "local", str(file), "--json"]
+    return Run("governed", "governed by Headgate", resource.directory, tuple(command), common_environment())
+
+
+def common_environment() -> dict[str, str]:
+    """Return this process's environment, with Spark on the loopback interface and in this Python."""
+    own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **own}
