@@ -79,7 +79,7 @@ def read_line(raw: bytes, file: str, number: int) -> Line | None:
 
 def unknown_name(name: str, known: Collection[str], what: str) -> str:
     """Say that there is no such thing, what there is, and which of these may have been meant."""
-    names = f"{what} are {', '.join(known)}" if known else f"there are no {what}"
+    names = f"{what} are {', '.join(known)}" if known else f"{what} are none"
     close = difflib.get_close_matches(name, known, n=1)
     return f"{_shown(name)} is not known; {names}" + (f"; did you mean {close[0]}?" if close else "")
 
@@ -102,17 +102,13 @@ def _source(source: _Object) -> SourceObservation:
 
 def _parsed(text: str, place: Place) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_twins)
+        return json.loads(text, object_pairs_hook=_without_twins)
     except json.JSONDecodeError as error:
         raise place.error(f"is not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
-        raise place.error("is not an observation: it is nested too deeply") from None
+        raise place.error("is nested too deeply") from None
     except ValueError as error:
         raise place.error(f"is not an observation: {error}") from None
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number in JSON; write null for what is unknown")
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -155,7 +151,7 @@ class _Object:
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise self._error(name, "is too large: must be a finite number")
+            raise self._error(name, "must be a finite number")
         if at_least_zero and number < 0:
             raise self._error(name, "must be at least 0")
         return number

@@ -17,11 +17,9 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from headgate.api.load import load_application
 from headgate.cli.recording import Line, Place, read_line, unknown_name
 from headgate.decision import Eta, Memory, Observation, QueryPolicy, Verdict, decide
 from headgate.errors import InvalidInputError, UsageError
-from headgate.reconcile.policy import query_policies
 
 
 def replay(
@@ -29,12 +27,16 @@ def replay(
     observations: Annotated[str, typer.Option(help="The recording: one JSON object a line; - reads stdin.")],
 ) -> None:
     """Print what would have been decided on recorded observations, one JSON object for each."""
+    from headgate.api.load import load_application
+    from headgate.reconcile.policy import query_policies
+
     try:
         policies = query_policies(load_application(app))
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
+    file = "standard input" if observations == "-" else observations
     with _opened(observations) as recording:
-        for document in verdicts(recording, observations, policies):
+        for document in verdicts(recording, file, policies):
             typer.echo(json.dumps(document))
 
 
