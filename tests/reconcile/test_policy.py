@@ -1,0 +1,136 @@
+"""The resource, translated into what decisions compute with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.api.application import SparkApplication
+from headgate.api.load import load_application
+from headgate.decision import (
+    UNLIMITED,
+    OnOutage,
+    QueryPolicy,
+    RateLimit,
+    Reentry,
+    ReentryPolicy,
+    SourcePolicy,
+)
+from headgate.decision.backoff import RestartPolicy, RestartWhen
+from headgate.reconcile.policy import paused_by_annotation, query_policies, restart_policy
+
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights.yaml"
+
+
+def application(queries: list[dict[str, Any]], paused: str | None = None, **spec: Any) -> SparkApplication:
+    metadata: dict[str, Any] = {"name": "app"}
+    if paused is not None:
+        metadata["annotations"] = {"headgate.dev/paused": paused}
+    main = {"file": "local:///job.py"}
+    return SparkApplication.model_validate(
+        {"metadata": metadata, "spec": {"main": main, "queries": queries, **spec}}, strict=False
+    )
+
+
+def test_the_example_in_numbers() -> None:
+    policies = query_policies(load_application(FLIGHTS))
+
+    assert policies == {
+        "delays": QueryPolicy(
+            name="delays",
+            interval_seconds=5.0,
+            interval_during_backlog_seconds=120.0,
+            reentry=Reentry(above_seconds=600.0, dwell_seconds=60.0),
+            stale_after_seconds=60.0,
+            on_outage=OnOutage.HOLD,
+            sources=(
+                SourcePolicy(
+                    name="flights",
+                    watermark_lag_seconds=300.0,
+                    pending_records=1_000_000,
+                    rate_limit=RateLimit(records_per_second=50_000),
+                    rate_limit_during_backlog=UNLIMITED,
+                ),
+                SourcePolicy(name="weather"),
+            ),
+        )
+    }
+
+
+def test_what_is_not_set_stays_unset() -> None:
+    policies = query_policies(application([{"name": "q", "sources": [{"name": "s"}]}]))
+    assert policies == {"q": QueryPolicy(name="q", sources=(SourcePolicy(name="s"),))}
+
+
+def test_every_setting_of_a_verdict_arrives() -> None:
+    limit = {
+        "recordsPerSecond": 1.5,
+        "recordsPerCheckpoint": 10,
+        "duringBacklog": {"recordsPerSecond": 20.0, "recordsPerCheckpoint": 30},
+    }
+    query = {
+        "name": "q",
+        "checkpoint": {"interval": "250ms", "intervalDuringBacklog": "0s"},
+        "backlog": {"reentry": {"pendingRecordsAbove": 700, "dwell": "5s", "policy": "Never"}},
+        "sources": [{"name": "s", "backlog": {"query": "up == 0"}, "paused": True, "rateLimit": limit}],
+    }
+
+    (policy,) = query_policies(
+        application([query], metrics={"staleAfter": "30s", "onOutage": "Normal"})
+    ).values()
+
+    assert policy == QueryPolicy(
+        name="q",
+        interval_seconds=0.25,
+        interval_during_backlog_seconds=0.0,
+        reentry=Reentry(policy=ReentryPolicy.NEVER, pending_records_above=700, dwell_seconds=5.0),
+        stale_after_seconds=30.0,
+        on_outage=OnOutage.NORMAL,
+        sources=(
+            SourcePolicy(
+                name="s",
+                query_configured=True,
+                paused=True,
+                rate_limit=RateLimit(records_per_second=1.5, records_per_checkpoint=10),
+                rate_limit_during_backlog=RateLimit(records_per_second=20.0, records_per_checkpoint=30),
+            ),
+        ),
+    )
+
+
+ANNOTATIONS = (
+    ("", set()),
+    ("q/a", {("q", "a")}),
+    ("q/a, q/b ,r/a", {("q", "a"), ("q", "b"), ("r", "a")}),
+    ("q", set()),
+    ("q/a,,nonsense", {("q", "a")}),
+)
+
+
+@pytest.mark.parametrize(("text", "pairs"), ANNOTATIONS, ids=[row[0] or "empty" for row in ANNOTATIONS])
+def test_the_annotation_names_queries_and_sources(text: str, pairs: set[tuple[str, str]]) -> None:
+    assert paused_by_annotation(application([], paused=text)) == pairs
+
+
+def test_the_annotation_adds_to_what_is_declared() -> None:
+    queries = [{"name": "q", "sources": [{"name": "a", "paused": True}, {"name": "b"}, {"name": "c"}]}]
+
+    (policy,) = query_policies(application(queries, paused="q/b,r/c")).values()
+
+    assert {source.name: source.paused for source in policy.sources} == {"a": True, "b": True, "c": False}
+
+
+def test_restarts_in_numbers() -> None:
+    declared = application(
+        [], restart={"policy": "Always", "maxRetries": 2, "backoff": "1s", "maxBackoff": "8s"}
+    )
+
+    assert restart_policy(declared.spec.restart) == RestartPolicy(
+        policy=RestartWhen.ALWAYS,
+        max_retries=2,
+        backoff_seconds=1.0,
+        max_backoff_seconds=8.0,
+        reset_after_seconds=1800.0,
+    )
