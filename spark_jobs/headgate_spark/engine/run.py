@@ -23,6 +23,7 @@ from headgate_spark.planner.model import (
     BatchReport,
     Fail,
     Hold,
+    HybridMemory,
     Lane,
     Position,
     QuerySnapshot,
@@ -185,6 +186,8 @@ class QueryRun:
                 trigger,
                 [opened.source for opened in self.sources.values()],
                 now=self.clock(),
+                hybrid=self._load_hybrid(),
+                save_hybrid=self._save_hybrid,
             )
             self.planner.control(self.control, self.clock())
             if self._stopping:
@@ -192,20 +195,31 @@ class QueryRun:
             self._warn_of_unknown_sources()
         return self.planner
 
+    def _load_hybrid(self) -> HybridMemory:
+        kept = self.hybrid_store.load() if self.hybrid_store is not None else None
+        if kept is None:
+            return HybridMemory()
+        return HybridMemory(kept["ends"], frozenset(kept["finished"]))
+
+    def _save_hybrid(self, memory: HybridMemory) -> None:
+        if self.hybrid_store is not None:
+            ends = {name: dict(end) for name, end in memory.ends.items()}
+            self.hybrid_store.save({"ends": ends, "finished": sorted(memory.finished)})
+
     def _said(self, opened: OpenSource, answer: Answer) -> str:
         match answer:
             case Hold():
                 return "hold"
-            case Wait(seconds):
+            case Wait(seconds=seconds):
                 return f"wait:{max(1, round(seconds * 1000))}"
-            case Fail(message):
+            case Fail(message=message):
                 return f"fail:{message}"
             case TakeAll():
                 return self._planned("all")
-            case TakeLimit(count):
+            case TakeLimit(count=count):
                 unit = "rows" if opened.source.lane is Lane.ROWS else "files"
                 return self._planned(f"{unit}:{count}")
-            case TakeUpTo(ends):
+            case TakeUpTo(ends=ends):
                 form = opened.descriptor.offset_format
                 if form is None or opened.latest is None:
                     raise RuntimeError(

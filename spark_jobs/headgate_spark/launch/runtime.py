@@ -34,9 +34,7 @@ class Runtime:
             observer=self._exporter,
         )
         self.stopper = Stopper(self.governor, grace_seconds=self._grace_seconds)
-        self._control = control and ControlFile(
-            control, on_document=self.governor.take_document, on_refusal=self.governor.count_refusal
-        )
+        self._control = None if control is None else self._watch(control)
 
     def start(self, metrics_port: int, metrics_address: str) -> int:
         """Start everything that does not need Spark yet; returns the port of the metrics."""
@@ -53,6 +51,11 @@ class Runtime:
         """Say so if the script has come to its end without a streaming query."""
         if self._context is None:
             log.warning("the script started no streaming query; there was nothing to govern")
+
+    def _watch(self, path: Path) -> ControlFile:
+        return ControlFile(
+            path, on_document=self.governor.take_document, on_refusal=self.governor.count_refusal
+        )
 
     def _register(self, context: Any) -> None:
         """Make the governor the planner of the JVM behind `context`, once."""
