@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeLimit, TakeUpTo
+from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
 
 LOOK_SECONDS = 1.0
 """A look that finds nothing is back within a trigger or two; what takes longer is a batch."""
-
-Take = TakeAll | TakeUpTo | TakeLimit
 
 
 @dataclass(slots=True)

@@ -61,6 +61,11 @@ class Gate:
         """`E`, the interval in force."""
         return self.intervals.in_force(self.backlog)
 
+    @property
+    def interval_in_force(self) -> float:
+        """`E` as it is kept: 0 stays 0 (as fast as it goes, or one batch); nothing else is below the base."""
+        return max(self.interval, BASE_SECONDS) if self.interval > 0 else 0.0
+
     def closed_by(self, now: float) -> HeldBy | None:
         """Return why no batch may be planned now; `None` when one may."""
         if now < self.due - TICK_JITTER_SECONDS:

@@ -11,13 +11,15 @@ part when they are asked. The order of the steps is the design:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-from headgate_contract import BatchControl, QueryControl, SourceControl
+from headgate_contract import QueryControl
 from headgate_spark.planner.allotment import Allotment, Reader, allot, work_left
-from headgate_spark.planner.batch import PlannedBatch, Take
-from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
+from headgate_spark.planner.batch import PlannedBatch
+from headgate_spark.planner.ending import PASSING, unread_input, wait_for
+from headgate_spark.planner.gate import BASE_SECONDS, Gate
 from headgate_spark.planner.hybrid import Hybrid, Progress
 from headgate_spark.planner.model import (
     AlignmentLimits,
@@ -33,33 +35,15 @@ from headgate_spark.planner.model import (
     Source,
     SourceSnapshot,
     Survey,
-    TakeAll,
-    TakeLimit,
-    TakeUpTo,
     Trigger,
     TriggerKind,
-    Wait,
 )
-from headgate_spark.planner.shares import ends_after, room
+from headgate_spark.planner.reading import Limits, look_seconds, reader, take
+from headgate_spark.planner.rounds import Round
+from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant, target_seconds
-from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
-
-MAX_WAIT_SECONDS = 1.0
-"""The engine asks again after this long at the latest, so that a new document or a stop is seen."""
-
-INFINITE = float("inf")
-
-
-@dataclass(slots=True)
-class Round:
-    """One pass of Spark over the sources of the query."""
-
-    held: HeldBy | None
-    """Why nothing is planned in it."""
-    asked: set[str] = field(default_factory=set)
-    survey: tuple[str, ...] | None = None
-    grant: Grant | None = None
-    plan: dict[str, Allotment] = field(default_factory=dict)
+from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.span import Span
 
 
 class QueryPlanner:
@@ -78,17 +62,15 @@ class QueryPlanner:
         """`save_hybrid` must have kept the memory when it returns: it is called before the first answer that
         relies on it, and whatever it raises is raised to the caller."""
         self._name = name
-        self._trigger = trigger
+        self._settings = Settings(trigger)
         self._sources = {source.name: SourceState(source, now) for source in sources}
-        self._control: QueryControl | None = None
-        self._gate = Gate(Intervals.of(None, trigger), now)
+        self._gate = Gate(self._settings.intervals, now)
         self._hybrid = Hybrid(hybrid or HybridMemory(), save_hybrid)
         self._sizer = BatchSizer()
         self._alignment: AlignmentLimits = {}
         self._round: Round | None = None
         self._batch: PlannedBatch | None = None
-        self._span: dict[str, Position] = {}
-        """The ends of a backlog that is read as one batch (`intervalDuringBacklog: 0s`)."""
+        self._span = Span()
         self._refilling: frozenset[str] = frozenset()
         """Sources whose rate limit cut the last batch of a backlog."""
         self._grant: Grant | None = None
@@ -100,14 +82,13 @@ class QueryPlanner:
 
     def control(self, control: QueryControl | None, now: float) -> None:
         """Take a new document; `None`: it does not list this query, which is then only gated by its trigger."""
-        asked_before = self._control.checkpoint_request if self._control else None
-        self._control = control
+        before, self._settings = self._settings, replace(self._settings, control=control)
         for name, state in self._sources.items():
-            state.control = (control.sources.get(name) if control else None) or SourceControl()
+            state.control = self._settings.of_source(name)
         afters = {name: state.control.after for name, state in self._sources.items()}
         self._hybrid.follow({name: after for name, after in afters.items() if after is not None})
         self._put_in_force(now)
-        if control and control.checkpoint_request not in (None, asked_before):
+        if self._settings.new_checkpoint_request(before):
             self._gate.open(now)
 
     def align(self, limits: AlignmentLimits) -> None:
@@ -162,7 +143,7 @@ class QueryPlanner:
         self._data_batches += 1
         if report.has_data:
             cut = batch is not None and bool(batch.left)
-            grant = batch.grant if batch else self._ungranted()
+            grant = batch.grant if batch else self._settings.unbounded
             self._sizer.ended(grant, report.total, report.duration_seconds, cut=cut)
         if batch is not None:
             self._settle(batch, report)
@@ -179,13 +160,8 @@ class QueryPlanner:
         self._round.asked.add(state.name)
         return self._round
 
-    @property
-    def _ends_when_idle(self) -> bool:
-        """Whether a trigger in which nothing is planned ends the query."""
-        return self._trigger.kind is not TriggerKind.PROCESSING_TIME
-
     def _closed_by(self, now: float) -> HeldBy | None:
-        if self._ends_when_idle:
+        if self._settings.ends_when_idle:
             return None
         if not all(state.seen for state in self._sources.values()):
             return HeldBy.FIRST_LOOK
@@ -197,7 +173,7 @@ class QueryPlanner:
     @staticmethod
     def _is_full_soon(state: SourceState, now: float) -> bool:
         """Tell whether the bucket is full before the next trigger: what comes in after that is lost."""
-        return state.rate.seconds_until(INFINITE, now) <= BASE_SECONDS
+        return state.rate.seconds_until(math.inf, now) <= BASE_SECONDS
 
     def _nothing_came_of_it(self, now: float) -> None:
         """Spark asks again and no batch has ended: what was planned last was a look that found nothing."""
@@ -217,7 +193,7 @@ class QueryPlanner:
 
     def _to_survey(self, current: Round, now: float) -> tuple[str, ...]:
         """Return the sources whose latest positions are needed: those that may read, and those that are stale."""
-        if self._control is None or self._stopping:
+        if self._settings.control is None or self._stopping:
             return ()
         needed = (s for s in self._sources.values() if s.is_counted)
         return tuple(
@@ -234,7 +210,7 @@ class QueryPlanner:
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
         answer = self._decide(state, current, now)
-        if isinstance(answer, Hold) and self._ends_when_idle:
+        if isinstance(answer, Hold) and self._settings.ends_when_idle:
             answer = self._instead_of_ending(state, answer, current, now)
         state.answered(answer, now)
         return answer
@@ -253,37 +229,14 @@ class QueryPlanner:
         return self._take(state, current, now)
 
     def _instead_of_ending(self, state: SourceState, hold: Hold, current: Round, now: float) -> Answer:
-        """A trigger without a batch ends the run, so with input left wait for tokens; never end in silence."""
-        if self._stopping or self._batch is not None:
+        """Hold only if this trigger has a batch, or if all that may be read has been."""
+        if self._stopping or self._batch is not None or current.has_takes_to_come:
             return hold
-        if any(a.hold is None for name, a in current.plan.items() if name not in current.asked):
-            return hold
-        if hold.reason in (HeldBy.RATE_LIMIT, HeldBy.UNKNOWN):
-            return Wait(self._wait_seconds(state, hold.reason, now), hold.reason)
-        if current.asked >= self._sources.keys() and (stuck := self._stuck()):
-            return Fail(f"query {self._name}: {stuck}")
-        return hold
-
-    def _wait_seconds(self, state: SourceState, reason: HeldBy, now: float) -> float:
-        if reason is HeldBy.UNKNOWN:
-            return MAX_WAIT_SECONDS
-        wanted = state.pending if state.is_counted else state.expected_records
-        seconds = state.rate.seconds_until(INFINITE if wanted is None else wanted, now)
-        return min(max(seconds, BASE_SECONDS), MAX_WAIT_SECONDS)
-
-    def _stuck(self) -> str | None:
-        """Return why a run that has nothing to plan has not read everything, with the remedy."""
-        states = self._sources.values()
-        if all(s.control.paused for s in states):
-            return "every source is paused, so this run would end with nothing read; unpause one, or do not run it"
-        for state in states:
-            if self._hybrid.waits(state.name) and not state.control.paused and state.pending != 0:
-                history = state.control.after
-                return (
-                    f"source {state.name} waits for {history}, which reads nothing, so this run would end with "
-                    f"{state.name} unread; unpause {history} or correct `after`, and run it again"
-                )
-        return None
+        if hold.reason in PASSING:
+            return wait_for(state, hold, now)
+        last = current.asked >= self._sources.keys()
+        unread = unread_input(self._sources.values(), self._hybrid) if last else None
+        return Fail(f"query {self._name}: {unread}") if unread else hold
 
     # Planning
 
@@ -293,115 +246,64 @@ class QueryPlanner:
         self._hybrid.advance({s.name: self._progress(s) for s in states})
         self._put_in_force(now)
         states = [s for s in states if self._may_read(s)]
-        if self._control is None or self._trigger.kind is TriggerKind.ONCE:
+        if not self._settings.bounds_batches:
             current.plan |= {s.name: Allotment() for s in states}
-            return
-        readers = [self._reader(s, now) for s in self._within_span(states)]
-        current.grant = self._grant = current.grant or self._next_grant(readers, self._control.batch)
-        handed_out = sum(a.count or 0 for a in current.plan.values())
+        elif states:
+            self._share_out(states, current, now)
+
+    def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
+        if self._spans_backlog:
+            self._span.fix(states, self._sources.values())
+        look = 0.0 if self._settings.ends_when_idle else look_seconds(self._gate.interval)
+        readers = [reader(s, self._limits, now, look=look, whole=self._reads_whole(s)) for s in states]
+        current.grant = self._grant = self._next_grant(readers, current.handed_out)
         turn = sum(s.planned_total for s in self._sources.values())
-        current.plan |= allot(readers, current.grant.records - handed_out, turn)
+        current.plan |= allot(readers, current.grant.records - current.handed_out, turn)
 
-    def _put_in_force(self, now: float) -> None:
-        """Bring verdict, intervals and rates in force: after a document, and when a history ended."""
-        self._gate.set(Intervals.of(self._control, self._trigger), self.in_backlog, now)
-        if not self._gate.backlog:
-            self._refilling = frozenset()
-        if not self._spans_backlog:
-            self._span = {}
-        for state in self._sources.values():
-            own = state.control
-            limit = own.rate_limit_during_backlog if self._gate.backlog else own.rate_limit
-            state.rate.set(limit, self._gate.interval, now)
-
-    @property
-    def in_backlog(self) -> bool:
-        """The verdict in force: the document's, or a source in a historical part."""
-        listed = self._control is not None and self._control.backlog
-        return listed or any(self._hybrid.phase(name) for name in self._sources)
-
-    @property
-    def _spans_backlog(self) -> bool:
-        return (
-            self._gate.backlog
-            and self._control is not None
-            and self._control.interval_during_backlog_seconds == 0
-        )
-
-    def _progress(self, state: SourceState) -> Progress:
-        """How far a source is. A run that ends when idle reads a history that cannot be counted in one batch:
-        there would be no next trigger to tell that it is at its end."""
-        seen = state.progress
-        if self._ends_when_idle and not state.is_counted and self._may_read(state):
-            return Progress(None, seen.latest, exhausted=True)
-        return seen
-
-    def _within_span(self, states: list[SourceState]) -> list[SourceState]:
-        """Fix the ends of a backlog that is read as one batch, when it begins and when it has been read."""
-        if self._spans_backlog and not any(
-            sum(self._rooms(s).values()) for s in states if s.name in self._span
-        ):
-            counted = (s for s in self._sources.values() if s.is_counted)
-            self._span = {s.name: s.latest for s in counted if s.latest is not None}
-        return states
-
-    def _rooms(self, state: SourceState) -> dict[str, int]:
-        if state.position is None or state.latest is None:
-            return {}
-        bounds = (b[state.name] for b in (self._alignment, self._span) if state.name in b)
-        return room(state.position, state.latest, *bounds)
-
-    def _next_grant(self, readers: Sequence[Reader], batch: BatchControl) -> Grant:
+    def _next_grant(self, readers: Sequence[Reader], handed_out: int) -> Grant:
+        batch = self._settings.batch
         if not self._spans_backlog:
             return self._sizer.grant(target_seconds(self._gate.intervals, self._gate.backlog, batch), batch)
         reaches = [r.reach for r in readers if r.hold is None and not r.takes_all]
-        known = [n for n in reaches if n is not None]
-        pending = sum(known) if len(known) == len(reaches) else batch.max_records
+        known = [records for records in reaches if records is not None]
+        pending = sum(known) + handed_out if len(known) == len(reaches) else batch.max_records
         return Grant(max(1, min(pending, batch.max_records)), None)
 
-    def _ungranted(self) -> Grant:
-        """Return the size from which a batch counts as measured that we did not bound."""
-        batch = self._control.batch if self._control else BatchControl()
-        return Grant(batch.initial_records, None)
+    def _put_in_force(self, now: float) -> None:
+        """Bring verdict, intervals and rates in force: after a document, and when a history ended."""
+        backlog = self._settings.says_backlog or any(self._hybrid.phase(name) for name in self._sources)
+        self._gate.set(self._settings.intervals, backlog, now)
+        if not backlog:
+            self._refilling = frozenset()
+        if not self._spans_backlog:
+            self._span.clear()
+        for state in self._sources.values():
+            limit = state.control.rate_limit_during_backlog if backlog else state.control.rate_limit
+            state.rate.set(limit, self._gate.interval, now)
 
-    def _reader(self, state: SourceState, now: float) -> Reader:
-        if state.is_counted:
-            return self._counted_reader(state, now)
-        if state.looked_lately(now, self._look_interval()):
-            return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
-        if state.lane is not Lane.ROWS and not state.rate.allows_blindly(state.expected_records, now):
-            return Reader(name=state.name, hold=HeldBy.RATE_LIMIT)
-        return Reader(
-            name=state.name,
-            takes_all=self._takes_all(state),
-            allowance=state.rate.allowance(now),
-            tokens=state.rate.tokens(now),
-        )
+    @property
+    def _spans_backlog(self) -> bool:
+        return self._gate.backlog and self._settings.one_batch_in_backlog
 
-    def _counted_reader(self, state: SourceState, now: float) -> Reader:
-        if state.pending is None:
-            return Reader(name=state.name, hold=HeldBy.UNKNOWN)
-        return Reader(
-            name=state.name,
-            pending=state.pending,
-            reach=sum(self._rooms(state).values()),
-            allowance=state.rate.allowance(now),
-            tokens=state.rate.tokens(now),
-        )
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self._span, self._alignment)
 
-    def _look_interval(self) -> float:
-        """Return how long a source that cannot be counted is left alone after it had nothing.
+    def _progress(self, state: SourceState) -> Progress:
+        """Return how far a source is, for the hybrid.
 
-        Asking it means listing files. A tenth of the interval is little beside what records wait anyway.
+        A run that ends when idle reads a history that cannot be counted in one batch, and that is its end: there
+        would be no further trigger to see that it has nothing more.
         """
-        return 0.0 if self._ends_when_idle else min(self._gate.interval / 10, SURVEY_SECONDS)
+        seen = state.progress
+        at_once = self._settings.ends_when_idle and not state.is_counted and self._may_read(state)
+        return replace(seen, exhausted=True) if at_once else seen
 
-    def _takes_all(self, state: SourceState) -> bool:
-        if state.lane is Lane.GATE or state.lane is Lane.OFFSETS:
-            return True
-        if self._ends_when_idle and self._hybrid.is_history(state.name):
-            return True
-        return state.lane is Lane.FILES and self._spans_backlog and state.files.records_per_file is None
+    def _reads_whole(self, state: SourceState) -> bool:
+        """Tell whether a source that cannot be counted is to be read in one batch."""
+        history = self._settings.ends_when_idle and self._hybrid.is_history(state.name)
+        unmeasured = state.lane is Lane.FILES and state.files.records_per_file is None
+        return history or (self._spans_backlog and unmeasured)
 
     # Booking
 
@@ -409,37 +311,24 @@ class QueryPlanner:
         allotment = current.plan[state.name]
         if allotment.hold is not None:
             return Hold(allotment.hold)
-        take, count = self._bounded(state, allotment.count)
+        answer, count = take(state, allotment.count, self._limits, grows_freely=self._spans_backlog)
+        if count == 0:
+            return Hold(HeldBy.NOTHING_PENDING)
         if self._batch is None:
             self._batch = self._begin_batch(current, now)
-        self._batch.add(state, take, count, now)
-        return take
-
-    def _bounded(self, state: SourceState, count: int | None) -> tuple[Take, int | None]:
-        """Return an allotment in the unit of the source's lane, and the records in it where they are known.
-
-        Splits share by where the source is now, whatever it was when the round was planned.
-        """
-        if count is None:
-            return TakeAll(), None
-        if state.lane is Lane.ROWS:
-            return TakeLimit(count), count
-        if state.lane is Lane.FILES:
-            return TakeLimit(state.files.for_records(count, grows_freely=self._spans_backlog)), None
-        start = state.position or {}
-        ends = ends_after(count, start, self._rooms(state), state.planned_total)
-        return TakeUpTo(ends), sum(ends.values()) - sum(start.values())
+        self._batch.add(state, answer, count, now)
+        return answer
 
     def _begin_batch(self, current: Round, now: float) -> PlannedBatch:
         self._refilling = frozenset()
         self._gate.planned(now)
-        if all(a.drains for a in current.plan.values()):
+        if current.drains:
             self._gate.drained(now)
-        return PlannedBatch(now, current.grant or self._ungranted(), left=work_left(current.plan))
+        return PlannedBatch(now, current.grant or self._settings.unbounded, left=work_left(current.plan))
 
     def _settle(self, batch: PlannedBatch, report: BatchReport) -> None:
         now = report.ended_at
-        growth = self._control.batch.max_growth if self._control else BatchControl().max_growth
+        growth = self._settings.batch.max_growth
         for name in batch.takes:
             more = batch.settle(self._sources[name], report.records.get(name, 0), growth, now)
             if more is not None:
@@ -465,7 +354,7 @@ class QueryPlanner:
         return QuerySnapshot(
             name=self._name,
             backlog=self._gate.backlog,
-            interval_seconds=self._interval_in_force(),
+            interval_seconds=self._gate.interval_in_force,
             grant_records=self._grant.records if self._grant else None,
             throughput_records_per_second=cost.throughput if cost else None,
             data_batches=self._data_batches,
@@ -473,12 +362,10 @@ class QueryPlanner:
             sources=tuple(self._source_snapshot(s, now) for s in self._sources.values()),
         )
 
-    def _interval_in_force(self) -> float:
-        """Return the interval; 0 stays 0 (one batch, or as fast as it goes), the base bounds everything else."""
-        return max(self._gate.interval, BASE_SECONDS) if self._gate.interval > 0 else 0.0
-
     def _source_snapshot(self, state: SourceState, now: float) -> SourceSnapshot:
-        at_end = self._trigger.kind is TriggerKind.AVAILABLE_NOW or self._hybrid.has_finished(state.name)
+        at_end = self._settings.trigger.kind is TriggerKind.AVAILABLE_NOW or self._hybrid.has_finished(
+            state.name
+        )
         return state.snapshot(
             now,
             in_flight=self._batch is not None and self._batch.is_in_flight(state.name, now),

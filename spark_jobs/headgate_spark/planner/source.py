@@ -114,7 +114,17 @@ class SourceState:
             return 0 if self.exhausted else None
         if self.position is None or self.latest is None:
             return None
-        return sum(room(self.position, self.latest).values())
+        return self.records_before(self.latest)
+
+    def rooms(self, latest: Position | None, *bounds: Position) -> dict[str, int]:
+        """Return the records between position and the nearest of `latest` and `bounds`, split by split."""
+        if self.position is None or latest is None:
+            return {}
+        return room(self.position, latest, *bounds)
+
+    def records_before(self, latest: Position | None, *bounds: Position) -> int:
+        """Return the sum of `rooms`."""
+        return sum(self.rooms(latest, *bounds).values())
 
     @property
     def progress(self) -> Progress:

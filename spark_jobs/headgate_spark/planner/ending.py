@@ -1,0 +1,45 @@
+"""Runs that end by themselves: AvailableNow and Once.
+
+Spark ends such a run at the first trigger in which nothing is planned. Holding a source there means ending with
+its input unread, and nobody would notice. So the planner waits where waiting helps, and fails the query with the
+remedy where it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from headgate_spark.planner.gate import BASE_SECONDS
+from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.model import HeldBy, Hold, Wait
+from headgate_spark.planner.source import SourceState
+
+MAX_WAIT_SECONDS = 1.0
+"""The engine asks again after this long at the latest, so that a new document or a stop is seen."""
+
+PASSING = frozenset({HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT, HeldBy.UNKNOWN})
+"""Holds that pass by themselves."""
+
+
+def wait_for(state: SourceState, hold: Hold, now: float) -> Wait:
+    """Return the wait until the source may read on: until its tokens suffice for what is pending, if for tokens."""
+    if hold.reason is not HeldBy.RATE_LIMIT:
+        return Wait(MAX_WAIT_SECONDS, hold.reason)
+    wanted = state.pending if state.is_counted else state.expected_records
+    seconds = state.rate.seconds_until(math.inf if wanted is None else wanted, now)
+    return Wait(min(max(seconds, BASE_SECONDS), MAX_WAIT_SECONDS), hold.reason)
+
+
+def unread_input(states: Collection[SourceState], hybrid: Hybrid) -> str | None:
+    """Return which input a run would leave unread that has nothing left to plan, and what to do about it."""
+    if all(state.control.paused for state in states):
+        return "every source is paused, so this run would end with nothing read; unpause one"
+    for state in states:
+        if hybrid.waits(state.name) and not state.control.paused and state.pending != 0:
+            history = state.control.after
+            return (
+                f"source {state.name} waits for {history}, which reads nothing, so this run would end with "
+                f"{state.name} unread; unpause {history} or correct `after`, and run it again"
+            )
+    return None

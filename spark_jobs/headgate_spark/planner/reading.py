@@ -1,0 +1,92 @@
+"""How a source looks to one planning: what it could read, in the terms of its lane.
+
+    offsets   reads up to any position; what is pending is known
+    rows      reads up to so many rows; what is pending is not known
+    files     reads so many files; what is in them is known when they have been read
+    gate      reads everything or nothing
+
+Nobody can tell the last two where to stop, so they may go ahead when their rate limit has the tokens for what is
+expected, and what they read beyond that is a debt that the next batches wait for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate_spark.planner.allotment import Reader
+from headgate_spark.planner.model import AlignmentLimits, HeldBy, Lane, Position, TakeAll, TakeLimit, TakeUpTo
+from headgate_spark.planner.shares import ends_after
+from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
+from headgate_spark.planner.span import Span
+
+Take = TakeAll | TakeUpTo | TakeLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ends that a batch may not go past, whatever its grant."""
+
+    span: Span
+    alignment: AlignmentLimits
+
+    def rooms(self, state: SourceState) -> dict[str, int]:
+        """Return for each split the records between its position and the nearest of its ends."""
+        bounds: tuple[Position | None, ...] = (self.alignment.get(state.name), self.span.end_of(state.name))
+        return state.rooms(state.latest, *(b for b in bounds if b is not None))
+
+
+def look_seconds(interval: float) -> float:
+    """Return how long a source that cannot be counted is left alone after it had nothing.
+
+    Asking it means listing files. A tenth of the commit interval is little beside what records wait anyway.
+    """
+    return min(interval / 10, SURVEY_SECONDS)
+
+
+def reader(state: SourceState, limits: Limits, now: float, *, look: float, whole: bool) -> Reader:
+    """Return the source as a reader.
+
+    `look` is how long (seconds) it is left alone after it had nothing, `whole` asks for one batch of all it has.
+    """
+    if state.is_counted:
+        return _counted(state, limits, now)
+    if state.looked_lately(now, look):
+        return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
+    if state.lane is not Lane.ROWS and not state.rate.allows_blindly(state.expected_records, now):
+        return Reader(name=state.name, hold=HeldBy.RATE_LIMIT)
+    return Reader(
+        name=state.name,
+        takes_all=whole or state.lane in (Lane.GATE, Lane.OFFSETS),
+        allowance=state.rate.allowance(now),
+        tokens=state.rate.tokens(now),
+    )
+
+
+def _counted(state: SourceState, limits: Limits, now: float) -> Reader:
+    if state.pending is None:
+        return Reader(name=state.name, hold=HeldBy.UNKNOWN)
+    return Reader(
+        name=state.name,
+        pending=state.pending,
+        reach=sum(limits.rooms(state).values()),
+        allowance=state.rate.allowance(now),
+        tokens=state.rate.tokens(now),
+    )
+
+
+def take(
+    state: SourceState, count: int | None, limits: Limits, *, grows_freely: bool
+) -> tuple[Take, int | None]:
+    """Return `count` records (`None`: everything) in the unit of the lane, and the records where that is exact.
+
+    Splits share by where the source is now, whatever it was when the round was planned.
+    """
+    if count is None:
+        return TakeAll(), None
+    if state.lane is Lane.ROWS:
+        return TakeLimit(count), count
+    if state.lane is Lane.FILES:
+        return TakeLimit(state.files.for_records(count, grows_freely=grows_freely)), None
+    start = state.position or {}
+    ends = ends_after(count, start, limits.rooms(state), state.planned_total)
+    return TakeUpTo(ends), sum(ends.values()) - sum(start.values())

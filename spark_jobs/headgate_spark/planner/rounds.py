@@ -1,0 +1,41 @@
+"""A round: one pass of Spark over the sources of a query.
+
+Spark asks source by source, always in the same order, and builds one batch of the answers. So the gate is looked
+at once per round, and the first source that is asked has everything planned for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate_spark.planner.allotment import Allotment
+from headgate_spark.planner.model import HeldBy
+from headgate_spark.planner.sizing import Grant
+
+
+@dataclass(slots=True)
+class Round:
+    """What is known and planned in one pass."""
+
+    held: HeldBy | None
+    """Why nothing is planned in it."""
+    asked: set[str] = field(default_factory=set)
+    survey: tuple[str, ...] | None = None
+    """Sources whose latest positions were asked for; `None`: not decided yet."""
+    grant: Grant | None = None
+    plan: dict[str, Allotment] = field(default_factory=dict)
+
+    @property
+    def handed_out(self) -> int:
+        """Records planned so far."""
+        return sum(allotment.count or 0 for allotment in self.plan.values())
+
+    @property
+    def drains(self) -> bool:
+        """Whether every source that may read surely reads up to its latest offset."""
+        return all(allotment.drains for allotment in self.plan.values())
+
+    @property
+    def has_takes_to_come(self) -> bool:
+        """Whether a source that has not been asked yet is to read."""
+        return any(a.hold is None for name, a in self.plan.items() if name not in self.asked)
