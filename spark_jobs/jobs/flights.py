@@ -23,7 +23,6 @@ The result does not depend on where batches end:
 
 import argparse
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,32 +39,31 @@ DELAY = timedelta(minutes=10)
 class Goal:
     """What the query has done when nothing is left to do."""
 
-    rows: Mapping[str, int]
+    rows: tuple[int, ...]
+    """The rows of each source, in the order of the query."""
     watermark: datetime
 
     def is_reached(self, query: StreamingQuery) -> bool:
         """Tell whether the last batch of the query has read the last row and written the last window."""
-        if query.lastProgress is None:
+        progress = json.loads(query.lastProgress.json) if query.lastProgress else {}
+        watermark = progress.get("eventTime", {}).get("watermark")
+        if watermark is None or datetime.fromisoformat(watermark) < self.watermark:
             return False
-        progress = json.loads(query.lastProgress.json)
-        if "watermark" not in progress["eventTime"]:
-            return False
-        ends = [source["endOffset"]["row"] for source in progress["sources"]]
-        watermark = datetime.fromisoformat(progress["eventTime"]["watermark"])
-        return sorted(ends) == sorted(self.rows.values()) and watermark >= self.watermark
+        ends = [(source["endOffset"] or {}).get("row") for source in progress["sources"]]
+        return ends == list(self.rows)
 
 
 def goal(spark: SparkSession, data: str) -> Goal:
     """Return the number of rows of each source, and the watermark to which their last rows lead."""
-    rows: dict[str, int] = {}
+    rows: list[int] = []
     newest: list[int] = []
     for name, column in EVENT_TIME.items():
         recorded = spark.read.parquet(f"{data}/{name}")
         count, last = recorded.select(F.count("*"), F.unix_millis(F.max(column))).first()
-        rows[name] = count
+        rows.append(count)
         newest.append(last)
     epoch = datetime.fromisoformat("1970-01-01T00:00:00Z")
-    return Goal(rows, epoch + timedelta(milliseconds=min(newest)) - DELAY)
+    return Goal(tuple(rows), epoch + timedelta(milliseconds=min(newest)) - DELAY)
 
 
 def stream(spark: SparkSession, name: str, args: argparse.Namespace) -> DataFrame:
