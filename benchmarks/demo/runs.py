@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,8 +121,10 @@ def plain(resource: Resource, key: str, title: str, directory: Path, extra: Mapp
 
 def governed(file: Path, resource: Resource) -> Run:
     """Return the run of the same script under `headgate local`."""
-    command: Sequence[str] = [str(Path(sys.executable).with_name("headgate")), "local", str(file), "--json"]
-    return Run("governed", "governed by Headgate", resource.directory, tuple(command), common_environment())
+    headgate = Path(sys.executable).with_name("headgate")
+    state = resource.directory / "state"
+    command = (str(headgate), "local", str(file), "--json", f"--state-dir={state}")
+    return Run("governed", "governed by Headgate", resource.directory, command, common_environment())
 
 
 def common_environment() -> dict[str, str]:
