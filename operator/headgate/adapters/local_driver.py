@@ -30,6 +30,9 @@ from headgate.reconcile.ports import Outage, OutageReason
 LAUNCHER = (sys.executable, "-m", "headgate_spark")
 """The driver runs in the Python environment of the loop unless told otherwise."""
 
+LOOPBACK = "127.0.0.1"
+"""Where the driver serves its metrics: nobody else on the network has asked for them."""
+
 LINGER_SECONDS = 5.0
 """How long the JVM may outlive the Python process that started it, to clean up its temporary files."""
 
@@ -129,7 +132,7 @@ class LocalDrivers:
             announced = None
         if announced is None:
             return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
-        return Address("127.0.0.1", announced)
+        return Address(LOOPBACK, announced)
 
     def _look_after(self, record: _Record, now: float) -> None:
         if self._parent_lives(record):

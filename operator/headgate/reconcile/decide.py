@@ -41,21 +41,19 @@ class Plan:
 
 def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: float) -> Plan:
     """Return the plan. `jitter` is a fresh random number in 0..1, for the pause before a restart."""
-    policies = query_policies(application)
-    judged = {
-        name: verdict_on(
-            seen.observations[name],
-            policy,
-            kept.latches.get(name, Latches()),
-            restarted_for_verdict=kept.restarted_for_verdict,
-        )
-        for name, policy in policies.items()
-    }
-    verdicts = {name: verdict for name, (verdict, _) in judged.items()}
-    document = next_document(application, verdicts, published=seen.published, last_generation=kept.generation)
-    in_backlog = launch_in_backlog(application, verdicts, before=kept.launch_in_backlog)
+    judged = _judge(application, seen, kept, kept.latches)
+    in_backlog = launch_in_backlog(application, _verdicts(judged), before=kept.launch_in_backlog)
     launch = launch_of(application, in_backlog=in_backlog)
     step = next_step(seen.driver, _desired(application, launch), kept.history, now=seen.now, jitter=jitter)
+    starts = isinstance(step.action, Start) and step.action.attempt != kept.history.attempt
+    for_verdict = kept.restarted_for_verdict
+    if starts:
+        other = launch_of(application, in_backlog=not in_backlog)
+        for_verdict = kept.history.revision == other.revision != launch.revision
+    if starts and not for_verdict:
+        judged = _judge(application, seen, kept, {})  # what was true before says nothing of the new attempt
+    verdicts = _verdicts(judged)
+    document = next_document(application, verdicts, published=seen.published, last_generation=kept.generation)
     return Plan(
         verdicts=verdicts,
         document=document,
@@ -66,9 +64,28 @@ def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: flo
             latches={name: latches for name, (_, latches) in judged.items()},
             generation=document.generation,
             launch_in_backlog=in_backlog,
-            restarted_for_verdict=_restarted_for_verdict(application, step, kept, in_backlog=in_backlog),
+            restarted_for_verdict=for_verdict,
         ),
     )
+
+
+Judged = Mapping[str, tuple[Verdict, Latches]]
+
+
+def _judge(application: SparkApplication, seen: Seen, kept: Kept, latches: Mapping[str, Latches]) -> Judged:
+    return {
+        name: verdict_on(
+            seen.observations[name],
+            policy,
+            latches.get(name, Latches()),
+            restarted_for_verdict=kept.restarted_for_verdict,
+        )
+        for name, policy in query_policies(application).items()
+    }
+
+
+def _verdicts(judged: Judged) -> Mapping[str, Verdict]:
+    return {name: verdict for name, (verdict, _) in judged.items()}
 
 
 def launch_in_backlog(
@@ -100,13 +117,3 @@ def _desired(application: SparkApplication, launch: Launch) -> Desired:
         restart=restart_policy(spec.restart),
         grace_period_seconds=spec.stop.grace_period.total_seconds(),
     )
-
-
-def _restarted_for_verdict(
-    application: SparkApplication, step: Step, kept: Kept, *, in_backlog: bool
-) -> bool:
-    """Return whether the attempt now asked for differs from the one before by the verdict alone."""
-    if not isinstance(step.action, Start) or step.action.attempt == kept.history.attempt:
-        return kept.restarted_for_verdict
-    other = launch_of(application, in_backlog=not in_backlog)
-    return kept.history.revision == other.revision != step.action.revision

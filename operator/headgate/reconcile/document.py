@@ -49,6 +49,16 @@ def next_document(
     return replace(wanted, generation=before + 1)
 
 
+def declares_the_same(one: ControlDocument, other: ControlDocument) -> bool:
+    """Return whether two documents differ by their verdicts at most."""
+    return _without_verdicts(one) == _without_verdicts(other)
+
+
+def _without_verdicts(document: ControlDocument) -> ControlDocument:
+    queries = {name: replace(query, backlog=False, reason=None) for name, query in document.queries.items()}
+    return replace(document, generation=0, queries=queries)
+
+
 def _query(query: Query, verdict: Verdict | None, paused: frozenset[tuple[str, str]]) -> QueryControl:
     checkpoint = query.checkpoint
     during_backlog = checkpoint.interval_during_backlog

@@ -11,9 +11,16 @@ from collections.abc import Iterator
 from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
 from headgate.api.query import Query
-from headgate.api.status import Condition, ConditionStatus, QueryStatus, SparkApplicationStatus
-from headgate.decision.driver import State
+from headgate.api.status import (
+    ApplicationState,
+    Condition,
+    ConditionStatus,
+    QueryStatus,
+    SparkApplicationStatus,
+)
+from headgate.decision.driver import Start, State
 from headgate.reconcile.decide import Plan
+from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import QueryMetrics
@@ -22,6 +29,8 @@ BACKLOG_ENTERED = "BacklogEntered"
 """A query is in backlog now: batches as long as `intervalDuringBacklog`."""
 BACKLOG_LEFT = "BacklogLeft"
 """A query is not in backlog any more: it commits at its normal interval."""
+DRIVER_ENDED = "DriverEnded"
+"""A driver ended by itself, and another one is started at once."""
 CONTROL_PUBLISHED = "ControlPublished"
 """The driver was told new settings, without a restart."""
 UNKNOWN_NAME = "UnknownName"
@@ -36,13 +45,29 @@ def changes(
     """Yield what changed between two statuses."""
     before = before or SparkApplicationStatus()
     if (before.state, before.attempt) != (after.state, after.attempt):
-        is_setback = plan.step.state in _SETBACKS
-        yield Event(at=seen.now, reason=plan.step.reason, message=plan.step.message, is_warning=is_setback)
+        yield from _life(before, seen, plan)
     yield from _verdict_changes(before, after, seen)
-    if _settings_changed_live(before, after, seen, plan):
+    if _settings_changed_live(seen, plan):
         message = f"settings changed without a restart: control document {plan.document.generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
     yield from _metrics_changes(before, after, seen)
+
+
+def _life(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Event]:
+    """Yield the step in the driver's life, and the end of an attempt that another one follows at once."""
+    step, driver = plan.step, seen.driver
+    is_unexpected = before.state in {ApplicationState.STARTING, ApplicationState.RUNNING}
+    if isinstance(step.action, Start) and is_unexpected and driver is not None and driver.exit is not None:
+        how = "ended" if driver.exit.code is None else f"ended with exit code {driver.exit.code}"
+        message = f"attempt {driver.attempt} {how}"
+        yield Event(at=seen.now, reason=DRIVER_ENDED, message=message, is_warning=True)
+    yield Event(at=seen.now, reason=step.reason, message=step.message, is_warning=step.state in _SETBACKS)
+
+
+def _settings_changed_live(seen: Seen, plan: Plan) -> bool:
+    if seen.published is None or plan.step.state is not State.RUNNING:
+        return False
+    return not declares_the_same(plan.document, seen.published)
 
 
 def _verdict_changes(
@@ -69,14 +94,6 @@ def _entered(query: QueryStatus) -> str:
 
 def _interval(query: QueryStatus) -> str:
     return "" if query.pending_records is None else f", {query.pending_records:,} records pending"
-
-
-def _settings_changed_live(
-    before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen, plan: Plan
-) -> bool:
-    verdicts = [{query.name: query.backlog for query in status.queries} for status in (before, after)]
-    is_new = plan.document != seen.published
-    return is_new and plan.step.state is State.RUNNING and verdicts[0] == verdicts[1]
 
 
 def _metrics_changes(

@@ -1,0 +1,138 @@
+"""One run of `headgate local`: turns the loop once a tick, until the application or a person ends it.
+
+A wish to stop is put the way anybody would put it, as a resource that is suspended, and the loop does the
+rest: it asks the driver to end at a batch boundary, waits, and gives up on it after the grace period. A second
+wish shortens the grace to nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from headgate.adapters.resource_file import Refused, ResourceFile
+from headgate.api.application import SparkApplication
+from headgate.cli.view import Moment, View
+from headgate.cli.view.frame import frame_of
+from headgate.decision.driver import State, StepReason
+from headgate.errors import HeadgateError
+from headgate.factory import LocalApplication
+from headgate.reconcile.launch import launch_of
+from headgate.reconcile.loop import Outcome, recall, reconcile
+from headgate.reconcile.ports import Event
+
+EXIT_KILLED = 137
+"""The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
+
+STOPPING, STOPPED = "Stopping", "Stopped"
+"""A person asked for a stop; a resource that is suspended says `Suspended` instead."""
+RESOURCE_CHANGED = "ResourceChanged"
+RESOURCE_REFUSED = "ResourceRefused"
+"""An edit of the resource file is invalid; the one before stays in force."""
+DAMAGED_FILE = "DamagedFile"
+"""A file of the state folder could not be read, and was set aside."""
+
+
+class LocalRun:
+    """The loop of one application, what shows it, and how it ends. `views` may be added until it runs."""
+
+    def __init__(self, file: ResourceFile, parts: LocalApplication, complaints: list[str]) -> None:
+        self._file = file
+        self._parts = parts
+        self._complaints = complaints
+        self._wake = threading.Event()
+        self._stops_asked = 0
+        self._was_killed = False
+        self.last: Outcome | None = None
+
+    def run(self, tick_seconds: float, views: Sequence[View]) -> int:
+        """Turn the loop until it has settled; returns the exit code of the command."""
+        memory = recall(self._parts.ports, self._complaints.append)
+        memory = replace(memory, kept=memory.kept.forgiven())
+        while True:
+            self._wake.clear()
+            told = tuple(self._edits())
+            outcome = reconcile(
+                self._wanted(),
+                self._parts.ports,
+                memory,
+                time.time(),
+                jitter=random.random(),  # noqa: S311
+            )
+            memory, self.last = outcome.memory, outcome
+            self._show(outcome, told, views)
+            if (exit_code := self._exit_code(outcome)) is not None:
+                return exit_code
+            self._wake.wait(tick_seconds)
+
+    def ask_to_stop(self) -> None:
+        """Stop at a batch boundary; asked again, stop at once. May be called from a signal handler."""
+        self._stops_asked += 1
+        self._wake.set()
+
+    def _wanted(self) -> SparkApplication:
+        """Return what is declared, and suspended once a stop was asked for."""
+        declared = self._file.application
+        if self._stops_asked == 0:
+            return declared
+        changes: dict[str, object] = {"suspend": True}
+        if self._stops_asked > 1:
+            changes["stop"] = declared.spec.stop.model_copy(update={"grace_period": timedelta(0)})
+        return declared.model_copy(update={"spec": declared.spec.model_copy(update=changes)})
+
+    def _edits(self) -> Iterator[Event]:
+        """Take in an edit of the resource file; yield what there is to say about it, and other complaints."""
+        now, before = time.time(), self._file.application
+        match self._file.changed():
+            case Refused(message=message):
+                text = f"the file was edited, and the resource before stays in force: {message}"
+                yield Event(at=now, reason=RESOURCE_REFUSED, message=text, is_warning=True)
+            case SparkApplication() as after:
+                yield Event(at=now, reason=RESOURCE_CHANGED, message=_what_follows(before, after))
+            case None:
+                pass
+        while self._complaints:
+            yield Event(at=now, reason=DAMAGED_FILE, message=self._complaints.pop(0), is_warning=True)
+
+    def _show(self, outcome: Outcome, told: tuple[Event, ...], views: Sequence[View]) -> None:
+        memory = outcome.memory
+        was_written = memory.status_written_at == outcome.seen.now
+        frame = frame_of(self._file.application.name, outcome, pid=self._parts.drivers.pid)
+        events = tuple(self._in_local_words(event, frame.state) for event in outcome.events)
+        moment = Moment(frame, (*told, *events), memory.status_written if was_written else None)
+        for view in views:
+            view.show(moment)
+
+    def _in_local_words(self, event: Event, state: str) -> Event:
+        """Call a suspension that came from Ctrl-C what the person knows it by."""
+        if event.reason != StepReason.SUSPENDED or self._stops_asked == 0:
+            return event
+        has_stopped = state == State.SUSPENDED
+        message = "stopped" if has_stopped else "stopping at the end of the running batch"
+        return replace(event, message=message, reason=STOPPED if has_stopped else STOPPING)
+
+    def _exit_code(self, outcome: Outcome) -> int | None:
+        """Return the exit code once nothing more will happen."""
+        step = outcome.plan.step
+        self._was_killed |= step.reason is StepReason.GRACE_PERIOD_EXPIRED
+        match step.state:
+            case State.COMPLETED:
+                return 0
+            case State.FAILED:
+                return step.history.exit_code or HeadgateError.exit_code
+            case State.SUSPENDED if self._stops_asked:
+                return EXIT_KILLED if self._was_killed else 0
+            case _:
+                return None
+
+
+def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
+    """Say what an accepted edit does to the running driver."""
+    revisions = {launch_of(application, in_backlog=False).revision for application in (before, after)}
+    if len(revisions) == 1:
+        return "the resource has changed: applied to the running driver"
+    return "the resource has changed in what a driver starts with: it is restarted at the end of its batch"

@@ -1,0 +1,153 @@
+"""Views for what is not a terminal: lines for people, JSON for programs, a history for plots."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from headgate.adapters.atomic import replace_text
+from headgate.adapters.driver_log import DriverLog
+from headgate.cli.view import Moment
+from headgate.cli.view.frame import Frame, QueryFrame, event_line
+from headgate.cli.view.words import amount, clock, duration, eta, rate
+
+SUMMARY_SECONDS = 10.0
+"""How often a line of numbers is worth its place in a log while they move."""
+
+MOST_SAMPLES = 50_000
+"""A history longer than this loses every other sample, so that it may run for days."""
+
+
+class PlainView:
+    """One line for each change, and one of numbers now and then."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._summarised_at = 0.0
+        self._summary: dict[str, str] = {}
+
+    def show(self, moment: Moment) -> None:
+        """Write what is new."""
+        for event in moment.events:
+            mark = "warning: " if event.is_warning else ""
+            self._line(event.at, f"{mark}{event.message} ({event.reason})")
+        is_due = moment.frame.t - self._summarised_at >= SUMMARY_SECONDS
+        if is_due and moment.frame.metrics_available:
+            self._summarise(moment.frame)
+
+    def close(self, exit_code: int | None) -> None:
+        """Nothing is held back."""
+
+    def _summarise(self, frame: Frame) -> None:
+        summary = {name: _numbers(query) for name, query in frame.queries.items() if query.sources}
+        for name, text in summary.items():
+            if self._summary.get(name) != text:
+                self._line(frame.t, f"query {name}: {text}")
+                self._summarised_at = frame.t
+        self._summary = summary
+
+    def _line(self, at: float, text: str) -> None:
+        self._out.write(f"{clock(at)} {text}\n")
+        self._out.flush()
+
+
+def _numbers(query: QueryFrame) -> str:
+    pending = [source.pending_records for source in query.sources.values()]
+    lags = [source.watermark_lag for source in query.sources.values() if source.watermark_lag is not None]
+    known = [value for value in pending if value is not None]
+    return (
+        f"{f'backlog ({query.reason})' if query.backlog else 'live'}, "
+        f"{amount(sum(known) if len(known) == len(pending) else None)} pending, "
+        f"lag {duration(max(lags, default=None))}, "
+        f"interval {duration(query.interval_seconds)}, grant {amount(query.grant_records)}, "
+        f"{rate(query.throughput)}, eta {eta(query.eta_seconds)}, batches {amount(query.batches)}"
+    )
+
+
+class JsonView:
+    """One JSON object a line: `sample`, `status` and `event`."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._last: Frame | None = None
+
+    def show(self, moment: Moment) -> None:
+        """Write the events, the status if it was written, and a sample if anything in it has changed."""
+        for event in moment.events:
+            self._line(event_line(event))
+        if moment.status is not None:
+            status = moment.status.model_dump(mode="json", exclude_none=True)
+            self._line({"type": "status", "t": moment.frame.t, "status": status})
+        if has_changed(self._last, moment.frame):
+            self._line(moment.frame.sample())
+            self._last = moment.frame
+
+    def close(self, exit_code: int | None) -> None:
+        """Nothing is held back."""
+
+    def _line(self, document: dict[str, Any]) -> None:
+        self._out.write(json.dumps(document) + "\n")
+        self._out.flush()
+
+
+def has_changed(before: Frame | None, frame: Frame) -> bool:
+    """Return whether anything but the time differs between two frames."""
+    return before is None or replace(before, t=frame.t) != frame
+
+
+class HistoryView:
+    """Keeps everything and writes it as one JSON file at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._samples: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
+        self._application = ""
+        self._times: tuple[float, float] | None = None
+        self._last: Frame | None = None
+
+    def show(self, moment: Moment) -> None:
+        """Keep the events, and a sample if anything in it has changed."""
+        frame = moment.frame
+        self._application = frame.application
+        self._times = (self._times[0] if self._times else frame.t, frame.t)
+        self._events += [event_line(event) for event in moment.events]
+        if has_changed(self._last, frame):
+            self._samples.append(frame.sample())
+            self._last = frame
+        if len(self._samples) > MOST_SAMPLES:
+            del self._samples[1::2]
+
+    def close(self, exit_code: int | None) -> None:
+        """Write the file."""
+        started_at, ended_at = self._times or (None, None)
+        document = {
+            "application": self._application,
+            "startedAt": started_at,
+            "endedAt": ended_at,
+            "exitCode": exit_code,
+            "samples": self._samples,
+            "events": self._events,
+        }
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(self._path, json.dumps(document) + "\n")
+
+
+class DriverOutputView:
+    """Mirrors what the driver prints, as it prints it."""
+
+    def __init__(self, log: DriverLog, out: TextIO) -> None:
+        self._log = log
+        self._out = out
+
+    def show(self, moment: Moment) -> None:
+        """Write what was printed since the last moment."""
+        del moment
+        if text := self._log.news():
+            self._out.write(text)
+            self._out.flush()
+
+    def close(self, exit_code: int | None) -> None:
+        """Nothing is held back."""

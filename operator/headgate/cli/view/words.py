@@ -1,0 +1,50 @@
+"""Numbers as people read them; a dash for what is not known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from headgate.decision import Eta
+from headgate.reconcile.times import duration_text
+
+UNKNOWN = "-"
+_SCALES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def amount(value: float | None) -> str:
+    """Write a number of records: `950`, `12.3k`, `4.05M`."""
+    if value is None:
+        return UNKNOWN
+    for scale, unit in _SCALES:
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}" if value % 1 else f"{value:.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Write records per second."""
+    return UNKNOWN if value is None else f"{amount(value)}/s"
+
+
+def duration(value: float | None) -> str:
+    """Write seconds: `4.2s`, `3m20s`."""
+    return UNKNOWN if value is None else duration_text(value)
+
+
+def eta(value: Eta) -> str:
+    """Write an estimate: a duration, `never` or a dash."""
+    return value if isinstance(value, str) else duration(value)
+
+
+def clock(unix_time: float) -> str:
+    """Write a time of day, in UTC as everywhere else in logs and status."""
+    return datetime.fromtimestamp(unix_time, UTC).strftime("%H:%M:%S")
+
+
+def sparkline(values: tuple[float, ...]) -> str:
+    """Draw values as bars, the largest as the highest."""
+    top = max(values, default=0)
+    if top <= 0:
+        return _BARS[0] * len(values)
+    return "".join(_BARS[round(max(0.0, value) / top * (len(_BARS) - 1))] for value in values)
