@@ -13,6 +13,7 @@ import typer
 from headgate import __version__
 from headgate.cli.crd import crd
 from headgate.cli.explain import explain
+from headgate.cli.local import local
 from headgate.cli.replay import replay
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError
@@ -24,6 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(local)
 app.command()(validate)
 app.command()(explain)
 app.command()(crd)
