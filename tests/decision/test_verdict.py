@@ -159,6 +159,11 @@ ROWS = (
         LATE,
     ),
     Row(
+        "40s above, 20s unknown twice, 19s above",
+        (LIVE, (10, HOUR), (40, HOUR), (50, UNKNOWN), (60, UNKNOWN), (70, HOUR), (89, HOUR)),
+        False,
+    ),
+    Row(
         "paused in between freezes the clock",
         (LIVE, (10, HOUR), (50, Seen(watermark_lag_seconds=3600, paused=True)), (70, HOUR), (90, HOUR)),
         True,
@@ -178,6 +183,13 @@ ROWS = (
         False,
         None,
         Reentry(above_seconds=400),
+    ),
+    Row(
+        "a re-entry threshold below the threshold counts as the threshold",
+        (LIVE, (10, lag(300.0)), (70, lag(300.0))),
+        False,
+        None,
+        Reentry(above_seconds=100),
     ),
     Row(
         "re-entry threshold of its own, above it",

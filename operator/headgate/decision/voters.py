@@ -75,9 +75,8 @@ def phase(seen: SourceObservation, _: SourcePolicy) -> float | None:
 
 
 def watermark_lag(seen: SourceObservation, source: SourcePolicy) -> float | None:
-    """Seconds that the watermark is behind; a watermark in the future is not behind."""
-    lag = seen.watermark_lag_seconds
-    return _as_far_as_throughput_helps(None if lag is None else max(lag, 0.0), seen, source)
+    """Seconds that the watermark is behind; one in the future is below every threshold, as 0 would be."""
+    return _as_far_as_throughput_helps(seen.watermark_lag_seconds, seen, source)
 
 
 def pending_records(seen: SourceObservation, source: SourcePolicy) -> float | None:
