@@ -26,7 +26,7 @@ class Track:
     """One run of one query, as far as it was watched."""
 
     attempt: int | None = None
-    at: float = 0.0
+    at: float | None = None
     marks: tuple[Progress, ...] = ()
     """Moments at which something had changed; at least one of them from before the window, if there was."""
     held_seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -41,10 +41,8 @@ class Track:
     def following(self, query: QueryMetrics, *, attempt: int, at: float) -> Track:
         """Return the track after `query` was reported at `at`; a new attempt starts a new one."""
         if attempt != self.attempt:
-            return Track(attempt=attempt, marks=(_progress(query, at),)).following(
-                query, attempt=attempt, at=at
-            )
-        if at <= self.at:
+            return Track(attempt=attempt).following(query, attempt=attempt, at=at)
+        if self.at is not None and at <= self.at:
             return self
         return Track(
             attempt=attempt,
@@ -57,7 +55,9 @@ class Track:
     def _held_by(self, name: str, source: SourceMetrics) -> str | None:
         if source.paused:
             return "Paused"
-        before = self.held_seconds.get(name, {})
+        before = self.held_seconds.get(name)
+        if before is None:
+            return None
         grown = {
             reason: seconds - before.get(reason, 0.0)
             for reason, seconds in source.held_seconds.items()

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.decision import Memory, Observation, SourceObservation, decide
+from headgate.reconcile.document import declares_the_same, next_document
+from headgate.reconcile.policy import query_policies
+from headgate_contract import ControlDocument, RateControl, SourceControl
+from headgate_contract.receiving import read, write
+from support.looping import application, query, source
+
+
+def document(declared: Any, **observed: Any) -> ControlDocument:
+    """The first document of an application, after one observation of its source."""
+    verdicts = {}
+    for name, policy in query_policies(declared).items():
+        seen = Observation(t=0.0, query=name, sources={"flights": SourceObservation(**observed)})
+        verdicts[name], _ = decide(seen, policy, Memory())
+    return next_document(declared, verdicts, published=None, last_generation=0)
+
+
+def with_source(**members: Any) -> Any:
+    return application(queries=[query(sources=[source(**members)])])
+
+
+def only_source(**members: Any) -> SourceControl:
+    return document(with_source(**members)).queries["delays"].sources["flights"]
+
+
+def test_durations_become_seconds() -> None:
+    declared = application(
+        stop={"gracePeriod": "90s"},
+        queries=[
+            query(
+                checkpoint={"interval": "250ms", "intervalDuringBacklog": "1h30m", "minPause": "1.5s"},
+                batch={"targetDuration": "3s", "initialRecords": 5, "maxGrowth": 2, "maxRecords": 77},
+            )
+        ],
+    )
+    told = document(declared)
+    control = told.queries["delays"]
+    assert told.grace_period_seconds == 90.0
+    assert (control.interval_seconds, control.interval_during_backlog_seconds) == (0.25, 5400.0)
+    assert control.min_pause_seconds == 1.5
+    assert (control.batch.target_seconds, control.batch.initial_records) == (3.0, 5)
+    assert (control.batch.max_growth, control.batch.max_records) == (2.0, 77)
+
+
+def test_what_is_not_set_stays_unset_and_zero_stays_zero() -> None:
+    unset = document(application(queries=[query(checkpoint={})])).queries["delays"]
+    assert (unset.interval_seconds, unset.interval_during_backlog_seconds) == (None, None)
+    zero = document(application(queries=[query(checkpoint={"intervalDuringBacklog": "0s"})]))
+    assert zero.queries["delays"].interval_during_backlog_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("limit", "always", "during_backlog"),
+    [
+        (None, None, None),
+        (
+            {"recordsPerSecond": 50.5},
+            RateControl(records_per_second=50.5),
+            RateControl(records_per_second=50.5),
+        ),
+        ({"recordsPerSecond": 50, "duringBacklog": "Unlimited"}, RateControl(records_per_second=50), None),
+        (
+            {"recordsPerSecond": 50, "maxBurst": "3s", "duringBacklog": {"recordsPerCheckpoint": 9}},
+            RateControl(records_per_second=50, max_burst_seconds=3),
+            RateControl(records_per_checkpoint=9, max_burst_seconds=3),
+        ),
+        ({"duringBacklog": {"recordsPerSecond": 9}}, None, RateControl(records_per_second=9)),
+    ],
+    ids=["none", "same as always", "unlimited", "another one", "in backlog alone"],
+)
+def test_the_limit_during_a_backlog_is_resolved(
+    limit: Any, always: RateControl | None, during_backlog: RateControl | None
+) -> None:
+    told = only_source(rateLimit=limit) if limit else only_source()
+    assert told.rate_limit == always
+    assert told.rate_limit_during_backlog == during_backlog
+
+
+def test_a_source_carries_all_that_is_declared_of_it() -> None:
+    told = only_source(
+        idleAfter="7s",
+        alignment={"group": "air", "maxDrift": "1h", "updateInterval": "2s", "idleAfter": "5s"},
+        eventTime={"column": "$.at", "maxFuture": "10m"},
+    )
+    assert told.idle_after_seconds == 7.0
+    assert told.max_future_seconds == 600.0
+    assert told.alignment is not None
+    assert (told.alignment.group, told.alignment.max_drift_seconds) == ("air", 3600.0)
+    assert (told.alignment.update_interval_seconds, told.alignment.idle_after_seconds) == (2.0, 5.0)
+    assert told.event_time is not None
+    assert (told.event_time.column, told.event_time.format) == ("$.at", "Json")
+
+
+def test_a_source_is_paused_by_declaration_or_by_annotation() -> None:
+    declared = with_source()
+    metadata = declared.metadata.model_copy(update={"annotations": {"headgate.dev/paused": "delays/flights"}})
+    annotated = declared.model_copy(update={"metadata": metadata})
+    assert [
+        document(each).queries["delays"].sources["flights"].paused
+        for each in (declared, annotated, with_source(paused=True))
+    ] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("observed", "backlog", "reason"),
+    [
+        ({}, False, None),
+        ({"watermark_lag_seconds": 10.0, "pending_records": 5}, False, None),
+        ({"watermark_lag_seconds": 301.0, "pending_records": 5}, True, "WatermarkLag"),
+        ({"watermark_lag_seconds": 10.0, "pending_records": 1_000_001}, True, "PendingRecords"),
+        ({"watermark_lag_seconds": 10.0, "pending_records": 5, "phase": True}, False, None),
+    ],
+    ids=["unknown", "live", "lag", "pending", "phase alone is the driver's own business"],
+)
+def test_the_verdict_is_told_without_the_phase(observed: Any, backlog: bool, reason: str | None) -> None:
+    control = document(with_source(), **observed).queries["delays"]
+    assert (control.backlog, control.reason) == (backlog, reason)
+
+
+def test_the_generation_rises_with_the_content_and_with_nothing_else() -> None:
+    declared, paused = with_source(), with_source(paused=True)
+    first = next_document(declared, {}, published=None, last_generation=0)
+    assert first.generation == 1
+    assert next_document(declared, {}, published=first, last_generation=1) is first
+    second = next_document(paused, {}, published=first, last_generation=1)
+    assert second.generation == 2
+    assert next_document(declared, {}, published=second, last_generation=2).generation == 3
+
+
+def test_the_generation_rises_even_where_the_document_was_lost_or_put_back() -> None:
+    declared = with_source()
+    assert next_document(declared, {}, published=None, last_generation=7).generation == 8
+    older = next_document(with_source(paused=True), {}, published=None, last_generation=2)
+    assert next_document(declared, {}, published=older, last_generation=7).generation == 8
+
+
+def test_a_document_that_went_through_the_file_is_recognised_as_the_same() -> None:
+    declared = application(
+        queries=[
+            query(
+                batch={"maxGrowth": 3},
+                sources=[
+                    source(rateLimit={"recordsPerSecond": 3}, alignment={"group": "a", "maxDrift": "0s"})
+                ],
+            )
+        ]
+    )
+    first = next_document(declared, {}, published=None, last_generation=0)
+    read_back = read(write(first))
+    assert isinstance(read_back, ControlDocument)
+    assert next_document(declared, {}, published=read_back, last_generation=1) is read_back
+
+
+def test_documents_that_differ_by_their_verdicts_alone_declare_the_same() -> None:
+    live = document(with_source(), watermark_lag_seconds=1.0, pending_records=5)
+    backlog = document(with_source(), watermark_lag_seconds=1000.0, pending_records=5)
+    assert live != backlog
+    assert declares_the_same(live, backlog)
+    assert not declares_the_same(live, document(with_source(paused=True)))

@@ -1,0 +1,439 @@
+"""The loop over fake ports: what it does from each state of the world, a turn at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.api.status import Condition, ConditionStatus, SparkApplicationStatus
+from headgate.decision.driver import State
+from headgate.reconcile.loop import Outcome
+from support.fakes import FakeWorld
+from support.looping import Loop, application, query, source
+
+
+def status(loop: Loop) -> SparkApplicationStatus:
+    assert loop.memory.status is not None
+    return loop.memory.status
+
+
+def condition(loop: Loop, kind: str) -> Condition:
+    return next(c for c in status(loop).conditions if c.type == kind)
+
+
+def backlog_of(loop: Loop) -> bool:
+    return loop.world.controls.documents[-1].queries["delays"].backlog
+
+
+def lag(seconds: float, pending: float = 1000.0) -> dict[str, dict[str, float]]:
+    values = {"watermark_lag_seconds": seconds, "pending_records": pending, "processed_records_total": 0.0}
+    return {"flights": values}
+
+
+# Drivers ------------------------------------------------------------------------------------------
+
+
+def test_the_document_is_published_before_the_driver_is_started() -> None:
+    loop, order = Loop(), []
+    world = loop.world
+    publish, start, save = world.controls.publish, world.drivers.start, world.store.save
+    world.controls.publish = lambda document: (order.append("publish"), publish(document))[1]  # type: ignore[method-assign]
+    world.drivers.start = lambda *args: (order.append("start"), start(*args))[1]  # type: ignore[method-assign]
+    world.store.save = lambda document: (order.append("save"), save(document))[1]  # type: ignore[method-assign]
+    loop.turn()
+    assert order == ["save", "publish", "start"]
+
+
+def test_a_second_turn_changes_nothing() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(400))
+    loop.acknowledged_turn()
+    loop.acknowledged_turn()
+    before = (len(loop.world.controls.documents), loop.world.store.saves, len(loop.world.reports.statuses))
+    events = loop.acknowledged_turn().events
+    after = (len(loop.world.controls.documents), loop.world.store.saves, len(loop.world.reports.statuses))
+    assert after == before
+    assert events == ()
+    assert len(loop.world.drivers.launches) == 1
+
+
+def test_a_driver_that_died_is_started_again_after_its_pause() -> None:
+    loop = Loop(declared=application(restart={"backoff": "10s"}))
+    loop.run_until_running()
+    loop.world.drivers.ends(1, at=loop.now)
+    outcome = loop.turn()
+    assert outcome.plan.step.state is State.BACKING_OFF
+    assert outcome.wake_at is not None
+    assert outcome.wake_at > loop.now
+    loop.turn(20)
+    assert [attempt for attempt, _ in loop.world.drivers.launches] == [1, 2]
+
+
+def test_a_driver_that_completed_is_not_started_again() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.drivers.ends(0, at=loop.now)
+    assert [loop.turn(100).plan.step.state for _ in range(3)] == [State.COMPLETED] * 3
+    assert condition(loop, "Ready").status is ConditionStatus.TRUE
+
+
+def test_a_checkpoint_in_use_stalls_the_application() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.drivers.ends(75, at=loop.now)
+    loop.turn()
+    loop.turn(1000)
+    assert condition(loop, "Stalled").status is ConditionStatus.TRUE
+    assert condition(loop, "Stalled").reason == "CheckpointInUse"
+    assert len(loop.world.drivers.launches) == 1
+
+
+def test_a_suspended_application_stops_its_driver_and_starts_it_again_later() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.application = application(suspend=True)
+    loop.turn()
+    assert loop.world.drivers.stops == 1
+    loop.world.drivers.ends(0, at=loop.now)
+    assert loop.turn().plan.step.state is State.SUSPENDED
+    loop.application = application()
+    loop.turn()
+    assert [attempt for attempt, _ in loop.world.drivers.launches] == [1, 2]
+
+
+def test_a_driver_that_does_not_stop_in_time_is_killed() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.application = application(suspend=True, stop={"gracePeriod": "30s"})
+    loop.turn()
+    loop.turn(29)
+    assert loop.world.drivers.kills == 0
+    loop.turn(2)
+    assert loop.world.drivers.kills == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "restarts"),
+    [
+        ({"sparkConf": {"spark.sql.shuffle.partitions": "8"}}, True),
+        ({"main": {"file": "job.py", "arguments": ["--new"]}}, True),
+        ({"driver": {"memory": "4g"}}, True),
+        ({"executor": {"memory": "4g"}}, True),
+        ({"executor": {"instances": 7}}, False),
+        ({"stop": {"gracePeriod": "9s"}}, False),
+        ({"queries": [query(checkpoint={"interval": "7s"})]}, False),
+        ({"metrics": {"staleAfter": "9s"}}, False),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_only_what_a_driver_starts_with_restarts_it(change: dict[str, Any], restarts: bool) -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.application = application(**change)
+    loop.turn()
+    assert loop.world.drivers.stops == restarts
+    if restarts:
+        loop.world.drivers.ends(0, at=loop.now)
+        loop.turn()
+        assert len(loop.world.drivers.launches) == 2
+
+
+# Verdicts -----------------------------------------------------------------------------------------
+
+
+def test_a_backlog_is_told_to_the_driver_and_its_end_too() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    assert loop.acknowledged_turn().events[0].reason == "BacklogEntered"
+    assert backlog_of(loop) is True
+    loop.world.metrics.reports(sources=lag(299))
+    assert [event.reason for event in loop.acknowledged_turn().events] == ["BacklogLeft"]
+    assert backlog_of(loop) is False
+
+
+def test_nothing_known_is_no_backlog() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    assert backlog_of(loop) is False
+    assert condition(loop, "Backlog").status is ConditionStatus.UNKNOWN
+
+
+def test_a_new_attempt_does_not_inherit_the_backlog_of_the_one_before() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    loop.acknowledged_turn()
+    loop.world.drivers.ends(1, at=loop.now)
+    loop.turn()
+    assert backlog_of(loop) is True
+    loop.world.metrics.values.clear()
+    loop.turn(60)
+    assert len(loop.world.drivers.launches) == 2
+    assert backlog_of(loop) is False
+
+
+def test_a_query_that_the_job_starts_again_is_judged_afresh() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(started_at=1000.0, sources=lag(10))
+    loop.acknowledged_turn()
+    loop.world.metrics.reports(started_at=1000.0, sources=lag(301))
+    loop.acknowledged_turn()
+    assert backlog_of(loop) is False, "within an attempt it takes re-entry"
+    loop.world.metrics.reports(started_at=2000.0, sources=lag(301))
+    loop.acknowledged_turn()
+    assert backlog_of(loop) is True
+
+
+def test_a_query_that_has_ended_has_no_backlog() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    loop.acknowledged_turn()
+    loop.world.metrics.reports(sources=lag(301), active=0.0)
+    loop.acknowledged_turn()
+    assert backlog_of(loop) is False
+
+
+def test_an_idle_source_has_no_backlog_whatever_its_lag() -> None:
+    loop = Loop(declared=application(queries=[query(sources=[source(idleAfter="30s")])]))
+    loop.run_until_running()
+    for idle_seconds, backlog in [(29.0, True), (30.0, False)]:
+        values = {**lag(9999)["flights"], "idle_seconds": idle_seconds}
+        loop.world.metrics.reports(sources={"flights": values})
+        loop.acknowledged_turn()
+        assert backlog_of(loop) is backlog
+
+
+def test_a_source_held_by_alignment_alone_does_not_vote() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    for held, vote in [(1.0, ConditionStatus.TRUE), (2.0, ConditionStatus.UNKNOWN)]:
+        loop.world.metrics.reports(sources=lag(9999))
+        loop.world.metrics.reports_held(held, "Alignment", source="flights")
+        loop.acknowledged_turn()
+        assert status(loop).queries[0].sources[0].votes.watermark_lag is vote
+
+
+# Backlogs that need a restart ---------------------------------------------------------------------
+
+WITH_CONF = {"duringBacklog": {"sparkConf": {"spark.sql.shuffle.partitions": "64"}}}
+
+
+def restarted_for_backlog() -> Loop:
+    loop = Loop(declared=application(**WITH_CONF))
+    loop.run_until_running()
+    loop.world.metrics.reports(started_at=1000.0, sources=lag(301))
+    loop.acknowledged_turn()
+    assert loop.world.drivers.stops == 1
+    loop.world.drivers.ends(0, at=loop.now)
+    loop.world.metrics.values.clear()
+    loop.turn()
+    return loop
+
+
+def test_properties_of_a_backlog_restart_the_driver_with_them() -> None:
+    loop = restarted_for_backlog()
+    _, launch = loop.world.drivers.launches[-1]
+    assert launch.spark_conf["spark.sql.shuffle.partitions"] == "64"
+
+
+def test_a_restart_for_a_verdict_keeps_the_verdict() -> None:
+    loop = restarted_for_backlog()
+    assert backlog_of(loop) is True
+    loop.world.drivers.becomes_ready()
+    for _ in range(3):
+        loop.acknowledged_turn()
+    assert backlog_of(loop) is True, "a driver that reports nothing yet does not end a backlog"
+    assert loop.world.drivers.stops == 1
+
+
+def test_the_end_of_the_backlog_restarts_it_without_them() -> None:
+    loop = restarted_for_backlog()
+    loop.world.drivers.becomes_ready()
+    loop.world.metrics.reports(started_at=2000.0, sources=lag(1))
+    loop.acknowledged_turn()
+    assert loop.world.drivers.stops == 2
+    loop.world.drivers.ends(0, at=loop.now)
+    loop.turn()
+    assert loop.world.drivers.launches[-1][1].spark_conf == {}
+
+
+# Metrics outage -----------------------------------------------------------------------------------
+
+
+def in_backlog(on_outage: str) -> Loop:
+    loop = Loop(declared=application(metrics={"staleAfter": "10s", "onOutage": on_outage}))
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    loop.acknowledged_turn()
+    loop.world.metrics.hangs()
+    return loop
+
+
+def test_readings_stand_until_they_are_stale() -> None:
+    loop = in_backlog("Hold")
+    loop.turn(10)
+    assert condition(loop, "MetricsAvailable").status is ConditionStatus.TRUE
+    outcome = loop.turn(1)
+    assert condition(loop, "MetricsAvailable").status is ConditionStatus.FALSE
+    assert condition(loop, "MetricsAvailable").reason == "ScrapeTimeout"
+    assert [event.reason for event in outcome.events] == ["ScrapeTimeout"]
+
+
+@pytest.mark.parametrize(("on_outage", "told"), [("Hold", True), ("Normal", False)])
+def test_an_outage_holds_the_verdict_or_returns_to_normal(on_outage: str, told: bool) -> None:
+    loop = in_backlog(on_outage)
+    loop.turn(11)
+    assert backlog_of(loop) is told
+    assert status(loop).queries[0].backlog is True, "votes and latches stay as they were"
+
+
+def test_missing_metrics_never_restart_the_driver() -> None:
+    loop = in_backlog("Hold")
+    for _ in range(50):
+        loop.turn(100)
+    assert (loop.world.drivers.stops, loop.world.drivers.kills) == (0, 0)
+    assert len(loop.world.drivers.launches) == 1
+
+
+def test_metrics_that_come_back_need_no_one() -> None:
+    loop = in_backlog("Hold")
+    loop.turn(11)
+    loop.world.metrics.answers()
+    outcome = loop.turn()
+    assert condition(loop, "MetricsAvailable").status is ConditionStatus.TRUE
+    assert [event.message for event in outcome.events] == ["metrics are back"]
+
+
+def test_readings_of_a_dead_driver_say_nothing_of_the_next() -> None:
+    loop = Loop(declared=application(restart={"backoff": "1s"}))
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    loop.acknowledged_turn()
+    loop.world.drivers.ends(1, at=loop.now)
+    asked = loop.world.metrics.asked
+    loop.turn()
+    assert loop.world.metrics.asked == asked, "there is nobody to ask"
+    loop.world.metrics.hangs()
+    loop.turn(2)
+    loop.turn()
+    assert status(loop).queries[0].pending_records is None
+
+
+# What people are told -----------------------------------------------------------------------------
+
+
+def test_a_condition_keeps_its_moment_until_its_answer_changes() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    since = condition(loop, "Ready").last_transition_time
+    loop.acknowledged_turn(100)
+    assert condition(loop, "Ready").last_transition_time == since
+    loop.world.drivers.ends(1, at=loop.now)
+    loop.turn(50)
+    assert condition(loop, "Ready").last_transition_time > since
+
+
+def test_conditions_and_verdicts_keep_their_moments_over_a_restart_of_the_loop() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    for _ in range(2):
+        loop.acknowledged_turn()
+    before = status(loop)
+    loop.restart()
+    loop.acknowledged_turn(100)
+    after = status(loop)
+    assert [c.last_transition_time for c in after.conditions] == [
+        c.last_transition_time for c in before.conditions
+    ]
+    assert after.queries[0].since == before.queries[0].since
+
+
+def test_a_control_document_that_is_not_in_force_yet_is_reconciling() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.acknowledged_turn()
+    assert condition(loop, "Reconciling").status is ConditionStatus.FALSE
+    loop.application = application(queries=[query(checkpoint={"interval": "7s"})])
+    loop.turn()
+    assert condition(loop, "Reconciling").reason == "ControlPending"
+    loop.acknowledged_turn()
+    assert condition(loop, "Reconciling").status is ConditionStatus.FALSE
+
+
+def test_a_limited_source_throttles_the_application() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    for held, answer in [(1.0, ConditionStatus.FALSE), (2.0, ConditionStatus.TRUE)]:
+        loop.world.metrics.reports(sources=lag(1))
+        loop.world.metrics.reports_held(held, "RateLimit", source="flights")
+        loop.acknowledged_turn()
+        assert condition(loop, "Throttled").status is answer
+    assert status(loop).queries[0].sources[0].held == "RateLimit"
+
+
+def test_numbers_alone_are_written_now_and_then() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(1, pending=0))
+    loop.acknowledged_turn()
+    written = len(loop.world.reports.statuses)
+    for pending in range(1, 30):
+        loop.world.metrics.reports(sources=lag(1, pending=pending))
+        loop.acknowledged_turn()
+    assert len(loop.world.reports.statuses) == written
+    loop.acknowledged_turn(5)
+    assert len(loop.world.reports.statuses) == written + 1
+
+
+def names_told(outcome: Outcome) -> list[str]:
+    return [event.message for event in outcome.events if event.reason == "UnknownName"]
+
+
+def test_names_that_the_job_does_not_have_are_told_once_with_those_it_has() -> None:
+    declared = application(queries=[query(name="delay"), query(sources=[source(name="flight")])])
+    loop = Loop(declared=declared)
+    assert names_told(loop.run_until_running()) == [], "no query has started"
+    loop.world.metrics.reports(sources=lag(1))
+    told = names_told(loop.acknowledged_turn())
+    assert len(told) == 2
+    assert "query delay of the resource" in told[0]
+    assert "delays" in told[0]
+    assert "flights" in told[1]
+    assert names_told(loop.acknowledged_turn()) == []
+
+
+def test_verdict_changes_are_counted_in_an_attempt() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    for seconds in (301, 1):
+        loop.world.metrics.reports(sources=lag(seconds))
+        loop.acknowledged_turn()
+    assert status(loop).queries[0].changes == 2
+
+
+def test_a_damaged_memory_costs_the_damaged_part_alone() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    document = loop.world.store.load()
+    assert document is not None
+    loop.world.store.save({**document, "latches": 7, "generation": "x"})
+    loop.restart()
+    assert len(loop.complaints) == 2
+    loop.acknowledged_turn()
+    assert len(loop.world.drivers.launches) == 1
+    assert loop.memory.kept.generation == loop.world.controls.documents[-1].generation
+
+
+def test_a_loop_without_any_memory_adopts_the_driver_that_runs() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    newcomer = Loop(FakeWorld(drivers=loop.world.drivers, metrics=loop.world.metrics))
+    newcomer.turn()
+    assert newcomer.memory.kept.history.attempt == 1
+    assert len(loop.world.drivers.launches) == 1
