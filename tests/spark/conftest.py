@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from headgate_spark.engine import shim
 from pyspark.sql import SparkSession
+
+from headgate_spark.engine import shim
 from support.spark import ScriptedPlanner, governed, shared_session
 
 

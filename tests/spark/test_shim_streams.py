@@ -1,4 +1,4 @@
-"""Sources of the V2 kind behind the shim: nothing is read before it is granted, and exactly what is granted is read."""
+"""Sources of the V2 kind behind the shim: what is granted is read, exactly, and nothing before."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+
 from support.spark import (
     ScriptedPlanner,
     batch_sizes,

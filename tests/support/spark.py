@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headgate_spark.engine import shim
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from headgate_spark.engine import shim
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -37,6 +39,7 @@ Answer = str | Callable[[str | None], str]
 def shared_session() -> SparkSession:
     """The session of this test run, with the shim on the class path and registered as an extension."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
     for key, value in (SETTINGS | shim.extension_conf({})).items():
         builder = builder.config(key, value)
@@ -141,3 +144,21 @@ def committed_batches(checkpoint: Path) -> list[int]:
 def planned_offsets(checkpoint: Path, batch: int) -> list[str]:
     """The end offset of each source in a planned batch, as Spark's offset log has it."""
     return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
+
+
+@contextmanager
+def impatience(session: SparkSession) -> Iterator[None]:
+    """Let a planner's failure end queries within a second."""
+    shim.set_patience(session.sparkContext, call_budget_seconds=0.1, patience_seconds=0.5)
+    try:
+        yield
+    finally:
+        shim.set_patience(session.sparkContext, call_budget_seconds=5, patience_seconds=60)
+
+
+def failure(query: StreamingQuery) -> str:
+    """What the query fails with, once it does."""
+    wait_until(lambda: not query.isActive, "the query's failure")
+    problem = query.exception()
+    assert problem is not None, "the query ended without failing"
+    return str(problem)

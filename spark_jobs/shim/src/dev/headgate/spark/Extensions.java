@@ -12,7 +12,6 @@ import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
@@ -133,10 +132,11 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
         StandIn.of(
             scan,
             (method, arguments) -> {
-              Object answer = Governed.forward(scan, method, arguments);
-              return method.getName().equals("toMicroBatchStream")
-                  ? Gate.before((MicroBatchStream) answer, origin, (String) arguments[0])
-                  : answer;
+              if (!method.getName().equals("toMicroBatchStream")) {
+                return Governed.forward(scan, method, arguments);
+              }
+              String location = (String) arguments[0];
+              return Gate.before(() -> scan.toMicroBatchStream(location), origin, location);
             });
   }
 }

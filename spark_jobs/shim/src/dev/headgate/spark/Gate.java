@@ -3,6 +3,7 @@ package dev.headgate.spark;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
@@ -40,21 +41,26 @@ final class Gate implements Governed.Handler {
   private boolean freezes;
   private Offset frozen;
 
-  private Gate(SparkDataStream stream, Origin origin, String location) {
+  private Gate(SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
     this.stream = stream;
-    this.limits = new ReadLimits(stream);
+    this.limits = new ReadLimits(stream, another);
     this.v1 = !(stream instanceof MicroBatchStream);
     this.handle = Shim.open(this);
     this.descriptor = origin.describe(handle, thread.getName(), location, stream, limits, v1);
     this.patience = new Patience("source " + stream + " of " + thread.getName());
   }
 
-  /** Puts a gate before a stream that was just created on the query's thread. */
-  static Object before(SparkDataStream stream, Origin origin, String location) {
+  /**
+   * Creates a stream and puts a gate before it; called on the query's thread.
+   *
+   * @param location of the source's own files in the checkpoint
+   */
+  static <S extends SparkDataStream> Object before(Supplier<S> streams, Origin origin, String location) {
+    SparkDataStream stream = streams.get();
     if (stream instanceof Governed) {
       return stream;
     }
-    Gate gate = new Gate(stream, origin, location);
+    Gate gate = new Gate(stream, streams, origin, location);
     Planner planner = Shim.planner();
     try {
       if (planner != null) {

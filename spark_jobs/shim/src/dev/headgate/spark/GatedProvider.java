@@ -78,6 +78,6 @@ public final class GatedProvider implements StreamSourceProvider {
     Original original = original(options);
     DataSource source = original.source();
     Origin origin = new Origin(source.className(), original.name(), CollectionConverters.asJava(source.options()));
-    return (Source) Gate.before(source.createSource(location), origin, location);
+    return (Source) Gate.before(() -> source.createSource(location), origin, location);
   }
 }

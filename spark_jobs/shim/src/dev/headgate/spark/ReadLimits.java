@@ -1,5 +1,6 @@
 package dev.headgate.spark;
 
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
@@ -16,15 +17,21 @@ import scala.Option;
  * What a stream answers when asked for its latest offset under a limit, whatever its kind.
  *
  * <p>Streams without admission control take no limit: they answer with all they have. Python streams take limits in a form of
- * their own and kill the query over any other.
+ * their own, and the query dies of any other. A SimpleDataSourceStreamReader even dies of every limit, while it looks to Spark
+ * like any reader whose default is to read all; so where that is the default, a second reader is asked once, and may die.
  */
 final class ReadLimits {
-  private final SparkDataStream stream;
-  private final ReadLimit byDefault;
+  private static final String SIMPLE_READER = "simple stream reader does not support read limit";
 
-  ReadLimits(SparkDataStream stream) {
+  private final SparkDataStream stream;
+  private final Supplier<? extends SparkDataStream> another;
+  private final ReadLimit byDefault;
+  private Boolean simple;
+
+  ReadLimits(SparkDataStream stream, Supplier<? extends SparkDataStream> another) {
     this.stream = stream;
-    this.byDefault = stream instanceof SupportsAdmissionControl ? ((SupportsAdmissionControl) stream).getDefaultReadLimit() : null;
+    this.another = another;
+    this.byDefault = stream instanceof SupportsAdmissionControl ? controlled(stream).getDefaultReadLimit() : null;
   }
 
   /** The limit that an answer of the planner names, or null if it names none. */
@@ -61,7 +68,7 @@ final class ReadLimits {
   /** The offset up to which the stream would read from start under the limit; null if it has nothing. */
   Offset latest(Offset start, ReadLimit limit) {
     if (byDefault != null) {
-      return ((SupportsAdmissionControl) stream).latestOffset(start, isPython() ? forPython(limit) : limit);
+      return controlled(stream).latestOffset(start, isPython() ? forPython(start, limit) : limit);
     }
     if (stream instanceof MicroBatchStream) {
       return ((MicroBatchStream) stream).latestOffset();
@@ -74,28 +81,48 @@ final class ReadLimits {
     return byDefault.getClass().getSimpleName().equals("PythonStreamingSourceReadLimit");
   }
 
-  private ReadLimit forPython(ReadLimit limit) {
+  private ReadLimit forPython(Offset start, ReadLimit limit) {
     if (limit instanceof ReadMaxRows) {
-      return python("ReadMaxRows", "max_rows", ((ReadMaxRows) limit).maxRows());
+      return python(start, "ReadMaxRows", "max_rows", ((ReadMaxRows) limit).maxRows());
     }
     if (limit instanceof ReadMaxFiles) {
-      return python("ReadMaxFiles", "max_files", ((ReadMaxFiles) limit).maxFiles());
+      return python(start, "ReadMaxFiles", "max_files", ((ReadMaxFiles) limit).maxFiles());
     }
     if (limit instanceof ReadMaxBytes) {
-      return python("ReadMaxBytes", "max_bytes", ((ReadMaxBytes) limit).maxBytes());
+      return python(start, "ReadMaxBytes", "max_bytes", ((ReadMaxBytes) limit).maxBytes());
     }
     return limit;
   }
 
-  private ReadLimit python(String type, String field, long n) {
-    if (byDefault.toString().contains("ReadAllAvailable")) {
-      return ReadLimit.allAvailable(); // may be a SimpleDataSourceStreamReader, which knows no limit and dies of one
-    }
+  private ReadLimit python(Offset start, String type, String field, long n) {
     String json = String.format("{\"_type\":\"%s\",\"%s\":%d}", type, field, n);
+    ReadLimit limit;
     try {
-      return byDefault.getClass().getConstructor(String.class).newInstance(json);
+      limit = byDefault.getClass().getConstructor(String.class).newInstance(json);
     } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("cannot limit " + stream + ": this version of Spark is not known to Headgate", e);
+      throw new IllegalStateException("cannot limit " + stream + ": Headgate does not know this version of Spark", e);
     }
+    if (simple == null) {
+      simple = kindOfDefault().equals("all") && isSimple(another.get(), start, limit);
+    }
+    return simple ? ReadLimit.allAvailable() : limit;
+  }
+
+  private static boolean isSimple(SparkDataStream reader, Offset start, ReadLimit limit) {
+    try {
+      controlled(reader).latestOffset(start, limit);
+      return false;
+    } catch (Exception e) { // SparkException and InterruptedException come undeclared
+      if (e instanceof InterruptedException) {
+        Thread.currentThread().interrupt();
+      }
+      return String.valueOf(e.getMessage()).contains(SIMPLE_READER);
+    } finally {
+      reader.stop();
+    }
+  }
+
+  private static SupportsAdmissionControl controlled(SparkDataStream stream) {
+    return (SupportsAdmissionControl) stream;
   }
 }

@@ -1,0 +1,173 @@
+"""A planner that fails: hold for a while, then fail loudly. A silent stall would be the worst outcome."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_spark.engine import shim
+from support.spark import (
+    ScriptedPlanner,
+    batch_sizes,
+    committed_batches,
+    failure,
+    governed,
+    impatience,
+    once,
+    running,
+    wait_until,
+)
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def source(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+
+
+def raises(_start: str | None) -> str:
+    raise LookupError("the table of runs is empty")
+
+
+def answers_nothing(_start: str | None) -> str:
+    return None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (raises, "LookupError: the table of runs is empty"),
+        (answers_nothing, "it answered null"),
+        ("perhaps", 'unknown answer "perhaps"'),
+        ("rows:many", 'unknown answer "rows:many"'),
+        ("survey:", 'unknown answer "survey:"'),
+    ],
+)
+def test_a_planner_that_fails_holds_the_source_and_then_fails_the_query_with_the_reason(
+    spark: SparkSession,
+    planner: ScriptedPlanner,
+    source: DataFrame,
+    tmp_path: Path,
+    answer: str | Callable[[str | None], str],
+    reason: str,
+) -> None:
+    planner.answer = planner.after_survey = answer
+    with impatience(spark), running(source.writeStream.format("noop"), tmp_path) as query:
+        message = failure(query)
+    assert reason in message
+    assert "Headgate held source RatePerMicroBatchStream" in message
+    assert len(planner.asked) > 1, "it is asked again before the query is given up"
+    assert committed_batches(tmp_path) == []
+
+
+def test_a_planner_that_hangs_holds_the_source_and_then_fails_the_query(
+    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+) -> None:
+    freed = threading.Event()
+
+    def hangs(_start: str | None) -> str:
+        freed.wait()
+        return "all"
+
+    planner.answer = hangs
+    try:
+        with impatience(spark), running(source.writeStream.format("noop"), tmp_path) as query:
+            message = failure(query)
+    finally:
+        freed.set()
+    assert "no answer within 100 ms" in message
+    assert committed_batches(tmp_path) == []
+
+
+def test_a_query_stops_cleanly_while_the_planner_hangs(
+    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+) -> None:
+    asked, freed = threading.Event(), threading.Event()
+
+    def hangs(_start: str | None) -> str:
+        asked.set()
+        freed.wait()
+        return "hold"
+
+    planner.answer = hangs
+    try:
+        with running(source.writeStream.format("noop"), tmp_path) as query:
+            assert asked.wait(60)
+            query.stop()
+            assert query.exception() is None
+    finally:
+        freed.set()
+
+
+def test_a_planner_that_recovers_is_forgiven(
+    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+) -> None:
+    planner.answer = raises
+    with running(source.writeStream.format("noop"), tmp_path) as query:
+        planner.await_more_questions()
+        planner.answer = once("all")
+        wait_until(lambda: batch_sizes(query) == [10], "a batch after the recovery")
+
+
+def test_a_planner_can_fail_a_query(
+    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+) -> None:
+    planner.answer = "fail:everything of query orders is paused; unpause a source"
+    with running(source.writeStream.format("noop"), tmp_path) as query:
+        assert "everything of query orders is paused; unpause a source" in failure(query)
+
+
+def test_a_planner_can_refuse_a_stream(spark: SparkSession, source: DataFrame, tmp_path: Path) -> None:
+    class Refusing(ScriptedPlanner):
+        def opened(self, handle: int, descriptor: str) -> str:
+            return "refuse:checkpoint is in use by process 4711"
+
+    with governed(spark, Refusing()), running(source.writeStream.format("noop"), tmp_path) as query:
+        assert "checkpoint is in use by process 4711" in failure(query)
+
+
+def test_a_planner_that_fails_to_open_a_stream_is_told_of_it_again(
+    spark: SparkSession, source: DataFrame, tmp_path: Path
+) -> None:
+    class LateToOpen(ScriptedPlanner):
+        attempts = 0
+
+        def opened(self, handle: int, descriptor: str) -> str:
+            self.attempts += 1
+            if self.attempts < 3:
+                raise ConnectionError("not ready")
+            return super().opened(handle, descriptor)
+
+    late = LateToOpen(once("all"))
+    with governed(spark, late), running(source.writeStream.format("noop"), tmp_path) as query:
+        wait_until(lambda: batch_sizes(query) == [10], "a batch")
+    assert late.attempts == 3
+
+
+def test_a_running_query_changes_planners_and_goes_on_plainly_without_one(
+    spark: SparkSession, source: DataFrame, tmp_path: Path
+) -> None:
+    first, second = ScriptedPlanner(), ScriptedPlanner()
+    with governed(spark, first), running(source.writeStream.format("noop"), tmp_path) as query:
+        first.await_more_questions(1)
+        shim.register(spark.sparkContext, second)
+        second.await_more_questions(1)
+        assert first.sources == second.sources
+        assert batch_sizes(query) == []
+        shim.unregister(spark.sparkContext)
+        wait_until(lambda: len(batch_sizes(query)) > 1, "batches that nobody granted")
+
+
+def test_what_a_source_throws_reaches_the_job_unchanged(
+    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+) -> None:
+    planner.answer = "offset:no offset"
+    with running(source.writeStream.format("noop"), tmp_path) as query:
+        message = failure(query)
+    assert "UndeclaredThrowable" not in message
+    assert "Unrecognized token 'no'" in message

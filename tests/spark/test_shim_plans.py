@@ -1,0 +1,171 @@
+"""Queries of more than one source, and triggers other than the usual one, with the shim in the plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- as PySpark's own documentation has it
+
+from support.spark import ScriptedPlanner, batch_sizes, committed_batches, once, progress, running, wait_until
+
+pytestmark = pytest.mark.spark
+
+
+def numbers(spark: SparkSession, rows: int = 10) -> DataFrame:
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
+
+
+def parquet(spark: SparkSession, path: Path, files: int = 4) -> DataFrame:
+    spark.range(0, files * 100, 1, files).write.mode("overwrite").parquet(str(path))
+    return spark.readStream.schema("id long").parquet(str(path))
+
+
+def handle_of(planner: ScriptedPlanner, index: str) -> int:
+    return next(handle for handle, source in planner.sources.items() if source["index"] == index)
+
+
+def test_sources_of_one_query_are_governed_apart(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answers["0"] = once("all", "all")
+    frame = numbers(spark, 10).union(numbers(spark, 1000))
+    with running(frame.writeStream.format("noop"), tmp_path) as query:
+        wait_until(lambda: len(batch_sizes(query)) == 2, "two batches")
+        planner.answers["1"] = once("all")
+        wait_until(lambda: len(batch_sizes(query)) == 3, "a third batch")
+        assert batch_sizes(query) == [10, 10, 1000]
+
+
+def test_a_survey_tells_the_latest_offsets_of_the_sources_that_were_asked_for(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    frame = numbers(spark, 10).union(numbers(spark, 1000)).select("value")
+    frame = frame.union(parquet(spark, tmp_path / "files").select("id"))
+    with running(frame.writeStream.format("noop"), tmp_path / "checkpoint"):
+        planner.await_more_questions(3)
+        handles = {index: handle_of(planner, index) for index in "012"}
+        planner.answers["1"] = f"survey:{handles['0']},{handles['1']},{handles['2']},4711"
+        survey = wait_until(lambda: planner.surveys, "a survey")[0]
+    assert set(survey) == {str(handles["0"]), str(handles["1"])}, "no V1 source, no stranger"
+    assert json.loads(survey[str(handles["0"])])["offset"] == 10
+    assert json.loads(survey[str(handles["1"])])["offset"] == 1000
+
+
+def test_what_was_surveyed_can_be_planned(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    with running(numbers(spark).writeStream.format("noop"), tmp_path) as query:
+        planner.await_more_questions(1)
+        planner.after_survey = "all"
+        planner.answer = once(f"survey:{handle_of(planner, '0')}")
+        wait_until(lambda: batch_sizes(query) == [10], "a batch")
+
+
+def test_a_union_with_itself_reads_one_source(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = once("all")
+    frame = numbers(spark)
+    writer = frame.union(frame).writeStream.format("memory").queryName("doubled")
+    with running(writer, tmp_path) as query:
+        wait_until(lambda: progress(query), "a batch")
+        assert len(planner.sources) == 1
+        assert spark.table("doubled").count() == 20
+
+
+def test_files_united_with_themselves_are_read_through_one_source(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = once("files:1")
+    frame = parquet(spark, tmp_path / "files")
+    writer = frame.union(frame).writeStream.format("memory").queryName("doubled_files")
+    with running(writer, tmp_path / "checkpoint") as query:
+        wait_until(lambda: progress(query), "a batch")
+        assert len(planner.sources) == 1
+        assert spark.table("doubled_files").count() == 200
+
+
+def test_watermarks_windows_and_joins_are_planned_as_ever(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = once(*["all"] * 12)
+    left = numbers(spark).withWatermark("timestamp", "1 second")
+    right = numbers(spark).withWatermark("timestamp", "1 second").withColumnRenamed("timestamp", "at")
+    joined = left.join(right, (left["value"] == right["value"]) & F.expr("at = timestamp"))
+    counted = joined.groupBy(F.window("at", "1 second")).count()
+    writer = counted.writeStream.format("memory").queryName("joined").outputMode("append")
+    with running(writer, tmp_path) as query:
+        wait_until(lambda: spark.table("joined").count() >= 3 or query.exception(), "closed windows")
+        assert query.exception() is None
+        assert {row["count"] for row in spark.table("joined").collect()} == {10}
+
+
+def test_one_frame_feeds_several_queries(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = "all"
+    frame = parquet(spark, tmp_path / "files")
+    with (
+        running(frame.writeStream.format("noop"), tmp_path / "a") as first,
+        running(frame.writeStream.format("noop"), tmp_path / "b") as second,
+    ):
+        wait_until(lambda: sum(batch_sizes(first)) == sum(batch_sizes(second)) == 400, "both to read it all")
+    assert len(planner.sources) == 2
+
+
+def test_a_batch_read_of_the_same_table_is_not_touched(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    parquet(spark, tmp_path / "files")
+    assert spark.read.parquet(str(tmp_path / "files")).count() == 400
+    assert planner.sources == {}
+
+
+@pytest.mark.parametrize("kind", ["files", "rate-micro-batch", "socket-like"])
+def test_available_now_reads_all_of_it_and_ends_by_itself(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path, kind: str
+) -> None:
+    from support.python_sources import unlimited_reader
+
+    planner.answer = "all"
+    frame, rows = {
+        "files": lambda: (parquet(spark, tmp_path / "files"), 400),
+        "rate-micro-batch": lambda: (numbers(spark), 10),
+        "socket-like": lambda: (spark.readStream.format(unlimited_reader(spark)).load(), 1000),
+    }[kind]()
+    writer = frame.writeStream.format("noop").trigger(availableNow=True)
+    with running(writer, tmp_path / "checkpoint") as query:
+        wait_until(lambda: not query.isActive, "the end of what was there")
+        assert query.exception() is None
+        assert sum(batch_sizes(query)) == rows
+
+
+def test_available_now_takes_several_granted_batches(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = once("files:1", "files:2", "all", "all")
+    frame = parquet(spark, tmp_path / "files")
+    with running(
+        frame.writeStream.format("noop").trigger(availableNow=True), tmp_path / "checkpoint"
+    ) as query:
+        wait_until(lambda: not query.isActive, "the end of what was there")
+        assert batch_sizes(query) == [100, 200, 100]
+
+
+def test_available_now_after_a_restart_goes_on_where_it_ended(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    from support.python_sources import unlimited_reader
+
+    planner.answer = once('offset:{"row": 250}')
+    frame = spark.readStream.format(unlimited_reader(spark)).load()
+    with running(frame.writeStream.format("noop"), tmp_path) as query:
+        wait_until(lambda: batch_sizes(query) == [250], "the first part")
+    planner.answer = "all"
+    with running(frame.writeStream.format("noop").trigger(availableNow=True), tmp_path) as query:
+        wait_until(lambda: not query.isActive, "the rest")
+        assert batch_sizes(query) == [750]
+        assert committed_batches(tmp_path) == [0, 1]

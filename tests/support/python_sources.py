@@ -1,0 +1,129 @@
+"""Python Data Sources of the three kinds that PySpark has, each with a thousand rows and no more.
+
+Each class is made inside a function, so that it travels to PySpark's workers by value: they cannot import tests.
+"""
+
+# ruff: noqa: N802 -- Spark calls these methods by name
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+TOTAL = 1000
+"""Rows that each source has; there are no more."""
+
+
+def limited_reader(spark: SparkSession, *, declares_limit: bool) -> str:
+    """A reader with `latestOffset(start, limit)`; returns its format."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+    total = TOTAL
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:
+            return {"row": 0}
+
+        def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # type: ignore[override]
+            asked = limit.max_rows if isinstance(limit, ReadMaxRows) else total
+            return {"row": min(total, start["row"] + asked)}
+
+        def getDefaultReadLimit(self) -> ReadLimit:
+            return ReadMaxRows(1) if declares_limit else ReadAllAvailable()
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition((start["row"], end["row"]))]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            yield from ((row,) for row in range(*partition.value))
+
+    class Limited(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return f"limited_{declares_limit}".lower()
+
+        def schema(self) -> str:
+            return "row long"
+
+        def streamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    spark.dataSource.register(Limited)
+    return Limited.name()
+
+
+def unlimited_reader(spark: SparkSession) -> str:
+    """A reader of the first kind, which has only `latestOffset()`; returns its format."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+    total = TOTAL
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:
+            return {"row": 0}
+
+        def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
+            return {"row": total}
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition((start["row"], end["row"]))]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            yield from ((row,) for row in range(*partition.value))
+
+    class Unlimited(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "unlimited"
+
+        def schema(self) -> str:
+            return "row long"
+
+        def streamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    spark.dataSource.register(Unlimited)
+    return Unlimited.name()
+
+
+def simple_reader(spark: SparkSession) -> str:
+    """A reader that reads and tells how far it came in one; returns its format."""
+    from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+    total = TOTAL
+
+    class Reader(SimpleDataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:
+            return {"row": 0}
+
+        def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[int]], dict[str, int]]:
+            end = min(total, start["row"] + 400)
+            return iter([(row,) for row in range(start["row"], end)]), {"row": end}
+
+        def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[int]]:
+            return iter([(row,) for row in range(start["row"], end["row"])])
+
+    class Simple(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "simple"
+
+        def schema(self) -> str:
+            return "row long"
+
+        def simpleStreamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    spark.dataSource.register(Simple)
+    return Simple.name()
+
+
+def limited_with_default(spark: SparkSession) -> str:
+    return limited_reader(spark, declares_limit=True)
+
+
+def limited_without_default(spark: SparkSession) -> str:
+    return limited_reader(spark, declares_limit=False)
