@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -320,6 +321,19 @@ def test_readings_of_a_dead_driver_say_nothing_of_the_next() -> None:
     assert loop.world.metrics.asked == asked, "there is nobody to ask"
     loop.world.metrics.hangs()
     loop.turn(2)
+    loop.turn()
+    assert status(loop).queries[0].pending_records is None
+
+
+def test_readings_of_a_driver_that_was_replaced_unseen_say_nothing_of_the_next() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(301))
+    loop.acknowledged_turn()
+    before = loop.world.drivers.driver
+    assert before is not None
+    loop.world.drivers.driver = replace(before, attempt=2, started_at=loop.now)
+    loop.world.metrics.hangs()
     loop.turn()
     assert status(loop).queries[0].pending_records is None
 

@@ -120,8 +120,9 @@ class LocalDrivers:
 
     def kill(self) -> None:
         """End the whole process group."""
-        if self._record is not None and self._record.ended_at is None:
-            processes.kill_group(self._record.pid)
+        record = self._record
+        if record is not None and record.ended_at is None and self._group_lives(record):
+            processes.kill_group(record.pid)
 
     def locate(self) -> Address | Outage:
         """Return where the driver serves its metrics, by its own announcement."""
@@ -139,7 +140,7 @@ class LocalDrivers:
             return
         if record.parent_ended_at is None:
             record = replace(record, parent_ended_at=now, exit_code=self._exit_code(record))
-        if not processes.group_is_alive(record.pid):
+        if not self._group_lives(record):
             record = replace(record, ended_at=record.parent_ended_at)
         elif now - (record.parent_ended_at or now) > LINGER_SECONDS:
             processes.kill_group(record.pid)
@@ -149,6 +150,15 @@ class LocalDrivers:
         if self._child is not None and self._child.pid == record.pid:
             return self._child.poll() is None
         return record.start_mark is not None and processes.start_mark(record.pid) == record.start_mark
+
+    def _group_lives(self, record: _Record) -> bool:
+        """Whether anything of the driver lives.
+
+        No process gets a number that is still the number of a group. So if somebody else has the driver's
+        number, nothing of the driver's group is left.
+        """
+        is_taken = not self._parent_lives(record) and processes.start_mark(record.pid) is not None
+        return not is_taken and processes.group_is_alive(record.pid)
 
     def _exit_code(self, record: _Record) -> int | None:
         """Return the code as a shell would; `None` for a driver that an earlier loop started."""

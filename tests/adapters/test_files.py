@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.adapters.driver_log import DriverLog
+from headgate.adapters.files import ControlFile, StoreFile
+from headgate.adapters.resource_file import Refused, ResourceFile
+from headgate.adapters.status_file import StatusFile
+from headgate.api.application import SparkApplication
+from headgate.api.status import ApplicationState, SparkApplicationStatus
+from headgate.errors import InvalidInputError, UsageError
+from headgate_contract import ControlDocument, QueryControl
+
+DOCUMENT = ControlDocument(
+    generation=3, application="flights", queries={"delays": QueryControl(backlog=True)}
+)
+
+
+def test_a_control_document_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    file = ControlFile(tmp_path / "control.json")
+    assert file.published() is None
+    file.publish(DOCUMENT)
+    assert file.published() == DOCUMENT
+    assert [path.name for path in tmp_path.iterdir()] == ["control.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schemaVersion": "9.0"}', "\x00\xff"])
+def test_a_control_document_that_cannot_be_read_counts_as_absent(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "control.json"
+    path.write_text(text)
+    assert ControlFile(path).published() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '"x"', "[" * 100_000])
+def test_a_damaged_memory_is_set_aside_and_told(text: str, tmp_path: Path) -> None:
+    path, complaints = tmp_path / "memory.json", []
+    path.write_text(text)
+    store = StoreFile(path, complaints.append)
+    assert store.load() is None
+    assert len(complaints) == 1
+    assert str(path) in complaints[0]
+    (aside,) = tmp_path.iterdir()
+    assert aside.read_text() == text
+    store.save({"generation": 1})
+    assert store.load() == {"generation": 1}
+
+
+def test_a_status_is_read_back_and_a_damaged_one_counts_as_none(tmp_path: Path) -> None:
+    file = StatusFile(tmp_path / "status.json")
+    assert file.last() is None
+    status = SparkApplicationStatus(state=ApplicationState.RUNNING, attempt=2)
+    file.write(status)
+    assert file.last() == status
+    (tmp_path / "status.json").write_text('{"state": "Flying"}')
+    assert file.last() is None
+
+
+# The driver's log ---------------------------------------------------------------------------------
+
+
+def test_the_tail_of_a_log_is_that_of_the_last_attempt(tmp_path: Path) -> None:
+    path = tmp_path / "driver.log"
+    path.write_text("--- attempt 1, then\nold\n--- attempt 2, now\n1\n2\n3\n")
+    assert DriverLog(path).tail(2) == ("2", "3")
+    assert DriverLog(path).tail(20) == ("1", "2", "3")
+    path.write_text("--- attempt 1, then\nold\n")
+    assert DriverLog(path).tail(20) == ("old",)
+    assert DriverLog(tmp_path / "none.log").tail(2) == ()
+
+
+def test_the_news_of_a_log_is_what_came_since(tmp_path: Path) -> None:
+    path = tmp_path / "driver.log"
+    path.write_text("before\n")
+    log = DriverLog(path)
+    assert log.news() == ""
+    with path.open("a") as file:
+        file.write("after\n")
+    assert log.news() == "after\n"
+    path.write_text("anew\n")
+    assert log.news() == "anew\n"
+
+
+# The resource file --------------------------------------------------------------------------------
+
+RESOURCE = """
+apiVersion: headgate.dev/v1alpha1
+kind: SparkApplication
+metadata: {name: NAME}
+spec:
+  main: {file: job.py}
+  queries:
+    - name: delays
+      checkpoint:
+        interval: 5s
+"""
+
+
+def resource(tmp_path: Path, *names: str) -> Path:
+    path = tmp_path / "app.yaml"
+    path.write_text("---".join(RESOURCE.replace("NAME", name) for name in names or ["flights"]))
+    return path
+
+
+def edit(path: Path, before: str, after: str) -> None:
+    path.write_text(path.read_text().replace(before, after))
+
+
+def test_an_edit_is_taken_in_once_and_counted(tmp_path: Path) -> None:
+    path = resource(tmp_path)
+    file = ResourceFile(path)
+    assert file.application.metadata.generation == 1
+    assert file.changed() is None
+    edit(path, "5s", "7s")
+    changed = file.changed()
+    assert isinstance(changed, SparkApplication)
+    assert changed is file.application
+    assert changed.metadata.generation == 2
+    assert file.changed() is None
+
+
+def test_an_edit_that_says_the_same_is_none(tmp_path: Path) -> None:
+    path = resource(tmp_path)
+    file = ResourceFile(path)
+    edit(path, "5s", "5000ms  # the same")
+    assert file.changed() is None
+    assert file.application.metadata.generation == 1
+
+
+@pytest.mark.parametrize("after", ["5", "1ms", "{"])
+def test_an_edit_that_is_refused_leaves_the_one_before_in_force(after: str, tmp_path: Path) -> None:
+    path = resource(tmp_path)
+    file = ResourceFile(path)
+    before = file.application
+    edit(path, "5s", after)
+    refused = file.changed()
+    assert isinstance(refused, Refused)
+    assert str(path) in refused.message
+    assert file.application is before
+    assert file.changed() is None, "told once"
+
+
+def test_a_file_that_is_gone_for_a_moment_is_no_edit(tmp_path: Path) -> None:
+    path = resource(tmp_path)
+    file = ResourceFile(path)
+    path.rename(tmp_path / "elsewhere")
+    assert file.changed() is None
+
+
+def test_another_name_is_another_application(tmp_path: Path) -> None:
+    path = resource(tmp_path)
+    file = ResourceFile(path)
+    edit(path, "flights", "trains")
+    refused = file.changed()
+    assert isinstance(refused, Refused)
+    assert "no application flights" in refused.message
+
+
+def test_one_of_several_is_chosen_by_name(tmp_path: Path) -> None:
+    path = resource(tmp_path, "flights", "trains")
+    assert ResourceFile(path, "trains").application.name == "trains"
+    with pytest.raises(InvalidInputError, match="choose one with --name: flights, trains"):
+        ResourceFile(path)
+    with pytest.raises(InvalidInputError, match="no application ships; it holds: flights, trains"):
+        ResourceFile(path, "ships")
+
+
+def test_a_resource_that_is_refused_says_where_and_why(tmp_path: Path) -> None:
+    path = resource(tmp_path)
+    edit(path, "5s", "5")
+    with pytest.raises(InvalidInputError, match=r"app.yaml:10: error: .*checkpoint.interval"):
+        ResourceFile(path)
+
+
+def test_a_file_that_is_not_there_is_a_mistake_in_the_command(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.yaml"):
+        ResourceFile(tmp_path / "none.yaml")

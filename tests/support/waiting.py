@@ -1,0 +1,21 @@
+"""Waiting for what another process will do, with a deadline instead of a sleep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+DEADLINE_SECONDS = 60.0
+
+
+def wait_until(ask: Callable[[], T | None], what: str, seconds: float = DEADLINE_SECONDS) -> T:
+    """Return the first truthy answer; fail, naming `what`, when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if answer := ask():
+            return answer
+        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain: {what}"
+        time.sleep(0.02)
