@@ -1,0 +1,92 @@
+"""What the measured times and counts come to. Pure; times are seconds, sizes are records.
+
+Each function raises ValueError where there is too little to say anything: a figure that rests on nothing must
+not come out as a number.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A batch as its planning saw it."""
+
+    at: float
+    """When it was planned."""
+    records: int
+
+
+@dataclass(frozen=True)
+class IntervalError:
+    """How far commits are from coming once per interval."""
+
+    of_the_mean: float
+    """|mean gap - interval| / interval."""
+    mean_seconds: float
+    drift_seconds: float
+    """How much later the last commit came than the first one and the intervals between them say."""
+    commits: int
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle value, of an even number the mean of the two in the middle."""
+    return percentile(values, 50)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return a percentile, linear between the two values next to it."""
+    if not values:
+        raise ValueError("no values were measured")
+    ordered = sorted(values)
+    at = (len(ordered) - 1) * percent / 100
+    below = math.floor(at)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
+
+
+def rate_error(batches: Sequence[Planned], records_per_second: float) -> float:
+    """Return the relative error of a rate between the first and the last planning of `batches`.
+
+        error = |planned / (rate * (t_last - t_first)) - 1|
+
+    The first batch marks the beginning only: its records were saved up before it.
+    """
+    if len(batches) < 2:
+        raise ValueError(f"{len(batches)} batches are too few to compute a rate from")
+    first, *others = batches
+    due = records_per_second * (others[-1].at - first.at)
+    return abs(sum(batch.records for batch in others) / due - 1)
+
+
+def interval_error(commits: Sequence[float], interval: float) -> IntervalError:
+    """Return how far the times of `commits` (ascending) are from one per `interval`.
+
+    A commit that is left out counts: it makes one gap twice as long.
+    """
+    if len(commits) < 3:
+        raise ValueError(f"{len(commits)} commits are too few to compute their interval from")
+    span, gaps = commits[-1] - commits[0], len(commits) - 1
+    mean = span / gaps
+    return IntervalError(abs(mean - interval) / interval, mean, span - gaps * interval, len(commits))
+
+
+def histogram_quantile(buckets: Mapping[float, float], quantile: float) -> float:
+    """Return a quantile of a Prometheus histogram: `buckets` counts values up to each upper bound.
+
+    Linear inside the bucket, as PromQL computes it; where it falls into the last bucket, which has no upper
+    bound, infinity: that it is above the largest bound is all that is known.
+    """
+    bounds = sorted(buckets)
+    if not bounds or buckets[bounds[-1]] <= 0:
+        raise ValueError("the histogram has no values")
+    rank = quantile * buckets[bounds[-1]]
+    for below, bound in pairwise([0.0, *bounds]):
+        counted = buckets.get(below, 0.0)
+        if buckets[bound] >= rank:
+            if math.isinf(bound):
+                return math.inf
+            return below + (bound - below) * (rank - counted) / (buckets[bound] - counted)
+    raise ValueError("the counts of the histogram do not ascend")
