@@ -10,12 +10,20 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 RESOURCE = Path("examples/flights-demo.yaml")
+TITLES = {
+    "plain_low_latency": "plain, low latency",
+    "plain_uncapped": "plain, uncapped",
+    "governed": "governed",
+}
+"""What a reader calls each run, by its key in the report."""
+TRIGGER = timedelta(milliseconds=500)
 LOW_LATENCY = {"--rows-per-batch": "2000", "--trigger": "500 milliseconds"}
 
 
@@ -31,6 +39,14 @@ class Run:
     """Where it leaves everything."""
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    trigger: timedelta | None
+    """The interval that the job sets itself; None where Headgate sets it."""
+
+    @property
+    def command_line(self) -> str:
+        """The command as somebody would type it."""
+        program, *rest = self.command
+        return shlex.join([Path(program).name, *rest])
 
     @property
     def output(self) -> Path:
@@ -92,31 +108,27 @@ def plan_runs(file: Path = RESOURCE) -> tuple[Run, ...]:
     resource = read_resource(file)
     base = resource.directory.parent
     return (
-        plain(
-            resource,
-            "plain_low_latency",
-            "plain, 2,000 records a batch",
-            base / "plain-low-latency",
-            LOW_LATENCY,
-        ),
-        plain(resource, "plain_uncapped", "plain, Spark's defaults", base / "plain-uncapped", {}),
+        plain(resource, base, "plain_low_latency", TRIGGER, LOW_LATENCY),
+        plain(resource, base, "plain_uncapped", timedelta(0), {}),
         governed(file, resource),
     )
 
 
-def plain(resource: Resource, key: str, title: str, directory: Path, extra: Mapping[str, str]) -> Run:
+def plain(resource: Resource, base: Path, key: str, trigger: timedelta, extra: Mapping[str, str]) -> Run:
     """Return a run of the script as anybody would start it."""
+    directory = base / key.replace("_", "-")
     shared = {name: resource.moved_to(directory, value) for name, value in resource.arguments.items()}
-    arguments = {**shared, **extra}
-    command = [
-        sys.executable,
-        str(resource.script),
-        *(f"{name}={value}" for name, value in arguments.items()),
-    ]
+    arguments = (f"{name}={value}" for name, value in {**shared, **extra}.items())
     properties = {"spark.driver.memory": resource.driver_memory, **resource.spark_conf}
     submit = [f"--conf={name}={resource.moved_to(directory, value)}" for name, value in properties.items()]
-    environment = {"PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"])}
-    return Run(key, title, directory, tuple(command), common_environment() | environment)
+    return Run(
+        key=key,
+        title=TITLES[key],
+        directory=directory,
+        command=(sys.executable, str(resource.script), *arguments),
+        environment={**common_environment(), "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"])},
+        trigger=trigger,
+    )
 
 
 def governed(file: Path, resource: Resource) -> Run:
@@ -124,7 +136,14 @@ def governed(file: Path, resource: Resource) -> Run:
     headgate = Path(sys.executable).with_name("headgate")
     state = resource.directory / "state"
     command = (str(headgate), "local", str(file), "--json", f"--state-dir={state}")
-    return Run("governed", "governed by Headgate", resource.directory, command, common_environment())
+    return Run(
+        key="governed",
+        title=TITLES["governed"],
+        directory=resource.directory,
+        command=command,
+        environment=common_environment(),
+        trigger=None,
+    )
 
 
 def common_environment() -> dict[str, str]:

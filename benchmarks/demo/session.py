@@ -1,8 +1,9 @@
 """One run from its start to its end, watched from outside.
 
-The live part of the input starts when the run has read its backlog, so that each run is live for the same time
-on the same records; a slow run would otherwise still read its backlog when the last live record arrives. The
-watcher sees the end of the backlog in Spark's event log and writes the file that the replay source waits for.
+The live part of the input starts when the run has read its backlog, so that each run is live for the same
+time on the same records; a slow run would otherwise still read its backlog when the last live record
+arrives. The watcher sees the end of the backlog in Spark's event log and writes the file that the replay
+source waits for.
 """
 
 import subprocess
@@ -15,7 +16,8 @@ from benchmarks.demo.event_log import Batch, EventLog
 from benchmarks.demo.runs import Run
 
 POLL_SECONDS = 0.2
-DEADLINE_SECONDS = 300.0
+DEADLINE_SECONDS = 900.0
+"""Several times what the slowest run takes on two cores: it ends a run that hangs, and no slow one."""
 STOP_SECONDS = 60.0
 LINES_OF_LOG = 40
 

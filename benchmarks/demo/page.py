@@ -1,0 +1,219 @@
+"""The report as one HTML file: what was run, the figures, and the plots of lag, batch size, interval and
+verdict.
+
+It refers to nothing outside itself, follows the reader's light or dark theme, and has no script.
+"""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+
+from benchmarks.demo import timeline
+from benchmarks.demo.chart import Bar, Chart, Scale, bars, seconds_scale, value_scale
+from benchmarks.demo.decisions import Decision
+from benchmarks.demo.event_log import Batch
+from benchmarks.demo.measures import DEFINITIONS
+from benchmarks.demo.results import Findings, Result
+from benchmarks.demo.table import ROWS, cells
+from benchmarks.demo.timeline import Point
+
+STYLE = Path(__file__).with_name("page.css")
+
+
+def render(findings: Findings, subtitle: str) -> str:
+    """Return the page."""
+    results = list(findings.results.values())
+    body = [
+        "<h1>A year of flights: plain, uncapped and governed, side by side</h1>",
+        f'<p class="soft">{escape(subtitle)}</p>',
+        tiles(findings),
+        table(findings),
+        legend(results),
+        *plots(results),
+        definitions(results, findings),
+    ]
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Headgate: the demo</title><style>{STYLE.read_text()}</style>"
+    )
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def tiles(findings: Findings) -> str:
+    """Return the three figures that matter."""
+    faster = findings.ratio("catch_up_seconds", "plain_low_latency", "governed")
+    governed = findings.results["governed"].measures
+    plain = findings.results["plain_low_latency"].measures
+    equal = "equal" if findings.outputs_equal else "different"
+    return (
+        '<div class="tiles">'
+        + tile(f"{faster:.1f} times", "as fast through the backlog as plain low latency")
+        + tile(
+            f"{governed.staleness_p95_seconds:.2f} s",
+            f"staleness once live (p95); plain low latency: {plain.staleness_p95_seconds:.2f} s",
+        )
+        + tile(
+            equal, f"outputs of the three runs, {governed.rows_out:,} rows", is_bad=not findings.outputs_equal
+        )
+        + "</div>"
+    )
+
+
+def tile(figure: str, text: str, *, is_bad: bool = False) -> str:
+    """Return one figure with what it says."""
+    return f'<div class="tile{" bad" if is_bad else ""}"><b>{escape(figure)}</b>{escape(text)}</div>'
+
+
+def table(findings: Findings) -> str:
+    """Return all measures of all runs."""
+    keys = list(findings.results)
+    titles = "".join(f"<th>{key_of(result)}</th>" for result in findings.results.values())
+    rows = "".join(
+        f"<tr><td>{escape(label)}</td>"
+        + "".join(f'<td class="{key}">{value}</td>' for key, value in zip(keys, values, strict=True))
+        + "</tr>"
+        for label, *values in cells(findings)
+    )
+    return f'<div class="scroll"><table><thead><tr><th></th>{titles}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def key_of(result: Result) -> str:
+    """Return the title of a run with its colour."""
+    return f'<span class="key {result.run.key}"></span>{escape(result.run.title)}'
+
+
+def legend(results: Sequence[Result]) -> str:
+    """Return which colour is which run; it holds for all plots."""
+    return f'<div class="legend">{"".join(f"<span>{key_of(result)}</span>" for result in results)}</div>'
+
+
+def plots(results: Sequence[Result]) -> list[str]:
+    """Return the plots, each with a heading and a sentence that says how to read it."""
+    x = seconds_scale(max(offset(result, result.batches[-1].committed) for result in results))
+    return [
+        heading(
+            "Lag",
+            "Records that have arrived and are not processed yet. Time counts from a run's first batch.",
+        ),
+        lag_plot(results, x),
+        heading("Batch size", "Records of each micro-batch, at its commit, on a logarithmic scale."),
+        batch_plot(results, x),
+        heading(
+            "Commit interval",
+            "Dots: time from one commit to the next. Dashed: the interval in force. Logarithmic scale.",
+        ),
+        interval_plot(results, x),
+        heading(
+            "Verdict",
+            "What the governor takes the query to be in. A plain run has none: its settings never change.",
+        ),
+        verdict_plot(results, x),
+    ]
+
+
+def heading(title: str, text: str) -> str:
+    """Return the heading of a plot."""
+    return f'<h2>{escape(title)}</h2><p class="soft">{escape(text)}</p>'
+
+
+def lag_plot(results: Sequence[Result], x: Scale) -> str:
+    """Return pending records over time, with the moment at which each run had caught up."""
+    lines = {result.run.key: timeline.pending(result.batches, result.arrivals) for result in results}
+    y = value_scale(count for points in lines.values() for _, count in points)
+    chart = Chart("Pending records over time", x, y, "records pending")
+    for result in results:
+        chart.line(result.run.key, lines[result.run.key])
+    for height, result in enumerate(results):
+        seconds = result.measures.catch_up_seconds
+        chart.mark(result.run.key, (seconds, y.high * 0.16 * height), f"caught up after {seconds:.1f} s")
+    return chart.render()
+
+
+def batch_plot(results: Sequence[Result], x: Scale) -> str:
+    """Return the size of each batch."""
+    return dot_plot(results, x, "Records of each batch", "records in a batch", timeline.batch_sizes).render()
+
+
+def interval_plot(results: Sequence[Result], x: Scale) -> str:
+    """Return the time between commits, and what was in force."""
+    chart = dot_plot(results, x, "Time between commits", "seconds between commits", timeline.commit_gaps)
+    for result in results:
+        steps = [(offset(result, one.since), one.interval_seconds) for one in result.decisions]
+        if all(seconds > 0 for _, seconds in steps):
+            chart.steps(result.run.key, steps, offset(result, result.batches[-1].committed))
+    return chart.render()
+
+
+def dot_plot(
+    results: Sequence[Result],
+    x: Scale,
+    title: str,
+    unit: str,
+    points_of: Callable[[Sequence[Batch]], list[Point]],
+) -> Chart:
+    """Return a chart with a dot for each batch of each run."""
+    points = {result.run.key: points_of(result.batches) for result in results}
+    y = value_scale((value for each in points.values() for _, value in each), is_log=True)
+    chart = Chart(title, x, y, unit)
+    for result in results:
+        describe = described_by(result.run.title, unit)
+        chart.dots(result.run.key, points[result.run.key], describe)
+    return chart
+
+
+def described_by(title: str, unit: str) -> Callable[[Point], str]:
+    """Return what tells of a point: the run, the time, the value."""
+    return lambda point: f"{title}, at {point[0]:.1f} s: {point[1]:,.4g} {unit}"
+
+
+def verdict_plot(results: Sequence[Result], x: Scale) -> str:
+    """Return a row of bars for each run: what held from when to when."""
+    return bars("Verdict over time", x, [(result.run.key, verdict_bars(result)) for result in results])
+
+
+def verdict_bars(result: Result) -> list[Bar]:
+    """Return the stretches of time of one run."""
+    end = offset(result, result.batches[-1].committed)
+    starts = [max(0.0, offset(result, one.since)) for one in result.decisions]
+    spans = zip(starts, [*starts[1:], end], result.decisions, strict=True)
+    return [Bar(start, stop, kind_of(one), text_of(one)) for start, stop, one in spans if stop > start]
+
+
+def kind_of(decision: Decision) -> str:
+    """Return the style of a stretch: a backlog stands out."""
+    return "busy" if decision.backlog else "calm"
+
+
+def text_of(decision: Decision) -> str:
+    """Say what held."""
+    pace = f"{decision.interval_seconds:g} s" if decision.interval_seconds else "as fast as it can"
+    if decision.backlog is None:
+        return f"no verdict; trigger: {pace}"
+    state = f"in backlog ({decision.reason})" if decision.backlog else "live"
+    return f"{state}; commit interval {pace}"
+
+
+def offset(result: Result, moment: float) -> float:
+    """Return seconds since the start of the first batch of a run."""
+    return moment - result.batches[0].started
+
+
+def definitions(results: Sequence[Result], findings: Findings) -> str:
+    """Return what each measure means, and what was run with what."""
+    meanings = [(ROWS[name], escape(text)) for name, text in DEFINITIONS.items()]
+    commands = [(result.run.title, f"<code>{escape(result.run.command_line)}</code>") for result in results]
+    versions = ", ".join(f"{name} {number}" for name, number in findings.report()["versions"].items())
+    return (
+        heading(
+            "What the figures mean",
+            "Measured from Spark's own event log, in the same way for the three runs.",
+        )
+        + described(meanings)
+        + heading("What was run", f"Spark properties are the same for all three. {versions}.")
+        + described(commands)
+    )
+
+
+def described(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return a list of terms with their descriptions; descriptions are HTML."""
+    return "<dl>" + "".join(f"<dt>{escape(term)}</dt><dd>{text}</dd>" for term, text in pairs) + "</dl>"
