@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -81,7 +82,11 @@ class Driver:
 
     def metric(self, name: str, **labels: str) -> float | None:
         """Return one value, or `None` if it is not there. Labels that are not given may be anything."""
-        for family in text_string_to_metric_families(self.scrape()):
+        try:
+            text = self.scrape()
+        except (ConnectionError, http.client.HTTPException):
+            return None  # the driver is ending; whoever waits will see that it has
+        for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 if sample.name == name and labels.items() <= sample.labels.items():
                     return float(sample.value)

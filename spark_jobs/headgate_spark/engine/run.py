@@ -46,6 +46,10 @@ QUIET_ROUNDS = 2
 source was held, Spark may still run a no-data batch."""
 
 
+_UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
+_NO_LIMIT = 2**31 - 1
+
+
 class RunningQuery(Protocol):
     """The part of a query object that is used."""
 
@@ -215,10 +219,9 @@ class QueryRun:
             case Fail(message=message):
                 return f"fail:{message}"
             case TakeAll():
-                return self._planned("all")
+                return self._planned(self._everything(opened))
             case TakeLimit(count=count):
-                unit = "rows" if opened.source.lane is Lane.ROWS else "files"
-                return self._planned(f"{unit}:{count}")
+                return self._planned(f"{_UNITS[opened.source.lane]}:{count}")
             case TakeUpTo(ends=ends):
                 form = opened.descriptor.offset_format
                 if form is None or opened.latest is None:
@@ -226,6 +229,17 @@ class QueryRun:
                         f"source {opened.source.name}: an end was planned before it was looked at"
                     )
                 return self._planned("offset:" + form.offset(ends, opened.latest))
+
+    def _everything(self, opened: OpenSource) -> str:
+        """Return the words for all there is.
+
+        `all` leaves the source its own limit (`maxFilesPerTrigger`), as it should where the query is not in the
+        document; where it is, the limit is the planner's and a source that takes one is told so.
+        """
+        lane = opened.source.lane
+        if self.control is None or lane not in _UNITS:
+            return "all"
+        return f"{_UNITS[lane]}:{_NO_LIMIT}"
 
     def _planned(self, answer: str) -> str:
         self._in_flight = True

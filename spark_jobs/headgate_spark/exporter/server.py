@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, start_http_server
 
 from headgate_contract import metrics as m
 from headgate_spark.exporter.collector import GovernorCollector, Observed
@@ -26,6 +26,7 @@ class Exporter:
     """Serves the metrics of one driver."""
 
     def __init__(self, application: str) -> None:
+        disable_created_metrics()  # series that say nothing a scrape does not
         self._application = application
         self.registry = CollectorRegistry()
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)

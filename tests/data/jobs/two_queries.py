@@ -28,5 +28,6 @@ first.stop()
 again = start("first")
 wait_for_batches(again, first.lastProgress["batchId"] + 2)
 print("all three have run", flush=True)
+spark.streams.resetTerminated()  # of the first run
 spark.streams.awaitAnyTermination()
 print("the job's own end")

@@ -1,0 +1,194 @@
+"""`headgate-run` as a user starts it: an unmodified script, governed, and stopped where it should be."""
+
+import json
+import os
+import signal
+import socket
+
+import pytest
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from support.driver import driver, ids_in, recording
+
+pytestmark = pytest.mark.spark
+
+SMALL = BatchControl(initial_records=500, max_records=500)
+
+
+def governed(**members):
+    return QueryControl(**{"interval_seconds": 0.2, "batch": SMALL} | members)
+
+
+def test_a_script_runs_as_it_would_plainly_and_stops_at_a_batch_boundary(tmp_path):
+    source = recording(tmp_path / "source", 5000)
+    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 5000, query="copy")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert "the job's own end" in running.log
+        assert "mid-batch" not in running.log
+    assert sorted(ids_in(tmp_path / "out")) == list(range(5000))
+
+
+def test_settings_change_while_the_query_runs(tmp_path):
+    source = recording(tmp_path / "source", 1_000_000)
+    slow = SourceControl(rate_limit=RateControl(records_per_second=100, max_burst_seconds=1))
+    with driver(
+        tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck",
+        control={"copy": governed(sources={"source": slow})},
+    ) as running:  # fmt: skip
+        running.wait_for_metric("headgate_source_rate_limit_records_per_second", lambda v: v == 100)
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0)
+        paused = running.control(copy=governed(sources={"source": SourceControl(paused=True)}))
+        running.wait_for_metric("headgate_control_generation", lambda v: v == paused)
+        running.wait_for_metric("headgate_source_held_seconds_total", lambda v: v > 0.5, reason="Paused")
+        read = running.metric("headgate_source_planned_records_total")
+        running.wait_for_metric("headgate_source_held_seconds_total", lambda v: v > 1.5, reason="Paused")
+        assert running.metric("headgate_source_planned_records_total") == read
+        running.control(copy=governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl()))
+        running.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
+        assert running.metric("headgate_query_backlog") == 1
+        assert running.metric("headgate_query_batches_total", kind="data") < 12
+        running.signal(signal.SIGINT)
+        assert running.wait() == 0
+    assert sorted(ids_in(tmp_path / "out")) == list(range(1_000_000))
+
+
+def test_several_queries_late_ones_and_ones_started_again(tmp_path):
+    with driver(tmp_path, "two_queries.py", tmp_path / "ck", control={"first": governed()}) as running:
+        running.wait_for_log("all three have run")
+        for name in ("first", "late"):
+            running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, query=name)
+        assert "query is not in the control document" in running.log
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert "the job's own end" in running.log
+
+
+def test_a_second_signal_stops_at_once(tmp_path):
+    source = recording(tmp_path / "source", 10)
+    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", "1 hour") as running:
+        running.wait_for_metric("headgate_query_active", lambda v: v == 1)
+        running.signal(signal.SIGSTOP)  # so that both signals are waiting when it goes on
+        running.signal(signal.SIGTERM)
+        running.signal(signal.SIGINT)
+        running.signal(signal.SIGCONT)
+        assert running.wait() in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_job_without_a_streaming_query_says_so_and_ends_with_its_own_code(tmp_path, code):
+    with driver(tmp_path, "no_query.py", code) as ended:
+        assert ended.wait() == code
+        assert "the script started no streaming query" in ended.log
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"SPARK_REMOTE": "sc://127.0.0.1:1"}], ids=["builder", "environment"]
+)
+def test_spark_connect_is_refused_with_the_reason(tmp_path, environment):
+    with driver(tmp_path, "connect.py", environment=environment) as ended:
+        assert ended.wait() == 2
+        assert "asks for a Spark Connect session" in ended.log
+        assert "Traceback" not in ended.log
+
+
+def test_a_script_that_is_not_there_is_a_usage_error(tmp_path):
+    with driver(tmp_path, "not_there.py") as ended:
+        assert ended.wait() == 2
+        assert "no such file; name the PySpark script to run" in ended.log
+
+
+def test_a_port_that_is_taken_is_passed_over_and_reported(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with driver(tmp_path, "no_query.py", 0, options=("--metrics-port", str(port))) as ended:
+            assert ended.wait() == 0
+            announced = json.loads((tmp_path / "announce.json").read_text())
+            assert announced["metricsPort"] > port
+            assert "port is taken" in ended.log
+
+
+def test_a_second_run_on_one_checkpoint_is_refused_with_the_pid_of_the_first(tmp_path):
+    source = recording(tmp_path / "source", 1000)
+    arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
+    with driver(tmp_path / "one", *arguments) as first:
+        first.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 1000)
+        with driver(tmp_path / "two", *arguments) as second:
+            assert second.wait() == 75
+            assert f"is in use by the run with pid {first.process.pid}" in second.log
+        first.signal(signal.SIGTERM)
+        assert first.wait() == 0
+    with driver(tmp_path / "three", *arguments) as third:
+        third.wait_for_metric("headgate_query_active", lambda v: v == 1)
+
+
+def test_a_checkpoint_of_another_job_gives_sparks_own_error(tmp_path):
+    source = recording(tmp_path / "source", 1000)
+    with driver(tmp_path / "one", "copy.py", source, tmp_path / "out", tmp_path / "ck") as first:
+        first.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 1000)
+        first.signal(signal.SIGTERM)
+        first.wait()
+    offsets = next((tmp_path / "ck" / "offsets").glob("0"))
+    offsets.write_text(offsets.read_text() + '{"row":1}\n')  # as of a job with two sources
+    for leftover in (tmp_path / "ck").glob("*/.*.crc"):
+        leftover.unlink()
+    with driver(tmp_path / "two", "copy.py", source, tmp_path / "out", tmp_path / "ck") as second:
+        assert second.wait() == 1
+        assert "Traceback" in second.log
+        assert "StreamingQueryException" in second.log
+
+
+def test_available_now_reads_everything_and_ends_by_itself(tmp_path):
+    source = recording(tmp_path / "source", 5000)
+    with driver(
+        tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck", control={"now": governed()}
+    ) as running:
+        assert running.wait() == 0
+        assert "the job's own end" in running.log
+    assert sorted(ids_in(tmp_path / "out")) == list(range(5000))
+
+
+def test_available_now_waits_for_tokens_and_reads_everything(tmp_path):
+    source = recording(tmp_path / "source", 600)
+    limited = SourceControl(rate_limit=RateControl(records_per_second=200, max_burst_seconds=1))
+    with driver(
+        tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck",
+        control={"now": governed(sources={"source": limited})},
+    ) as running:  # fmt: skip
+        assert running.wait() == 0
+    assert sorted(ids_in(tmp_path / "out")) == list(range(600))
+
+
+def test_available_now_with_everything_paused_fails_and_says_why(tmp_path):
+    source = recording(tmp_path / "source", 600)
+    paused = governed(sources={"source": SourceControl(paused=True)})
+    with driver(
+        tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck", control={"now": paused}
+    ) as running:
+        assert running.wait() == 1
+        assert "every source is paused" in running.log
+
+
+def test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
+    rows = 200_000
+    source = recording(tmp_path / "source", rows)
+    arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
+    control = {"copy": governed(batch=BatchControl(initial_records=2000, max_records=2000))}
+    for kill in range(10):
+        with driver(tmp_path / f"run-{kill}", *arguments, control=control) as running:
+            running.wait_for_metric("headgate_source_planned_records_total", lambda v: v > 0)
+            running.wait_for_metric(
+                "headgate_query_batches_total", lambda v, least=kill % 3: v > least, kind="data"
+            )
+            os.kill(running.process.pid, signal.SIGKILL)
+            running.wait()
+    assert len(ids_in(tmp_path / "out")) < rows
+    catch_up = governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl())
+    with driver(tmp_path / "last", *arguments, control={"copy": catch_up}) as running:
+        running.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert sorted(ids_in(tmp_path / "out")) == list(range(rows))
