@@ -438,6 +438,11 @@ class TestOutage:
         verdict, _ = run(policy(), *moments)
         assert not verdict.backlog
 
+    def test_a_known_count_of_pending_records_is_no_outage(self) -> None:
+        rules = policy(on_outage=OnOutage.NORMAL)
+        verdict, _ = run(rules, (0, HOUR), (10, pending(5)))
+        assert (verdict.outage, verdict.reason, verdict.interval_seconds) == (False, Reason.UNKNOWN, B)
+
     def test_a_paused_source_is_no_outage(self) -> None:
         verdict, _ = run(
             policy(on_outage=OnOutage.NORMAL), (0, HOUR), (10, Seen(watermark_lag_seconds=1, paused=True))
