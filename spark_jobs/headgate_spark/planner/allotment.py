@@ -27,6 +27,8 @@ class Reader:
     """Between its position and its latest; `None`: cannot be counted."""
     reach: int | None = None
     """What of that lies before the ends that alignment, or the span of a backlog, sets."""
+    new_splits: bool = False
+    """There are splits that have no position yet, which come along with any batch, whole."""
     allowance: int | None = None
     """What its rate limit allows in one batch; `None`: any number."""
     tokens: int | None = None
@@ -67,8 +69,10 @@ def _settled(reader: Reader) -> Allotment | None:
         return Allotment(hold=reader.hold, left=_work_left(reader.hold), counted=True)
     if reader.takes_all:
         return Allotment()
-    if reader.pending == 0:
-        return Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
+    if reader.pending == 0 and reader.allowance != 0:
+        return (
+            Allotment(count=0) if reader.new_splits else Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
+        )
     return None
 
 
@@ -77,10 +81,10 @@ def _work_left(hold: HeldBy) -> HeldBy | None:
 
 
 def _shared(reader: Reader, share: int) -> Allotment:
-    counted = reader.pending is not None
+    counted = reader.pending is not None and not reader.new_splits
     left = None if share == reader.pending else _binding(reader, share)
     if share == 0:
-        return Allotment(hold=left, left=left, counted=True)
+        return Allotment(hold=left or HeldBy.NOTHING_PENDING, left=left, counted=counted)
     return Allotment(count=share, left=left if counted else None, counted=counted)
 
 

@@ -67,6 +67,7 @@ class PlannedBatch:
         match self.takes[state.name]:
             case TakeUpTo(ends=ends):
                 state.position = ends
+                self._book_new_splits(state, records, now)
                 state.brought(records, now)
                 return None
             case TakeLimit(count=count):
@@ -78,6 +79,12 @@ class PlannedBatch:
                 filled = False
         state.brought(records, now)
         return None if not filled else _more_waits_for(state, now)
+
+    def _book_new_splits(self, state: SourceState, records: int, now: float) -> None:
+        """What came beyond the count was of splits that had no position to count from."""
+        uncounted = max(0, records - self.counts[state.name])
+        state.rate.take(uncounted, now)
+        state.planned_total += uncounted
 
     def _settle_limit(
         self, state: SourceState, count: int, records: int, max_growth: float, now: float

@@ -8,7 +8,7 @@ remedy where it does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from headgate_spark.planner.gate import BASE_SECONDS
 from headgate_spark.planner.hybrid import Hybrid
@@ -31,15 +31,29 @@ def wait_for(state: SourceState, hold: Hold, now: float) -> Wait:
     return Wait(min(max(seconds, BASE_SECONDS), MAX_WAIT_SECONDS), hold.reason)
 
 
-def unread_input(states: Collection[SourceState], hybrid: Hybrid) -> str | None:
-    """Return which input a run would leave unread that has nothing left to plan, and what to do about it."""
+def unread_input(
+    states: Collection[SourceState], held: Mapping[str, HeldBy | None], hybrid: Hybrid
+) -> str | None:
+    """Return which input a run that plans nothing would leave unread, and what to do about it.
+
+    `held` is why each source reads nothing in this trigger.
+    """
     if all(state.control.paused for state in states):
         return "every source is paused, so this run would end with nothing read; unpause one"
     for state in states:
-        if hybrid.waits(state.name) and not state.control.paused and state.pending != 0:
-            history = state.control.after
-            return (
-                f"source {state.name} waits for {history}, which reads nothing, so this run would end with "
-                f"{state.name} unread; unpause {history} or correct `after`, and run it again"
-            )
+        if held[state.name] is HeldBy.AFTER and state.pending != 0:
+            return _unread(state, hybrid)
     return None
+
+
+def _unread(state: SourceState, hybrid: Hybrid) -> str:
+    name, history = state.name, state.control.after
+    if hybrid.waits(name):
+        return (
+            f"source {name} waits for {history}, which reads nothing, so this run would end with {name} unread; "
+            f"unpause {history} or correct `after`, and run it again"
+        )
+    return (
+        f"source {name} was asked before {history} was found at its end, so this run would end with {name} unread; "
+        f"run it again (or put {history} first in the union)"
+    )

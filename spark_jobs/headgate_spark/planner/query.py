@@ -152,10 +152,11 @@ class QueryPlanner:
 
     def _enter_round(self, state: SourceState, start: Position | None, now: float) -> Round:
         """Note that a source is asked; a new round begins with the first one, or one that was asked before."""
+        moved = state.has_moved_to(start)
         state.asked(start)
         first = next(iter(self._sources))
         if self._round is None or state.name in self._round.asked or state.name == first:
-            self._nothing_came_of_it(now)
+            self._end_unreported_batch(moved, now)
             self._round = Round(self._closed_by(now))
         self._round.asked.add(state.name)
         return self._round
@@ -175,10 +176,17 @@ class QueryPlanner:
         """Tell whether the bucket is full before the next trigger: what comes in after that is lost."""
         return state.rate.seconds_until(math.inf, now) <= BASE_SECONDS
 
-    def _nothing_came_of_it(self, now: float) -> None:
-        """Spark asks again and no batch has ended: what was planned last was a look that found nothing."""
+    def _end_unreported_batch(self, moved: bool, now: float) -> None:
+        """Spark asks again and no batch was reported: what was planned last was a look that found nothing.
+
+        Unless the source has moved: then there was a batch, and only its report is missing. Nothing is learnt from
+        it, but a query in backlog must not wait for a report that does not come.
+        """
         batch, self._batch = self._batch, None
         if batch is None:
+            return
+        if moved:
+            self._go_on(batch, now)
             return
         self._withdraw(batch, now)
         for name in batch.takes:
@@ -234,8 +242,10 @@ class QueryPlanner:
             return hold
         if hold.reason in PASSING:
             return wait_for(state, hold, now)
-        last = current.asked >= self._sources.keys()
-        unread = unread_input(self._sources.values(), self._hybrid) if last else None
+        if current.asked < self._sources.keys():
+            return hold
+        held = {name: s.held.reason for name, s in self._sources.items()} | {state.name: hold.reason}
+        unread = unread_input(self._sources.values(), held, self._hybrid)
         return Fail(f"query {self._name}: {unread}") if unread else hold
 
     # Planning
@@ -312,7 +322,7 @@ class QueryPlanner:
         if allotment.hold is not None:
             return Hold(allotment.hold)
         answer, count = take(state, allotment.count, self._limits, grows_freely=self._spans_backlog)
-        if count == 0:
+        if count == 0 and not state.has_new_splits:
             return Hold(HeldBy.NOTHING_PENDING)
         if self._batch is None:
             self._batch = self._begin_batch(current, now)

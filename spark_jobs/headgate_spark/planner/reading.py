@@ -69,6 +69,7 @@ def _counted(state: SourceState, limits: Limits, now: float) -> Reader:
         name=state.name,
         pending=state.pending,
         reach=sum(limits.rooms(state).values()),
+        new_splits=state.has_new_splits,
         allowance=state.rate.allowance(now),
         tokens=state.rate.tokens(now),
     )

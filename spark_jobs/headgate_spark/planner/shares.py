@@ -59,7 +59,7 @@ def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]
 def _room(split: str, begin: int, latest: Position, bounds: tuple[Position, ...]) -> int:
     if split not in latest:
         return 0
-    nearest = min(latest[split], *(b[split] for b in bounds if split in b)) if bounds else latest[split]
+    nearest = min([latest[split], *(bound[split] for bound in bounds if split in bound)])
     return max(0, nearest - begin)
 
 
@@ -83,7 +83,8 @@ def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: in
     if total <= len(open_for):
         return shares
     left = {key: caps[key] - 1 for key in open_for}
-    for key, more in _proportional(total - len(open_for), weights, left).items():
+    weights_left = {key: max(1, weights[key] - 1) for key in open_for}
+    for key, more in _proportional(total - len(open_for), weights_left, left).items():
         shares[key] += more
     return shares
 

@@ -80,6 +80,10 @@ class SourceState:
 
     # What is seen
 
+    def has_moved_to(self, start: Position | None) -> bool:
+        """Tell whether `start` is another position than the one that is known."""
+        return start is not None and self.position is not None and dict(start) != dict(self.position)
+
     def asked(self, start: Position | None) -> None:
         """Spark asked, and said where the source is."""
         self.seen = True
@@ -115,6 +119,13 @@ class SourceState:
         if self.position is None or self.latest is None:
             return None
         return self.records_before(self.latest)
+
+    @property
+    def has_new_splits(self) -> bool:
+        """Whether there are splits without a start. Only their source knows it, so they are first taken whole."""
+        return (
+            self.position is not None and self.latest is not None and bool(self.latest.keys() - self.position)
+        )
 
     def rooms(self, latest: Position | None, *bounds: Position) -> dict[str, int]:
         """Return the records between position and the nearest of `latest` and `bounds`, split by split."""

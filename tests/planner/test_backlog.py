@@ -1,0 +1,245 @@
+"""A query in backlog: long batches without waiting, and back to live without a round trip."""
+
+import pytest
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import HeldBy, Lane, Source, Survey, TakeUpTo, Trigger
+from headgate_spark.planner.query import QueryPlanner
+from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
+
+BATCH = BatchControl(initial_records=10_000)
+
+
+def control(backlog: bool = True, *, normal: float = 5, during: float | None = 60, **rest) -> QueryControl:
+    return QueryControl(
+        interval_seconds=normal,
+        interval_during_backlog_seconds=during,
+        backlog=backlog,
+        **{"batch": BATCH} | rest,
+    )
+
+
+def a_stream(pending: int = 10_000_000, name: str = "flights", splits: int = 4) -> Stream:
+    return Stream(name, {str(split): pending // splits for split in range(splits)})
+
+
+def gaps(spark: ScriptedSpark) -> list[float]:
+    """Seconds between the end of a batch and the planning of the next."""
+    return [b.planned_at - a.ended_at for a, b in zip(spark.batches, spark.batches[1:], strict=False)]
+
+
+def test_a_query_with_work_never_waits():
+    spark = ScriptedSpark(a_stream(), control=control())
+    spark.run_until(lambda: spark.sources["flights"].pending == 0)
+    assert len(spark.batches) > 5
+    assert max(gaps(spark)) == pytest.approx(0)
+
+
+def test_batches_grow_until_they_take_the_interval_of_the_backlog():
+    spark = ScriptedSpark(a_stream(50_000_000), control=control(), fixed_seconds=2)
+    spark.run_until(lambda: len(spark.batches) == 8)
+    assert spark.sizes[:4] == [10_000, 40_000, 160_000, 640_000]
+    assert spark.batches[-1].seconds == pytest.approx(60, rel=0.1)
+
+
+def test_the_verdict_is_in_force_at_the_next_trigger():
+    stream = a_stream(1000)
+    spark = ScriptedSpark(stream, control=control(False, normal=600))
+    spark.run_for(10)
+    stream.arrive(10**6)
+    spark.control(control(normal=600))
+    spark.round()
+    assert len(spark.batches) == 2
+    assert spark.snapshot.backlog
+    assert spark.snapshot.interval_seconds == 60
+
+
+def test_a_batch_that_took_everything_lets_the_next_one_come_after_the_normal_interval():
+    spark = ScriptedSpark(a_stream(8000), control=control())
+    spark.arrivals = lambda seconds: spark.sources["flights"].arrive(round(seconds * 100))
+    spark.run_for(21)
+    assert spark.planned_at == pytest.approx([0, 5, 10, 15, 20], abs=2 * BASE)
+
+
+def test_leaving_a_backlog_pulls_the_next_batch_to_the_normal_interval():
+    spark = ScriptedSpark(a_stream(), control=control(during=1800), records_per_second=1000)
+    spark.run_until(lambda: len(spark.batches) == 1)
+    spark.control(control(False, during=1800))
+    left_at = spark.now
+    spark.run_until(lambda: len(spark.batches) == 2)
+    assert spark.batches[1].planned_at - left_at <= 5 + BASE
+
+
+def test_an_interval_of_a_backlog_that_is_not_set_is_the_normal_one():
+    spark = ScriptedSpark(a_stream(), control=control(during=None))
+    assert spark.snapshot.interval_seconds == 5
+    spark.run_until(lambda: len(spark.batches) == 8)
+    assert spark.batches[-1].seconds == pytest.approx(5, rel=0.2)
+
+
+def test_without_any_interval_a_backlog_is_still_read_in_batches_of_the_target():
+    spark = ScriptedSpark(a_stream(), control=QueryControl(backlog=True, batch=BATCH))
+    spark.run_until(lambda: len(spark.batches) == 6)
+    assert max(spark.sizes) < 1_000_000
+
+
+def test_a_batch_whose_report_is_missing_does_not_make_a_backlog_wait():
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner.control(control(during=120), 0)
+    for start in (0, 10_000, 20_000):
+        assert planner.admit("a", {"0": start}, start / 1000) == Survey(("a",))
+        assert planner.plan("a", {"a": {"0": 10**9}}, start / 1000) == TakeUpTo({"0": start + 10_000})
+
+
+# One batch for the backlog
+
+
+def test_an_interval_of_zero_reads_the_backlog_as_one_batch():
+    spark = ScriptedSpark(a_stream(), a_stream(5000, "weather"), control=control(during=0))
+    spark.run_until(lambda: bool(spark.batches))
+    assert spark.sizes == [10_005_000]
+    assert spark.snapshot.interval_seconds == 0
+
+
+def test_its_ends_are_fixed_when_the_backlog_is_first_planned():
+    stream = a_stream(2500)
+    spark = ScriptedSpark(stream, control=control(during=0, batch=BatchControl(max_records=1000)))
+    spark.arrivals = lambda _: stream.arrive(300)
+    spark.run_until(lambda: len(spark.batches) == 4)
+    first = 2500 + 300
+    assert spark.sizes == [1000, 1000, first - 2000, 900]
+    assert max(gaps(spark)) == pytest.approx(0)
+
+
+def test_a_second_backlog_has_ends_of_its_own():
+    stream = a_stream(1000)
+    spark = ScriptedSpark(stream, control=control(during=0))
+    spark.round()
+    spark.control(control(False, during=0))
+    spark.run_for(20)
+    stream.arrive(5000)
+    spark.control(control(during=0))
+    spark.round()
+    assert spark.sizes == [1000, 5000]
+
+
+@pytest.mark.parametrize("lane", [Lane.GATE, Lane.FILES])
+def test_files_of_unknown_size_are_read_whole_where_one_batch_was_asked_for(lane):
+    events = Uncounted("flights", lane, [1000] * 40)
+    spark = ScriptedSpark(events, control=control(during=0))
+    spark.run_until(lambda: bool(spark.batches))
+    assert spark.sizes == [40_000]
+
+
+def test_rows_are_bounded_by_maximum_records_alone_where_one_batch_was_asked_for():
+    events = Uncounted("flights", Lane.ROWS, [10**6])
+    spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=600_000)))
+    spark.run_until(lambda: events.pending == 0)
+    assert spark.sizes == [600_000, 400_000]
+
+
+# Rate limits
+
+
+def limited(rate: float, during: float | None, *, backlog: bool = True, interval: float = 60) -> QueryControl:
+    limits = SourceControl(
+        rate_limit=RateControl(records_per_second=rate),
+        rate_limit_during_backlog=None if during is None else RateControl(records_per_second=during),
+    )
+    return control(backlog, during=interval, sources={"flights": limits})
+
+
+def test_the_limit_of_the_backlog_is_in_force_with_the_verdict():
+    spark = ScriptedSpark(a_stream(), control=limited(100, None))
+    spark.run_for(20)
+    assert max(spark.sizes) > 10_000
+    spark.control(limited(100, None, backlog=False))
+    assert spark.source("flights").rate_limit_records_per_second == 100
+    done = len(spark.batches)
+    spark.run_for(20)
+    assert max(spark.sizes[done:]) <= 500
+
+
+def test_a_batch_that_its_rate_limit_cut_waits_for_a_full_bucket():
+    spark = ScriptedSpark(a_stream(), control=limited(100, 100))
+    spark.run_for(300)
+    assert set(spark.sizes[2:-1]) <= set(range(990, 1001))
+    processed, seconds = sum(spark.sizes), spark.now - spark.began
+    assert processed == pytest.approx(100 * seconds + 1000, rel=0.02)
+
+
+def test_at_the_latest_it_waits_until_due():
+    spark = ScriptedSpark(a_stream(), control=limited(100, 100, interval=6))
+    spark.control(
+        control(
+            during=6,
+            sources={"flights": SourceControl(rate_limit_during_backlog=RateControl(records_per_second=100))},
+        )
+    )
+    spark.run_for(60)
+    assert max(b - a for a, b in zip(spark.planned_at, spark.planned_at[1:], strict=False)) <= 6 + 2 * BASE
+
+
+def test_lifting_the_limit_ends_the_wait():
+    spark = ScriptedSpark(a_stream(), control=limited(100, 100))
+    spark.run_for(15)
+    spark.control(limited(100, None))
+    done = len(spark.batches)
+    spark.round()
+    assert len(spark.batches) == done + 1
+
+
+def test_a_source_that_its_rate_limit_cut_does_not_slow_the_other_down():
+    sources = {"flights": SourceControl(rate_limit_during_backlog=RateControl(records_per_second=10))}
+    spark = ScriptedSpark(a_stream(), a_stream(name="weather"), control=control(sources=sources))
+    spark.run_until(lambda: len(spark.batches) == 6)
+    assert max(gaps(spark)) == pytest.approx(0)
+
+
+# Sources that cannot be counted
+
+
+def test_a_source_of_files_is_read_without_waiting_until_it_has_nothing():
+    events = Uncounted("flights", Lane.FILES, [10_000] * 100)
+    spark = ScriptedSpark(events, control=control())
+    spark.run_until(lambda: events.pending == 0)
+    assert max(gaps(spark)) == pytest.approx(0)
+
+
+def test_a_source_of_rows_that_brings_less_than_it_may_has_been_read_up_to_its_end():
+    events = Uncounted("flights", Lane.ROWS, [5000])
+    spark = ScriptedSpark(events, control=control())
+    spark.arrivals = lambda seconds: events.arrive(round(seconds * 10))
+    spark.run_for(11)
+    assert spark.planned_at == pytest.approx([0, 5, 10], abs=0.5)
+
+
+# Alignment
+
+
+def test_no_batch_reads_past_what_alignment_allows():
+    stream = a_stream(4000)
+    spark = ScriptedSpark(stream, control=control())
+    spark.planner.align({"flights": {"0": 100, "1": 5}})
+    spark.round()
+    assert stream.start == {"0": 100, "1": 5, "2": 1000, "3": 1000}
+
+
+def test_a_source_at_its_alignment_limit_is_held_by_alignment():
+    stream = a_stream(4000)
+    spark = ScriptedSpark(stream, control=control())
+    spark.planner.align({"flights": dict.fromkeys("0123", 10)})
+    spark.run_for(1)
+    assert stream.start == dict.fromkeys("0123", 10)
+    assert spark.held_by("flights") is HeldBy.ALIGNMENT
+    assert spark.source("flights").idle_seconds == 0
+    spark.planner.align({})
+    spark.run_for(1)
+    assert stream.pending == 0
+
+
+def test_what_one_source_may_not_read_for_alignment_the_other_gets():
+    spark = ScriptedSpark(a_stream(), a_stream(name="weather"), control=control())
+    spark.planner.align({"flights": dict.fromkeys("0123", 0)})
+    spark.run_until(lambda: bool(spark.batches))
+    assert spark.batches[0].records == {"weather": 10_000}

@@ -1,0 +1,142 @@
+"""What metrics and status are told."""
+
+import pytest
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import HeldBy, Lane, Source, Trigger
+from headgate_spark.planner.query import QueryPlanner
+from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
+
+
+def control(interval: float = 5, **rest) -> QueryControl:
+    return QueryControl(interval_seconds=interval, **rest)
+
+
+def a_stream(pending: int = 1000, name: str = "flights") -> Stream:
+    return Stream(name, {"0": pending})
+
+
+def test_before_the_first_trigger_nothing_is_known():
+    spark = ScriptedSpark(a_stream(), control=control())
+    flights = spark.source("flights")
+    assert flights.pending_records is None
+    assert flights.idle_seconds is None
+    assert spark.snapshot.throughput_records_per_second is None
+    assert spark.snapshot.grant_records is None
+
+
+def test_pending_counts_from_the_committed_position_while_a_batch_runs():
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner.control(control(batch=BatchControl(initial_records=60)), 0)
+    planner.admit("a", {"0": 0}, 0)
+    planner.plan("a", {"a": {"0": 100}}, 0)
+    source = planner.snapshot(5).sources[0]
+    assert (source.pending_records, source.planned_records_total, source.processed_records_total) == (
+        100,
+        60,
+        0,
+    )
+    assert source.idle_seconds == 0
+
+
+def test_planned_and_processed_records_are_counted():
+    spark = ScriptedSpark(a_stream(), Uncounted("events", Lane.FILES, [7, 7, 7]), control=control(0.5))
+    spark.run_for(20)
+    assert (
+        spark.source("flights").planned_records_total
+        == spark.source("flights").processed_records_total
+        == 1000
+    )
+    assert (
+        spark.source("events").planned_records_total == spark.source("events").processed_records_total == 21
+    )
+
+
+def test_throughput_leaves_the_fixed_cost_of_a_batch_out():
+    spark = ScriptedSpark(
+        a_stream(10**7),
+        control=control(10, batch=BatchControl(initial_records=5000)),
+        fixed_seconds=3,
+        records_per_second=20_000,
+    )
+    spark.run_until(lambda: len(spark.batches) == 5)
+    assert spark.snapshot.throughput_records_per_second == pytest.approx(20_000, rel=0.01)
+
+
+def test_held_time_adds_up_by_reason():
+    spark = ScriptedSpark(a_stream(), control=control(5))
+    spark.arrivals = lambda seconds: spark.sources["flights"].arrive(round(seconds * 100))
+    spark.run_for(50)
+    flights = spark.source("flights")
+    busy = sum(batch.seconds for batch in spark.batches)
+    assert sum(flights.held_seconds.values()) == pytest.approx(spark.now - spark.began - busy, abs=1)
+    assert flights.held_seconds[HeldBy.INTERVAL] > 40
+
+
+def test_held_time_goes_on_while_another_source_is_read():
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    planner.control(control(sources={"b": SourceControl(paused=True)}), 0)
+    for now in (0, 1):
+        planner.admit("a", None, now)
+        planner.admit("b", None, now)
+    assert planner.snapshot(600).sources[1].held_seconds[HeldBy.PAUSED] == 600
+
+
+def test_a_source_with_nothing_new_is_idle_from_its_last_record_on():
+    spark = ScriptedSpark(a_stream(10), control=control(5))
+    spark.run_for(60)
+    assert spark.source("flights").idle_seconds == pytest.approx(60, abs=1)
+    spark.sources["flights"].arrive(5)
+    spark.run_for(2 * BASE)
+    assert spark.source("flights").idle_seconds < 1
+
+
+def test_a_closed_gate_does_not_keep_a_source_from_being_idle():
+    spark = ScriptedSpark(a_stream(10), control=control(3600))
+    spark.run_for(60)
+    assert spark.held_by("flights") is HeldBy.INTERVAL
+    assert spark.source("flights").idle_seconds == pytest.approx(60, abs=1)
+
+
+@pytest.mark.parametrize("pending", [0, 10])
+def test_a_source_that_people_paused_is_never_idle(pending):
+    spark = ScriptedSpark(a_stream(pending), control=control(sources={"flights": SourceControl(paused=True)}))
+    spark.run_for(60)
+    assert spark.source("flights").idle_seconds == 0
+    assert spark.source("flights").paused
+
+
+def test_a_source_with_pending_records_is_not_idle():
+    limit = {"flights": SourceControl(rate_limit=RateControl(records_per_second=0.1))}
+    spark = ScriptedSpark(a_stream(10_000), control=control(1, sources=limit))
+    spark.run_for(60)
+    assert spark.source("flights").idle_seconds == 0
+
+
+def test_a_silent_source_is_idle_beside_a_busy_one():
+    busy = a_stream(10**9, "busy")
+    spark = ScriptedSpark(busy, a_stream(0), control=control(1))
+    spark.run_for(60)
+    assert spark.source("flights").idle_seconds == pytest.approx(60, abs=3)
+
+
+def test_a_source_that_cannot_be_counted_is_idle_once_it_had_nothing():
+    spark = ScriptedSpark(Uncounted("events", Lane.GATE, [10]), control=control(1))
+    spark.round()
+    assert spark.source("events").idle_seconds is None
+    spark.run_for(60)
+    assert spark.source("events").idle_seconds == pytest.approx(60, abs=2)
+
+
+def test_the_base_is_reported_where_the_interval_is_below_it():
+    assert ScriptedSpark(a_stream(), control=control(0.02)).snapshot.interval_seconds == BASE
+
+
+def test_pending_and_idle_are_unknown_when_the_source_cannot_tell():
+    stream = a_stream()
+    spark = ScriptedSpark(stream, control=control(1))
+    spark.run_for(5)
+    stream.reachable = False
+    spark.run_for(5)
+    assert spark.source("flights").pending_records is None
+    assert spark.source("flights").idle_seconds is None

@@ -1,0 +1,177 @@
+"""AvailableNow and Once: a trigger without a batch ends the run, so nothing may end it too early."""
+
+import pytest
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import (
+    BatchReport,
+    Fail,
+    HeldBy,
+    Lane,
+    Source,
+    Survey,
+    TakeAll,
+    Trigger,
+    TriggerKind,
+    Wait,
+)
+from headgate_spark.planner.query import QueryPlanner
+from support.scripted_spark import ScriptedSpark, Stream, Uncounted
+
+AVAILABLE_NOW = Trigger(TriggerKind.AVAILABLE_NOW)
+ONCE = Trigger(TriggerKind.ONCE)
+BATCH = BatchControl(initial_records=1000)
+
+
+def run(
+    *sources, trigger: Trigger = AVAILABLE_NOW, within: float = 36_000, memory=None, **settings
+) -> ScriptedSpark:
+    control = QueryControl(interval_seconds=60, batch=BATCH, **settings)
+    spark = ScriptedSpark(*sources, control=control, trigger=trigger, memory=memory)
+    spark.run_until(lambda: False, within=within)
+    return spark
+
+
+def a_stream(pending: int = 10_000, name: str = "flights") -> Stream:
+    return Stream(name, {"0": pending, "1": pending})
+
+
+def after(history: str) -> SourceControl:
+    return SourceControl(after=history)
+
+
+def test_everything_is_read_in_batches_and_then_the_run_ends():
+    spark = run(a_stream(), a_stream(name="weather"))
+    assert spark.ended == "idle"
+    assert sum(spark.sizes) == 40_000
+    assert spark.sizes[0] == 1000
+
+
+def test_the_gate_is_open():
+    spark = run(a_stream(), min_pause_seconds=100)
+    assert spark.batches[-1].ended_at - spark.began == pytest.approx(sum(b.seconds for b in spark.batches))
+
+
+def test_the_first_trigger_reads_although_not_every_source_has_been_seen():
+    spark = run(Stream("flights", {"0": 0}), a_stream(name="weather"))
+    assert spark.batches[0].planned_at == spark.began
+    assert sum(spark.sizes) == 20_000
+
+
+def test_a_source_at_its_frozen_end_is_finished():
+    spark = run(a_stream())
+    assert spark.source("flights").finished
+
+
+def test_with_data_left_it_waits_for_tokens_instead_of_ending():
+    limits = {"flights": SourceControl(rate_limit=RateControl(records_per_second=500))}
+    spark = run(a_stream(), Stream("weather", {"0": 0}), sources=limits)
+    assert spark.ended == "idle"
+    assert sum(spark.sizes) == 20_000
+    assert spark.now - spark.began >= (20_000 - 500 * 10) / 500
+
+
+def test_a_stop_ends_the_wait_for_tokens():
+    planner = QueryPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
+    limit = {"a": SourceControl(rate_limit=RateControl(records_per_second=0.01))}
+    planner.control(QueryControl(sources=limit), 0)
+    start = {"0": 0}
+
+    def ask(now: float):
+        answer = planner.admit("a", start, now)
+        return planner.plan("a", {"a": {"0": 9}}, now) if isinstance(answer, Survey) else answer
+
+    start = ask(0).ends
+    planner.batch_ended(BatchReport({"a": 1}, 0.5, 0.5))
+    assert ask(1) == Wait(1.0, HeldBy.RATE_LIMIT)
+    planner.stop(2)
+    assert ask(2).reason is HeldBy.STOP
+
+
+def test_a_source_that_cannot_tell_its_latest_position_is_asked_again():
+    stream = a_stream()
+    stream.reachable = False
+    planner = QueryPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
+    planner.control(QueryControl(), 0)
+    planner.admit("a", {"0": 0}, 0)
+    assert planner.plan("a", {}, 0) == Wait(1.0, HeldBy.UNKNOWN)
+
+
+def test_everything_paused_fails_with_a_remedy():
+    spark = run(a_stream(), sources={"flights": SourceControl(paused=True)})
+    assert spark.ended.startswith("query delays: every source is paused")
+    assert "unpause" in spark.ended
+
+
+def test_one_paused_source_does_not_keep_the_others_from_ending():
+    spark = run(a_stream(), a_stream(name="weather"), sources={"weather": SourceControl(paused=True)})
+    assert spark.ended == "idle"
+    assert sum(spark.sizes) == 20_000
+
+
+@pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
+def test_the_live_source_is_released_in_the_planning_that_finds_the_history_at_its_end(order):
+    streams = {"history": a_stream(name="history"), "live": a_stream(500, "live")}
+    spark = run(*(streams[name] for name in order), sources={"live": after("history")})
+    assert spark.ended == "idle"
+    assert sum(spark.sizes) == 21_000
+    assert not any(b.records.get("history") and b.records.get("live") for b in spark.batches)
+
+
+def test_an_empty_history_before_the_live_source_ends_nothing():
+    spark = run(Stream("history", {"0": 0}), a_stream(name="live"), sources={"live": after("history")})
+    assert (spark.ended, sum(spark.sizes)) == ("idle", 20_000)
+
+
+def test_a_live_source_that_would_be_left_unread_fails_the_run_and_the_next_one_reads_it():
+    live, past = a_stream(name="live"), Stream("history", {"0": 0})
+    spark = run(live, past, sources={"live": after("history")})
+    assert "run it again" in spark.ended
+    again = run(live, past, sources={"live": after("history")}, memory=spark.saved[-1])
+    assert (again.ended, live.pending) == ("idle", 0)
+
+
+def test_a_live_source_behind_a_paused_history_fails_the_run():
+    spark = run(
+        a_stream(name="history"),
+        a_stream(name="live"),
+        sources={"live": after("history"), "history": SourceControl(paused=True)},
+    )
+    assert "unpause history" in spark.ended
+
+
+def test_a_live_source_behind_an_unknown_history_fails_the_run():
+    spark = run(a_stream(name="live"), sources={"live": after("histroy")})
+    assert "correct `after`" in spark.ended
+
+
+@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
+@pytest.mark.parametrize("files", [[], [100] * 30])
+def test_a_history_that_cannot_be_counted_is_read_in_one_batch(lane, files):
+    live = a_stream(500, "live")
+    spark = run(Uncounted("history", lane, files), live, sources={"live": after("history")})
+    assert spark.ended == "idle"
+    assert sum(spark.sizes) == 1000 + sum(files)
+    assert sum(1 for b in spark.batches if b.records.get("history")) == (1 if files else 0)
+
+
+def test_a_run_of_files_is_read_to_its_end():
+    spark = run(Uncounted("events", Lane.FILES, [100] * 50))
+    assert (spark.ended, sum(spark.sizes)) == ("idle", 5000)
+
+
+def test_once_is_one_batch_of_everything():
+    spark = run(a_stream(10**6), trigger=ONCE)
+    assert spark.answers == {"flights": TakeAll()}
+    assert spark.sizes[0] == 2_000_000
+
+
+def test_once_fails_when_everything_is_paused():
+    planner = QueryPlanner("q", ONCE, [Source("a", Lane.GATE)], now=0)
+    planner.control(QueryControl(sources={"a": SourceControl(paused=True)}), 0)
+    assert isinstance(planner.admit("a", None, 0), Fail)
+
+
+def test_a_query_that_is_not_listed_reads_everything():
+    spark = ScriptedSpark(a_stream(10**6), trigger=AVAILABLE_NOW)
+    assert spark.round() == {"flights": TakeAll()}

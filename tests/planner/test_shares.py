@@ -1,0 +1,143 @@
+"""Dividing whole records: exact, capped, work-conserving, and nobody starves."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_spark.planner.shares import Demand, divide, ends_after, room, share_grant
+
+# Splits
+
+
+@pytest.mark.parametrize(
+    ("start", "latest", "bounds", "rooms"),
+    [
+        ({"0": 5, "1": 7}, {"0": 10, "1": 7}, [], {"0": 5, "1": 0}),
+        ({"0": 5}, {"0": 10}, [{"0": 8}], {"0": 3}),
+        ({"0": 5}, {"0": 10}, [{"0": 8}, {"0": 6}], {"0": 1}),
+        ({"0": 5}, {"0": 10}, [{"0": 2}], {"0": 0}),
+        ({"0": 5}, {"0": 10}, [{"1": 2}], {"0": 5}),
+        ({"0": 5}, {"0": 3}, [], {"0": 0}),
+        ({"0": 5, "1": 5}, {"0": 9}, [], {"0": 4, "1": 0}),
+        ({"0": 5}, {"0": 9, "1": 9}, [], {"0": 4}),
+    ],
+)
+def test_what_lies_ahead_of_a_split_is_bounded_by_the_nearest_end(start, latest, bounds, rooms):
+    assert room(start, latest, *bounds) == rooms
+
+
+def test_one_busy_split_of_four_gets_everything():
+    start = {"0": 0, "1": 0, "2": 0, "3": 0}
+    assert ends_after(100, start, {"0": 0, "1": 500, "2": 0, "3": 0}) == {"0": 0, "1": 100, "2": 0, "3": 0}
+
+
+def test_splits_get_shares_of_what_they_have_pending():
+    assert ends_after(40, {"0": 0, "1": 100}, {"0": 100, "1": 300}) == {"0": 10, "1": 130}
+
+
+def test_a_small_split_beside_a_huge_one_is_read_too():
+    assert divide(100, {"small": 10, "huge": 10_000_000}, {"small": 10, "huge": 10_000_000})["small"] >= 1
+
+
+def test_fewer_records_than_splits_go_round():
+    pending = {str(split): 10**6 for split in range(8)}
+    served: Counter[str] = Counter()
+    for turn in range(0, 80, 3):
+        served.update(divide(3, pending, pending, turn))
+    assert set(served.values()) <= {10, 11}
+
+
+PARTS = st.dictionaries(
+    st.text("abcdefgh", min_size=1, max_size=2),
+    st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)),
+    max_size=12,
+)
+
+
+@given(total=st.integers(-5, 10**10), parts=PARTS, turn=st.integers(0, 10**6))
+def test_a_division_is_exact_and_within_every_cap(total, parts, turn):
+    weights = {key: weight for key, (weight, _) in parts.items()}
+    caps = {key: cap for key, (_, cap) in parts.items()}
+    shares = divide(total, weights, caps, turn)
+    assert shares.keys() == parts.keys()
+    assert all(0 <= shares[key] <= caps[key] for key in parts)
+    assert sum(shares.values()) == min(max(0, total), sum(caps[key] for key in parts if weights[key] > 0))
+
+
+@given(total=st.integers(1, 10**6), parts=PARTS, turn=st.integers(0, 10**6))
+def test_everyone_with_work_gets_a_record_while_there_are_enough(total, parts, turn):
+    weights = {key: weight for key, (weight, _) in parts.items()}
+    caps = {key: cap for key, (_, cap) in parts.items()}
+    shares = divide(total, weights, caps, turn)
+    able = [key for key in parts if weights[key] and caps[key]]
+    if total >= len(able):
+        assert all(shares[key] >= 1 for key in able)
+
+
+@given(
+    pending=st.lists(st.integers(1, 10**6), min_size=1, max_size=20),
+    total=st.integers(1, 10**6),
+)
+def test_shares_by_pending_are_off_by_little_more_than_the_record_that_everyone_gets(pending, total):
+    weights = dict(enumerate(pending))
+    shares = divide(total, weights, weights)
+    part = min(1.0, total / sum(pending))
+    assert all(abs(shares[key] - weight * part) < 2 + len(pending) for key, weight in weights.items())
+
+
+@given(
+    total=st.integers(1, 7),
+    pending=st.lists(st.integers(1, 10**6), min_size=2, max_size=8),
+)
+def test_no_split_waits_longer_than_one_time_round(total, pending):
+    splits = {str(i): n * 10 for i, n in enumerate(pending)}
+    served: Counter[str] = Counter()
+    for turn in range(0, total * len(splits), total):
+        served.update(divide(total, splits, splits, turn))
+    assert all(served[split] >= 1 for split in splits)
+
+
+# Sources
+
+
+def shared(grant, turn=0, **demands):
+    return share_grant(grant, {name: Demand(*demand) for name, demand in demands.items()}, turn)
+
+
+def test_sources_share_by_what_is_pending():
+    assert shared(100, a=(3000, None), b=(1000, None)) == {"a": 75, "b": 25}
+
+
+def test_what_a_rate_limit_does_not_let_one_take_goes_to_the_other():
+    assert shared(100, a=(3000, 10), b=(1000, None)) == {"a": 10, "b": 90}
+
+
+def test_a_grant_larger_than_what_is_pending_leaves_nothing_behind():
+    assert shared(10**9, a=(3000, None), b=(1000, None)) == {"a": 3000, "b": 1000}
+
+
+def test_sources_that_cannot_tell_get_equal_shares():
+    assert shared(90, a=(None, None), b=(None, None), c=(None, None)) == {"a": 30, "b": 30, "c": 30}
+
+
+def test_a_source_that_cannot_tell_has_an_equal_share_set_aside_and_what_is_left():
+    assert shared(100, a=(None, None), b=(10**6, None)) == {"a": 50, "b": 50}
+    assert shared(100, a=(None, None), b=(10, None)) == {"a": 90, "b": 10}
+    assert shared(100, a=(None, 5), b=(10**6, None)) == {"a": 5, "b": 95}
+
+
+DEMANDS = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.builds(Demand, st.none() | st.integers(0, 10**8), st.none() | st.integers(0, 10**8)),
+    max_size=6,
+)
+
+
+@given(grant=st.integers(0, 10**9), demands=DEMANDS, turn=st.integers(0, 1000))
+def test_shares_sum_to_the_grant_or_to_all_that_can_be_used(grant, demands, turn):
+    shares = share_grant(grant, demands, turn)
+    caps = {name: grant if d.cap is None else d.cap for name, d in demands.items()}
+    assert all(0 <= shares[name] <= caps[name] for name in demands)
+    assert sum(shares.values()) == min(grant, sum(caps.values()))

@@ -1,0 +1,157 @@
+"""How large a batch may be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import BatchControl
+from headgate_spark.planner.gate import BASE_SECONDS, Intervals
+from headgate_spark.planner.sizing import BatchSizer, Grant, target_seconds
+
+BATCH = BatchControl(target_seconds=10, initial_records=1000, max_growth=4, max_records=1_000_000)
+
+
+def a_sizer(*batches: tuple[int, float], target: float = 10) -> BatchSizer:
+    """A sizer that has seen full batches of so many records and seconds."""
+    sizer = BatchSizer()
+    for records, seconds in batches:
+        sizer.ended(Grant(records, target), records, seconds, cut=True)
+    return sizer
+
+
+def records(sizer: BatchSizer, target: float = 10, batch: BatchControl = BATCH) -> int:
+    return sizer.grant(target, batch).records
+
+
+@pytest.mark.parametrize(
+    ("normal", "backlog", "in_backlog", "target"),
+    [
+        (5, 120, False, 5),
+        (60, 120, False, 10),
+        (0, 120, False, 10),
+        (0.02, 120, False, BASE_SECONDS),
+        (5, 120, True, 120),
+        (60, 60, True, 60),
+        (0, 0, True, 10),
+        (0.02, 0.05, True, BASE_SECONDS),
+    ],
+)
+def test_a_batch_should_take_as_long_as_the_interval_in_force_asks(normal, backlog, in_backlog, target):
+    assert target_seconds(Intervals(normal, backlog), in_backlog, BATCH) == target
+
+
+def test_without_an_estimate_the_first_batch_is_initial_records():
+    assert records(BatchSizer()) == 1000
+
+
+def test_a_grant_is_throughput_times_target():
+    assert records(a_sizer((1000, 1.0), (4000, 4.0)), 10) == 10_000
+
+
+def test_the_fixed_cost_of_a_batch_is_taken_off_its_target():
+    assert records(a_sizer((1000, 3.0), (4000, 6.0)), 10) == pytest.approx(8000, abs=1)
+
+
+def test_where_the_fixed_cost_is_over_half_of_the_target_half_of_the_time_goes_into_records():
+    assert records(a_sizer((1000, 3.0), (4000, 6.0)), 2) == pytest.approx(2000, abs=1)
+
+
+def test_a_grant_grows_by_a_bounded_factor_from_the_last_full_batch():
+    assert records(a_sizer((1000, 0.001))) == 4000
+
+
+def test_maximum_records_cap_everything():
+    assert records(a_sizer((900_000, 0.001))) == 1_000_000
+    assert records(BatchSizer(), batch=BatchControl(initial_records=500, max_records=70)) == 70
+
+
+def test_a_batch_that_ran_out_of_data_is_not_measured():
+    sizer = a_sizer((1000, 1.0), (4000, 4.0))
+    sizer.ended(Grant(10_000, 10), 20, 0.5, cut=False)
+    assert records(sizer) == 10_000
+
+
+def test_a_batch_half_as_large_as_it_could_be_is_measured():
+    sizer = BatchSizer()
+    sizer.ended(Grant(1000, 10), 500, 0.5, cut=False)
+    assert sizer.cost.throughput == 1000
+
+
+def test_a_batch_that_its_rate_limit_cut_is_measured_but_growth_does_not_start_from_it():
+    sizer = BatchSizer()
+    sizer.ended(Grant(1000, 10), 10, 0.001, cut=True)
+    assert sizer.cost is not None
+    assert records(sizer) == 1000
+
+
+def test_a_batch_of_more_than_twice_its_target_halves_the_next_grant():
+    assert records(a_sizer((1000, 21.0))) == 477
+    sizer = a_sizer((1000, 1.0), (4000, 4.0))
+    sizer.ended(Grant(10_000, 10), 6000, 20.1, cut=False)
+    assert records(sizer) <= 5000
+
+
+def test_a_batch_of_twice_its_target_halves_nothing():
+    sizer = a_sizer((1000, 1.0), (4000, 4.0))
+    sizer.ended(Grant(10_000, 10), 100, 20.0, cut=False)
+    assert records(sizer) == 10_000
+
+
+def test_the_halving_is_over_after_a_batch_in_time():
+    sizer = a_sizer((1000, 1.0), (4000, 4.0))
+    sizer.ended(Grant(10_000, 10), 100, 30.0, cut=False)
+    sizer.ended(Grant(5000, 10), 100, 0.3, cut=False)
+    assert records(sizer) == 10_000
+
+
+def test_a_batch_that_spans_a_backlog_has_no_target_to_overrun():
+    sizer = BatchSizer()
+    sizer.ended(Grant(100_000, None), 100_000, 500.0, cut=False)
+    assert records(sizer, 120) == 24_000
+
+
+@given(
+    batches=st.lists(st.tuples(st.integers(1, 10**7), st.floats(1e-3, 1e4), st.booleans()), max_size=20),
+    target=st.floats(0.1, 600),
+    batch=st.builds(
+        BatchControl,
+        initial_records=st.integers(1, 10**6),
+        max_growth=st.floats(1, 100),
+        max_records=st.integers(1, 10**6),
+    ),
+)
+def test_a_grant_is_at_least_a_record_and_never_over_its_caps(batches, target, batch):
+    sizer, last_full = BatchSizer(), None
+    for available, seconds, cut in batches:
+        granted = sizer.grant(target, batch)
+        assert 1 <= granted.records <= batch.max_records
+        if last_full is None:
+            assert granted.records <= batch.initial_records
+        else:
+            assert granted.records <= last_full * batch.max_growth + 1
+        records_read = min(available, granted.records)
+        sizer.ended(granted, records_read, seconds, cut=cut)
+        if 2 * records_read >= granted.records:
+            last_full = records_read
+
+
+@given(
+    cost=st.tuples(st.floats(0, 9), st.floats(1e-6, 1e-2)),
+    target=st.floats(10, 300),
+    initial=st.integers(1, 10**5),
+)
+def test_batches_of_a_linear_cost_come_to_take_their_target(cost, target, initial):
+    fixed, per_record = cost
+    batch = BatchControl(initial_records=initial, max_records=10**12)
+    sizer = BatchSizer()
+    seconds = 0.0
+    for _ in range(30):
+        grant = sizer.grant(target, batch)
+        seconds = fixed + per_record * grant.records
+        sizer.ended(grant, grant.records, seconds, cut=True)
+    assert target / 2 <= seconds <= 2 * target
+
+
+def test_deciding_twice_changes_nothing():
+    sizer = a_sizer((1000, 1.0), (4000, 4.0))
+    assert sizer.grant(10, BATCH) == sizer.grant(10, BATCH)

@@ -1,0 +1,251 @@
+"""A stand-in for Spark and its engine that asks a planner as they do, on a clock of its own.
+
+Sources are asked one after the other at every trigger (100 ms, or as soon as a batch is over), a batch takes what a
+linear cost says, and its report arrives before the next question. Every answer is checked against what no answer may
+do: go back, go past the latest position, or leave out a split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from headgate_contract import QueryControl
+from headgate_spark.planner.model import (
+    Answer,
+    BatchReport,
+    Fail,
+    HeldBy,
+    Hold,
+    HybridMemory,
+    Lane,
+    Position,
+    QuerySnapshot,
+    Source,
+    Survey,
+    TakeAll,
+    TakeLimit,
+    TakeUpTo,
+    Trigger,
+    TriggerKind,
+    Wait,
+)
+from headgate_spark.planner.query import QueryPlanner
+
+BASE = 0.1
+START = 1000.0
+"""Not 0: a monotonic clock starts anywhere."""
+
+
+@dataclass
+class Stream:
+    """A source with counted offsets."""
+
+    name: str
+    latest: dict[str, int]
+    start: dict[str, int] = field(default_factory=dict)
+    lane: Lane = Lane.OFFSETS
+    reachable: bool = True
+    """False: its latest position cannot be told."""
+
+    def __post_init__(self) -> None:
+        self.start = dict.fromkeys(self.latest, 0) | self.start
+
+    @property
+    def position(self) -> Position | None:
+        return dict(self.start)
+
+    @property
+    def pending(self) -> int:
+        return sum(max(0, end - self.start.get(split, 0)) for split, end in self.latest.items())
+
+    def arrive(self, records: int) -> None:
+        splits = sorted(self.latest)
+        for i, split in enumerate(splits):
+            self.latest[split] += records // len(splits) + (i < records % len(splits))
+
+    def read(self, answer: Answer) -> int:
+        before = dict(self.start)
+        if isinstance(answer, TakeAll):
+            self.start = {s: max(self.start.get(s, 0), n) for s, n in self.latest.items()}
+        else:
+            assert isinstance(answer, TakeUpTo), answer
+            assert answer.ends.keys() == self.start.keys()
+            for split, end in answer.ends.items():
+                assert end >= before[split], f"{self.name}/{split} goes back: {before[split]} to {end}"
+                assert end <= max(before[split], self.latest.get(split, 0)), (
+                    f"{self.name}/{split}: {end} is not there"
+                )
+            new = {s: n for s, n in self.latest.items() if s not in before}
+            self.start = dict(answer.ends) | new
+        return sum(self.start.values()) - sum(before.values())
+
+
+@dataclass
+class Uncounted:
+    """A source whose offsets say nothing: it has `files`, each with so many records."""
+
+    name: str
+    lane: Lane
+    files: list[int] = field(default_factory=list)
+    position: None = None
+
+    @property
+    def pending(self) -> int:
+        return sum(self.files)
+
+    def arrive(self, records: int) -> None:
+        self.files.append(records)
+
+    def read(self, answer: Answer) -> int:
+        if isinstance(answer, TakeAll):
+            taken, self.files = self.files, []
+            return sum(taken)
+        assert isinstance(answer, TakeLimit), answer
+        assert answer.count >= 1
+        if self.lane is Lane.FILES:
+            taken, self.files = self.files[: answer.count], self.files[answer.count :]
+            return sum(taken)
+        left = max(0, self.pending - answer.count)
+        count = self.pending - left
+        self.files = [left] if left else []
+        return count
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as it was run."""
+
+    planned_at: float
+    records: Mapping[str, int]
+    seconds: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.records.values())
+
+    @property
+    def ended_at(self) -> float:
+        return self.planned_at + self.seconds
+
+
+class ScriptedSpark:
+    """One run of a query. Time passes only in `round`, `run_for` and `run_until`."""
+
+    def __init__(
+        self,
+        *sources: Stream | Uncounted,
+        control: QueryControl | None = None,
+        trigger: Trigger | None = None,
+        memory: HybridMemory | None = None,
+        fixed_seconds: float = 0.1,
+        records_per_second: float = 50_000.0,
+        now: float = START,
+    ) -> None:
+        self.sources = {source.name: source for source in sources}
+        self.trigger = trigger or Trigger()
+        self.now = self.began = now
+        self.fixed_seconds = fixed_seconds
+        self.records_per_second = records_per_second
+        self.saved: list[HybridMemory] = []
+        self.batches: list[Batch] = []
+        self.surveys: list[tuple[float, tuple[str, ...]]] = []
+        self.answers: dict[str, Answer] = {}
+        self.ended: str | None = None
+        """Why the run is over: `idle`, or the message it failed with."""
+        self.arrivals: Callable[[float], None] = lambda _: None
+        """Called with the seconds that have passed, before each round."""
+        self._last_arrival = now
+        self.planner = QueryPlanner(
+            "delays",
+            self.trigger,
+            [Source(s.name, s.lane) for s in sources],
+            now=now,
+            hybrid=memory,
+            save_hybrid=self.saved.append,
+        )
+        self.control(control)
+
+    def control(self, control: QueryControl | None) -> None:
+        self.controlled = control
+        self.planner.control(control, self.now)
+
+    # Time
+
+    def round(self) -> dict[str, Answer]:
+        """Ask every source once, run the batch if there is one, and move on to the next trigger."""
+        self.arrivals(self.now - self._last_arrival)
+        self._last_arrival = self.now
+        self.answers = {name: self.ask(name) for name in self.sources}
+        planned_at = self.now
+        read = {
+            name: self.sources[name].read(answer)
+            for name, answer in self.answers.items()
+            if isinstance(answer, TakeAll | TakeUpTo | TakeLimit)
+        }
+        if sum(read.values()) > 0:
+            self._run_batch(planned_at, read)
+        else:
+            self._no_batch()
+        return self.answers
+
+    def ask(self, name: str) -> Answer:
+        """Ask one source, waiting as it is told to."""
+        while True:
+            answer = self.planner.admit(name, self.sources[name].position, self.now)
+            if isinstance(answer, Survey):
+                self.surveys.append((self.now, answer.sources))
+                answer = self.planner.plan(name, self._latest(answer.sources), self.now)
+            assert not isinstance(answer, Survey)
+            if isinstance(answer, Fail):
+                self.ended = answer.message
+            if not isinstance(answer, Wait):
+                return answer
+            assert 0 < answer.seconds <= 1.0
+            self.now += answer.seconds
+
+    def run_for(self, seconds: float) -> None:
+        self.run_until(lambda: False, within=seconds)
+
+    def run_until(self, done: Callable[[], bool], within: float = 3600.0) -> None:
+        """Run rounds until `done()`, or until `within` seconds have passed."""
+        deadline = self.now + within
+        while self.now < deadline - 1e-9 and not done() and self.ended is None:
+            self.round()
+
+    def _run_batch(self, planned_at: float, read: Mapping[str, int]) -> None:
+        seconds = self.fixed_seconds + sum(read.values()) / self.records_per_second
+        self.now += seconds
+        self.batches.append(Batch(planned_at, read, seconds))
+        self.planner.batch_ended(BatchReport(read, seconds, self.now))
+
+    def _no_batch(self) -> None:
+        if self.trigger.kind is not TriggerKind.PROCESSING_TIME and self.ended is None:
+            self.ended = "idle"
+        self.now += BASE
+
+    def _latest(self, names: tuple[str, ...]) -> dict[str, Position | None]:
+        streams = {name: self.sources[name] for name in names}
+        return {n: dict(s.latest) for n, s in streams.items() if isinstance(s, Stream) and s.reachable}
+
+    # What is seen
+
+    @property
+    def snapshot(self) -> QuerySnapshot:
+        return self.planner.snapshot(self.now)
+
+    def source(self, name: str):
+        return next(s for s in self.snapshot.sources if s.name == name)
+
+    def held_by(self, name: str) -> HeldBy | None:
+        answer = self.answers[name]
+        return answer.reason if isinstance(answer, Hold) else None
+
+    @property
+    def planned_at(self) -> list[float]:
+        """When batches were planned, in seconds since the beginning of the run."""
+        return [round(batch.planned_at - self.began, 6) for batch in self.batches]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [batch.total for batch in self.batches]
