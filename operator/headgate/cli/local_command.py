@@ -21,7 +21,7 @@ from headgate.adapters.driver_log import DriverLog
 from headgate.adapters.local_driver import LAUNCHER, script_path
 from headgate.adapters.resource_file import ResourceFile
 from headgate.adapters.state_dir import StateDir
-from headgate.cli.local_run import LocalRun
+from headgate.cli.local_run import EXIT_KILLED, LocalRun
 from headgate.cli.view import View
 from headgate.cli.view.lines import DriverOutputView, HistoryView, JsonView, PlainView
 from headgate.cli.view.terminal import TerminalView
@@ -68,7 +68,7 @@ def run_locally(file: Path, options: Options) -> int:
         run = LocalRun(resource, parts, complaints)
         exit_code = _run(run, options.tick_seconds, _views(parts.log, options))
     if exit_code != 0:
-        _explain(run, parts.log)
+        _explain(exit_code, run, parts.log)
     return exit_code
 
 
@@ -111,10 +111,13 @@ def _stopped_by_signals(run: LocalRun) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _explain(run: LocalRun, log: DriverLog) -> None:
-    """Say on stderr why it did not end well, in the driver's own last words."""
-    if run.last is not None:
+def _explain(exit_code: int, run: LocalRun, log: DriverLog) -> None:
+    """Say on stderr why it did not end well, where it failed in the driver's own last words."""
+    if exit_code == EXIT_KILLED:
+        sys.stderr.write(
+            "the driver was killed before its batch had ended; the next run repeats that batch\n"
+        )
+    elif run.last is not None:
         sys.stderr.write(f"{run.last.plan.step.message}\n")
-    for line in log.tail(LAST_LINES):
-        sys.stderr.write(f"  | {line}\n")
+        sys.stderr.writelines(f"  | {line}\n" for line in log.tail(LAST_LINES))
     sys.stderr.write(f"everything that the driver printed is in {log.path}\n")

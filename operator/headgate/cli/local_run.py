@@ -102,18 +102,14 @@ class LocalRun:
         memory = outcome.memory
         was_written = memory.status_written_at == outcome.seen.now
         frame = frame_of(self._file.application.name, outcome, pid=self._parts.drivers.pid)
-        events = tuple(self._in_local_words(event, frame.state) for event in outcome.events)
+        events = outcome.events
+        if self._stops_asked and outcome.plan.step.reason is StepReason.SUSPENDED:
+            reason, message = _stop_in_words(outcome)
+            frame = replace(frame, message=message)
+            events = tuple(_told_as(event, reason, message) for event in events)
         moment = Moment(frame, (*told, *events), memory.status_written if was_written else None)
         for view in views:
             view.show(moment)
-
-    def _in_local_words(self, event: Event, state: str) -> Event:
-        """Call a suspension that came from Ctrl-C what the person knows it by."""
-        if event.reason != StepReason.SUSPENDED or self._stops_asked == 0:
-            return event
-        has_stopped = state == State.SUSPENDED
-        message = "stopped" if has_stopped else "stopping at the end of the running batch"
-        return replace(event, message=message, reason=STOPPED if has_stopped else STOPPING)
 
     def _exit_code(self, outcome: Outcome) -> int | None:
         """Return the exit code once nothing more will happen."""
@@ -128,6 +124,18 @@ class LocalRun:
                 return EXIT_KILLED if self._was_killed else 0
             case _:
                 return None
+
+
+def _stop_in_words(outcome: Outcome) -> tuple[str, str]:
+    """Return reason and message of a stop that a person asked for here, and not in the resource."""
+    if outcome.plan.step.state is State.SUSPENDED:
+        return STOPPED, "stopped"
+    return STOPPING, "stopping at the end of the running batch"
+
+
+def _told_as(event: Event, reason: str, message: str) -> Event:
+    """Return the event of a suspension in other words; any other event as it is."""
+    return replace(event, reason=reason, message=message) if event.reason == StepReason.SUSPENDED else event
 
 
 def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
