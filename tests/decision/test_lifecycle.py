@@ -236,6 +236,11 @@ def test_the_stop_is_dated_once() -> None:
     assert second.history.stop_asked_at == NOW
 
 
+def test_a_clock_that_is_set_back_does_not_stretch_the_grace_period() -> None:
+    step = next_step(alive(), SUSPENDED, known(stop_asked_at=NOW + 5000), now=NOW, jitter=0.0)
+    assert step.history.stop_asked_at == NOW
+
+
 MESSAGES = (
     (
         dead(CHECKPOINT_IN_USE_EXIT_CODE),

@@ -33,11 +33,6 @@ class RateLimit:
     records_per_second: float | None = None
     records_per_checkpoint: float | None = None
 
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether this limit limits nothing."""
-        return self.records_per_second is None and self.records_per_checkpoint is None
-
 
 UNLIMITED = RateLimit()
 
