@@ -30,6 +30,9 @@ generate: setup  ## Write the generated files (CRDs)
 test: setup lint  ## Every test
 	$(BIN)/python -m pytest
 
+test-spark-versions: setup  ## The shim on every supported version of Spark
+	$(BIN)/python tests/spark_versions/run.py
+
 demo: setup  ## A year of flights: plain, uncapped and governed, side by side
 	$(BIN)/python -m benchmarks.demo
 

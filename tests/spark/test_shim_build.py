@@ -1,0 +1,81 @@
+"""The build of the shim's jar: quick when there is nothing to do, one sentence when something is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "spark_jobs" / "shim" / "build.py"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what the build reads."""
+    shim = tmp_path / "spark_jobs" / "shim"
+    shim.mkdir(parents=True)
+    (shim / "build.py").write_bytes(BUILD.read_bytes())
+    for source in BUILD.parent.rglob("*.java"):
+        copy = shim / source.relative_to(BUILD.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(source.read_bytes())
+    return tmp_path
+
+
+def build(checkout: Path, *python_flags: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *python_flags, str(checkout / "spark_jobs/shim/build.py")]
+    kept = {key: value for key, value in os.environ.items() if key not in {"JAVA_HOME", "SPARK_HOME"}}
+    return subprocess.run(
+        command, env=kept | environ, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_the_jar_holds_the_classes_and_names_its_extension_as_a_service(checkout: Path) -> None:
+    done = build(checkout)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(done.stdout.strip()) as jar:
+        assert "dev/headgate/spark/Planner.class" in jar.namelist()
+        service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
+        assert jar.read(service) == b"dev.headgate.spark.Extensions\n"
+
+
+def test_a_current_jar_is_left_alone_and_a_stale_one_is_replaced(checkout: Path) -> None:
+    jar = Path(build(checkout).stdout.strip())
+    built = jar.stat().st_mtime_ns
+    build(checkout)
+    assert jar.stat().st_mtime_ns == built
+    source = next(checkout.rglob("Shim.java"))
+    os.utime(source, ns=(built + 10**9, built + 10**9))
+    build(checkout)
+    assert jar.stat().st_mtime_ns != built
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "remedy"),
+    [
+        ((), {"PATH": "/nonexistent"}, "install one (Debian: openjdk-17-jdk-headless)"),
+        (("-S",), {}, "install pyspark 4.0 to 4.3"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_sentence(
+    checkout: Path, flags: tuple[str, ...], environ: dict[str, str], remedy: str
+) -> None:
+    done = build(checkout, *flags, **environ)
+    assert done.returncode == 1
+    assert remedy in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not list(checkout.rglob("*.jar"))
+
+
+def test_java_that_does_not_compile_is_reported_by_the_compiler(checkout: Path) -> None:
+    next(checkout.rglob("Planner.java")).write_text(
+        "package dev.headgate.spark; interface Planner { opened }"
+    )
+    done = build(checkout)
+    assert done.returncode == 1
+    assert "Planner.java:1: error" in done.stderr

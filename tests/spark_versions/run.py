@@ -1,0 +1,89 @@
+"""Runs the smoke of the shim on every supported version of Spark, with the one jar of this checkout.
+
+`make test-spark-versions` calls it. Each version gets an environment of its own with nothing but PySpark in it, made
+once; runs beside each other wait for one another there. Prints a line for each version, then the counts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+VERSIONS = ("4.0.5", "4.1.4", "4.2.1", "4.3.0")
+"""The latest patch of each minor version that is supported: the only place where they are named."""
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = ROOT / ".venvs"
+INSTALL_SECONDS = 900
+SMOKE_SECONDS = 300
+
+
+def environment(version: str) -> Path:
+    """The Python of an environment with this PySpark, made if it is not there."""
+    home = ENVIRONMENTS / f"spark-{version}"
+    ENVIRONMENTS.mkdir(exist_ok=True)
+    with (ENVIRONMENTS / f"spark-{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ready, python = home / ".ready", home / "bin" / "python"
+        if not ready.exists():
+            subprocess.run(
+                [sys.executable, "-m", "venv", "--clear", home], check=True, timeout=INSTALL_SECONDS
+            )
+            install = [
+                python,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                f"pyspark=={version}",
+            ]
+            subprocess.run(install, check=True, timeout=INSTALL_SECONDS)
+            ready.touch()
+    return python
+
+
+def smoke(version: str) -> str | None:
+    """Run the smoke on one version; returns what went wrong, or None."""
+    try:
+        python = environment(version)
+        with tempfile.TemporaryDirectory() as scratch:
+            done = subprocess.run(
+                [python, Path(__file__).with_name("smoke.py"), scratch],
+                env=clean_environment(python),
+                capture_output=True,
+                text=True,
+                timeout=SMOKE_SECONDS,
+                check=False,
+            )
+    except (subprocess.SubprocessError, OSError) as error:
+        return str(error)
+    return None if done.returncode == 0 else f"{done.stdout}\n{done.stderr[-4000:]}".strip()
+
+
+def clean_environment(python: Path) -> dict[str, str]:
+    """This process's environment without another Spark's settings, and with the runtime importable."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
+    return kept | {"PYTHONPATH": str(ROOT / "spark_jobs"), "PYSPARK_PYTHON": str(python)}
+
+
+def main() -> int:
+    """Run all versions; returns the exit code."""
+    failed = 0
+    for version in VERSIONS:
+        began = time.monotonic()
+        problem = smoke(version)
+        failed += problem is not None
+        verdict = "ok" if problem is None else f"FAILED\n{problem}"
+        print(f"spark {version}: {verdict} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"{len(VERSIONS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""What must hold on every supported version of Spark, with one and the same jar.
+
+Runs by itself, in an environment with PySpark alone: `python smoke.py DIRECTORY`. Prints one line for each check that
+fails and ends with exit code 1, or prints nothing and ends with 0. `versions.py` beside it runs it on each version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from headgate_spark.engine import shim
+
+SECONDS = 60.0
+
+
+class Planner:
+    """Gives the answers of a list, one per planning, and then holds."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+        self.indexes: dict[int, str] = {}
+        self.free: set[str] = set()
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        self.indexes[handle] = json.loads(descriptor)["index"]
+        return "ok"
+
+    def admit(self, handle: int, start: str | None) -> str:
+        self.asked += 1
+        if self.indexes[handle] in self.free:
+            return "all"
+        return self.answers.pop(0) if self.answers else "hold"
+
+    def plan(self, handle: int, start: str | None, latest: str) -> str:
+        return "all"
+
+    def closed(self, handle: int) -> None:
+        del self.indexes[handle]
+
+
+class Smoke:
+    """The checks, each with a directory and queries of its own."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.spark = spark
+        self.root = root
+
+    def check_a_v2_source_is_held_then_released_then_read_to_an_offset(self, scratch: Path) -> None:
+        planner = Planner()
+        with (
+            self.governed(planner),
+            self.running(self.numbers().writeStream.format("noop"), scratch) as query,
+        ):
+            self.until(lambda: planner.asked > 3)
+            assert not (scratch / "offsets" / "0").exists(), "a batch was planned while the source was held"
+            planner.answers += ["all", 'offset:{"offset":1234,"timestamp":5000}']
+            self.until(lambda: sizes(query) == [10, 1224])
+        assert query.exception() is None
+        assert planner.indexes == {}
+
+    def check_a_v1_source_is_held_then_read_in_granted_files(self, scratch: Path) -> None:
+        planner = Planner("hold", "hold", "files:1", "files:3", "all")
+        writer = self.files(scratch / "in", 8).writeStream.format("noop")
+        with self.governed(planner), self.running(writer, scratch / "checkpoint") as query:
+            self.until(lambda: sizes(query) == [100, 300, 400])
+        assert query.exception() is None
+
+    def check_a_source_held_while_another_reads_starts_at_its_beginning(self, scratch: Path) -> None:
+        planner = Planner()
+        planner.free = {"0"}
+        frame = self.numbers().union(self.numbers(1000)).groupBy().count()
+        writer = frame.writeStream.outputMode("complete").format("memory").queryName("held")
+        with self.governed(planner), self.running(writer, scratch) as query:
+            self.until(lambda: len(sizes(query)) >= 3)
+            planner.answers.append("all")
+            self.until(lambda: any(size >= 1000 for size in sizes(query)))
+        assert query.exception() is None
+
+    def check_a_checkpoint_goes_from_plain_to_governed_to_plain(self, scratch: Path) -> None:
+        for planner, batches in ((None, 2), (Planner("all"), 1), (None, 2)):
+            frame = self.numbers().groupBy((self.numbers_column() % 3).alias("key")).count()
+            rows: dict[int, int] = {}
+            if planner is not None:
+                shim.register(self.spark.sparkContext, planner)
+            with self.running(
+                frame.writeStream.outputMode("complete").foreachBatch(keep(rows)), scratch
+            ) as query:
+                self.until(lambda q=query, n=batches: len(sizes(q)) >= n)  # type: ignore[misc]
+            shim.unregister(self.spark.sparkContext)
+        read = sum(rows.values())
+        assert read >= 50, f"{read} rows were read"
+        assert rows == {key: len(range(key, read, 3)) for key in range(3)}, "counted once each"
+
+    def check_available_now_ends_by_itself(self, scratch: Path) -> None:
+        planner = Planner(*["all"] * 5)
+        writer = self.files(scratch / "in", 4).writeStream.format("noop").trigger(availableNow=True)
+        with self.governed(planner), self.running(writer, scratch / "checkpoint", trigger=False) as query:
+            self.until(lambda: not query.isActive)
+        assert query.exception() is None
+        assert sizes(query) == [400]
+
+    def check_a_failing_planner_fails_the_query_with_the_reason(self, scratch: Path) -> None:
+        shim.set_patience(self.spark.sparkContext, call_budget_seconds=0.5, patience_seconds=0.5)
+        writer = self.numbers().writeStream.format("noop")
+        with self.governed(Planner(*["perhaps"] * 1000)), self.running(writer, scratch) as query:
+            self.until(lambda: not query.isActive)
+        shim.set_patience(self.spark.sparkContext, call_budget_seconds=5, patience_seconds=60)
+        assert 'unknown answer "perhaps"' in str(query.exception())
+
+    def numbers(self, rows: int = 10) -> DataFrame:
+        frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
+        return frame.select("value")
+
+    def numbers_column(self) -> Any:
+        from pyspark.sql.functions import col
+
+        return col("value")
+
+    def files(self, path: Path, count: int) -> DataFrame:
+        self.spark.range(0, count * 100, 1, count).write.parquet(str(path))
+        return self.spark.readStream.schema("id long").parquet(str(path))
+
+    @contextmanager
+    def governed(self, planner: Planner) -> Iterator[None]:
+        shim.register(self.spark.sparkContext, planner)
+        try:
+            yield
+        finally:
+            shim.unregister(self.spark.sparkContext)
+
+    @contextmanager
+    def running(
+        self, writer: DataStreamWriter, checkpoint: Path, *, trigger: bool = True
+    ) -> Iterator[StreamingQuery]:
+        if trigger:
+            writer = writer.trigger(processingTime="50 milliseconds")
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        try:
+            yield query
+        finally:
+            query.stop()
+
+    @staticmethod
+    def until(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not within {SECONDS} s")
+            time.sleep(0.02)
+
+
+def sizes(query: StreamingQuery) -> list[int]:
+    """Input rows of each data batch, oldest first."""
+    reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
+    return [report["numInputRows"] for report in reports if report["numInputRows"]]
+
+
+def keep(rows: dict[int, int]) -> Callable[[DataFrame, int], None]:
+    """A sink that keeps the last count of each key."""
+    return lambda batch, _id: rows.update({row["key"]: row["count"] for row in batch.collect()})
+
+
+def session() -> SparkSession:
+    """A small session with the shim, found by itself on the class path."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.sql.shuffle.partitions", "2")
+    builder = builder.config("spark.driver.extraClassPath", str(shim.jar_path()))
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def main(root: Path) -> int:
+    """Run every check; returns the exit code."""
+    spark = session()
+    smoke = Smoke(spark, root)
+    failed = 0
+    for name in (name for name in dir(Smoke) if name.startswith("check_")):
+        try:
+            getattr(smoke, name)(root / name)
+        except Exception as error:
+            failed += 1
+            print(f"{name}: {type(error).__name__}: {error}")
+            traceback.print_exc()
+    spark.stop()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
