@@ -23,6 +23,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
  * restarted Python reader does not know yet then where it stands.
  */
 final class Gate implements Governed.Handler {
+  private static final long RETRY_MILLIS = 500;
+
   private final SparkDataStream stream;
   private final ReadLimits limits;
   private final boolean v1;
@@ -38,6 +40,7 @@ final class Gate implements Governed.Handler {
   private boolean held;
   private Offset known;
   private Offset surveyed;
+  private boolean availableNow;
   private boolean freezes;
   private Offset frozen;
 
@@ -87,6 +90,7 @@ final class Gate implements Governed.Handler {
       case "reportLatestOffset":
         return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
       case "prepareForTriggerAvailableNow":
+        availableNow = true;
         freezes = !(stream instanceof SupportsTriggerAvailableNow);
         return freezes ? null : Governed.forward(stream, method, arguments);
       case "stop":
@@ -107,7 +111,7 @@ final class Gate implements Governed.Handler {
     begun |= v1 ? start != null : start != initial;
     surveyed = null;
     held = false;
-    Offset end = planner == null ? latest(start, limit) : planned(planner, start);
+    Offset end = planner == null ? latest(start, limit) : planned(planner, start, limit);
     position = end != null ? end : start;
     return end;
   }
@@ -143,17 +147,34 @@ final class Gate implements Governed.Handler {
     return answer != null;
   }
 
-  private Offset planned(Planner planner, Offset start) throws InterruptedException {
+  /**
+   * Asks until there is an answer to carry out. Mostly the first one is: only where a trigger without a batch would end the query
+   * is it better to stay in this one, while a planner asks for time or has failed.
+   */
+  private Offset planned(Planner planner, Offset start, ReadLimit limit) throws InterruptedException {
+    for (; ; ) {
+      String answer = answer(planner, start);
+      if (answer != null && answer.startsWith("wait:")) {
+        Thread.sleep(Long.parseLong(answer.substring("wait:".length())));
+      } else if (answer == null && availableNow) {
+        Thread.sleep(RETRY_MILLIS);
+      } else {
+        return answer == null ? hold(start) : carriedOut(answer, start, limit);
+      }
+    }
+  }
+
+  private String answer(Planner planner, Offset start) throws InterruptedException {
     if (!isOpenedBy(planner)) {
-      return hold(start);
+      return null;
     }
     String json = start == null ? null : start.json();
     String answer = patience.ask(() -> planner.admit(handle, json));
-    if (answer != null && answer.startsWith("survey:")) {
-      String latest = survey(answer.substring("survey:".length()).split(","), start);
-      answer = patience.ask(() -> planner.plan(handle, json, latest));
+    if (answer == null || !answer.startsWith("survey:")) {
+      return answer;
     }
-    return answer == null ? hold(start) : carriedOut(answer, start);
+    String latest = survey(answer.substring("survey:".length()).split(","), start);
+    return patience.ask(() -> planner.plan(handle, json, latest));
   }
 
   /** Asks the named streams of this query for all they have. */
@@ -170,14 +191,14 @@ final class Gate implements Governed.Handler {
     return Origin.json(latest);
   }
 
-  private Offset carriedOut(String answer, Offset start) {
+  private Offset carriedOut(String answer, Offset start, ReadLimit own) {
     int colon = answer.indexOf(':');
     String verb = colon < 0 ? answer : answer.substring(0, colon);
     String rest = answer.substring(colon + 1);
     if (verb.equals("fail")) {
       throw new PlannerException(rest);
     }
-    ReadLimit limit = ReadLimits.parse(verb, rest);
+    ReadLimit limit = answer.equals("all") ? own : ReadLimits.parse(verb, rest);
     boolean offset = verb.equals("offset") && !v1;
     if (limit == null && !offset && !answer.equals("hold")) {
       patience.failed("unknown answer \"" + answer + "\"" + (v1 ? " for a source of the V1 kind" : ""));

@@ -27,7 +27,8 @@ public interface Planner {
    *
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
    * @return {@code hold}, {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
-   *     survey:<handle>,<handle>,…} or {@code fail:<message>}
+   *     survey:<handle>,<handle>,…}, {@code wait:<milliseconds>} (then this is asked again, in the same trigger) or {@code
+   *     fail:<message>}. {@code all} leaves the source to the limit that it has of its own
    */
   String admit(long handle, String start);
 
@@ -36,7 +37,7 @@ public interface Planner {
    *
    * @param latest JSON object from handle to latest offset (JSON text, or null where the source has nothing). Streams that have
    *     not been asked to plan yet, that run in another query or are of the V1 kind are left out
-   * @return as {@link #admit}, without {@code survey:}
+   * @return as {@link #admit}, without {@code survey:}; after {@code wait:} it is {@code admit} that is asked again
    */
   String plan(long handle, String start, String latest);
 

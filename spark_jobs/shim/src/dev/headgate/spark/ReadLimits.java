@@ -38,7 +38,6 @@ final class ReadLimits {
   static ReadLimit parse(String unit, String number) {
     try {
       return switch (unit) {
-        case "all" -> ReadLimit.allAvailable();
         case "rows" -> ReadLimit.maxRows(Long.parseLong(number));
         case "files" -> ReadLimit.maxFiles(Integer.parseInt(number));
         case "bytes" -> ReadLimit.maxBytes(Long.parseLong(number));
