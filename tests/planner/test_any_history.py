@@ -48,7 +48,7 @@ events = st.lists(
     st.one_of(
         st.tuples(st.just("arrive"), st.sampled_from(NAMES), st.integers(1, 10**6)),
         st.tuples(st.just("control"), controls),
-        st.tuples(st.just("run"), st.floats(0.1, 30)),
+        st.tuples(st.just("run"), st.floats(0.1, 15)),
         st.tuples(st.just("lose"), st.sampled_from(NAMES)),
         st.tuples(st.just("find"), st.sampled_from(NAMES)),
         st.tuples(st.just("grow"), st.sampled_from(NAMES), st.integers(0, 1000)),
@@ -56,7 +56,7 @@ events = st.lists(
         st.tuples(st.just("restart")),
         st.tuples(st.just("clock back"), st.floats(0.1, 100)),
     ),
-    max_size=25,
+    max_size=20,
 )
 
 

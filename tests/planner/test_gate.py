@@ -153,8 +153,9 @@ def test_a_batch_that_took_everything_in_a_backlog_pulls_the_next_one_to_the_nor
 def test_a_batch_that_took_everything_in_normal_time_changes_nothing():
     gate = a_gate(10)
     gate.planned(0)
-    gate.drained(0)
-    assert gate.due == 10
+    gate.planned(9.995)
+    gate.drained(9.995)
+    assert gate.due == 20
 
 
 @pytest.mark.parametrize(("due_in", "then_due_in"), [(25 * MINUTE, 10), (3, 3)])

@@ -66,7 +66,7 @@ class PlannedBatch:
         """
         match self.takes[state.name]:
             case TakeUpTo(ends=ends):
-                state.position = ends
+                state.moved_to(ends)
                 self._book_new_splits(state, records, now)
                 state.brought(records, now)
                 return None

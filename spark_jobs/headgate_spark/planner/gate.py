@@ -77,16 +77,16 @@ class Gate:
     def set(self, intervals: Intervals, backlog: bool, now: float) -> None:
         """Take intervals and verdict.
 
-        Entering a backlog makes the next batch due at once. Leaving one, like any other change of the interval,
-        only ever pulls it forward: a document is in force when it is read, not one old interval later.
+        Entering a backlog makes the next batch due at once. Any other change of the interval in force, leaving a
+        backlog among them, only ever pulls it forward: a document is in force when it is read, not one old
+        interval later.
         """
         entered = backlog and not self.backlog
-        left = self.backlog and not backlog
         changed = intervals.in_force(backlog) != self.interval
         self.intervals, self.backlog = intervals, backlog
         if entered:
             self.open(now)
-        elif left or changed:
+        elif changed:
             self._no_later_than(now + self.interval)
 
     def open(self, now: float) -> None:

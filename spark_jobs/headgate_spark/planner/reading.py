@@ -32,7 +32,7 @@ class Limits:
     def rooms(self, state: SourceState) -> dict[str, int]:
         """Return for each split the records between its position and the nearest of its ends."""
         bounds: tuple[Position | None, ...] = (self.alignment.get(state.name), self.span.end_of(state.name))
-        return state.rooms(state.latest, *(b for b in bounds if b is not None))
+        return state.rooms(*(b for b in bounds if b is not None))
 
 
 def look_seconds(interval: float) -> float:

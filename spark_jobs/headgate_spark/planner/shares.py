@@ -53,14 +53,10 @@ def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]
     A split that `latest` does not name is gone, and one that ends before it starts was created anew: neither
     has anything to read. One without a start is not ours to begin: its source tells the start first.
     """
-    return {split: _room(split, begin, latest, bounds) for split, begin in start.items()}
-
-
-def _room(split: str, begin: int, latest: Position, bounds: tuple[Position, ...]) -> int:
-    if split not in latest:
-        return 0
-    nearest = min([latest[split], *(bound[split] for bound in bounds if split in bound)])
-    return max(0, nearest - begin)
+    ends = latest
+    for bound in bounds:
+        ends = {split: min(end, bound.get(split, end)) for split, end in ends.items()}
+    return {split: max(0, ends.get(split, begin) - begin) for split, begin in start.items()}
 
 
 def ends_after(count: int, start: Position, rooms: Mapping[str, int], turn: int = 0) -> dict[str, int]:

@@ -69,6 +69,8 @@ class SourceState:
         """Spark has asked this source at least once."""
         self.position: Position | None = None
         self.latest: Position | None = None
+        self._ahead: dict[str, int] = {}
+        """Records between the two, split by split."""
         self.exhausted = False
         """Asked without a way to count, and it had nothing."""
         self.planned_total = 0
@@ -87,14 +89,26 @@ class SourceState:
     def asked(self, start: Position | None) -> None:
         """Spark asked, and said where the source is."""
         self.seen = True
-        self.position = start
+        self.moved_to(start)
+
+    def moved_to(self, position: Position | None) -> None:
+        """The source is at `position`: Spark said so, or a batch up to there has ended."""
+        self.position = position
+        self._look_ahead()
 
     def surveyed(self, latest: Position | None, now: float) -> None:
         """The source told its latest position, or (`None`) could not."""
         grew = latest is not None and self.latest is not None and room(self.latest, latest)
         self.latest, self._surveyed_at = latest, now
+        self._look_ahead()
         if self.pending or (grew and any(grew.values())):
             self._active_at = now
+
+    def _look_ahead(self) -> None:
+        if self.position is None or self.latest is None:
+            self._ahead = {}
+        else:
+            self._ahead = room(self.position, self.latest)
 
     def is_stale(self, now: float) -> bool:
         """Tell whether the latest position is due to be asked for, even if nothing may be read."""
@@ -118,7 +132,7 @@ class SourceState:
             return 0 if self.exhausted else None
         if self.position is None or self.latest is None:
             return None
-        return self.records_before(self.latest)
+        return sum(self._ahead.values())
 
     @property
     def has_new_splits(self) -> bool:
@@ -127,15 +141,11 @@ class SourceState:
             self.position is not None and self.latest is not None and bool(self.latest.keys() - self.position)
         )
 
-    def rooms(self, latest: Position | None, *bounds: Position) -> dict[str, int]:
-        """Return the records between position and the nearest of `latest` and `bounds`, split by split."""
-        if self.position is None or latest is None:
-            return {}
-        return room(self.position, latest, *bounds)
-
-    def records_before(self, latest: Position | None, *bounds: Position) -> int:
-        """Return the sum of `rooms`."""
-        return sum(self.rooms(latest, *bounds).values())
+    def rooms(self, *bounds: Position) -> dict[str, int]:
+        """Return the records ahead of each split, up to the nearest of `bounds`."""
+        if not bounds or self.position is None or self.latest is None:
+            return self._ahead
+        return room(self.position, self.latest, *bounds)
 
     @property
     def progress(self) -> Progress:

@@ -28,6 +28,6 @@ class Span:
 
     def fix(self, readers: Iterable[SourceState], sources: Iterable[SourceState]) -> None:
         """Fix the ends of `sources`, unless `readers` have not reached the ones in force yet."""
-        if any(s.records_before(s.latest, self._ends[s.name]) for s in readers if s.name in self._ends):
+        if any(any(s.rooms(self._ends[s.name]).values()) for s in readers if s.name in self._ends):
             return
         self._ends = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
