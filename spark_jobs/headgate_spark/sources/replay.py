@@ -24,7 +24,7 @@ all that has arrived.
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -109,8 +109,10 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     executors.
     """
 
-    def __init__(self, options: ReplayOptions) -> None:
+    def __init__(self, options: ReplayOptions, clock: Callable[[], float] = time.time) -> None:
+        """Plan by `options`; `clock` tells the time in seconds since 1970."""
         self._options = options
+        self._clock = clock
         self._zero = options.started_at
         self._frozen: int | None = None
         self._reached = 0
@@ -185,8 +187,8 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._recording.rows
         zero = self._started()
         if zero is None and not self._options.started_by:
-            zero = self._zero = time.time() - self._elapsed_when_reading(first)
-        elapsed = 0.0 if zero is None else time.time() - zero
+            zero = self._zero = self._clock() - self._elapsed_when_reading(first)
+        elapsed = 0.0 if zero is None else self._clock() - zero
         return self._times.rows_before(schedule.event_time_reached(elapsed))
 
     def _started(self) -> float | None:
