@@ -1,0 +1,142 @@
+"""What the pages under docs/ say is what the code says: names, defaults, examples, and where links lead."""
+
+import json
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+
+from headgate_contract import (
+    AlignmentControl,
+    BatchControl,
+    ControlDocument,
+    EventTimeControl,
+    QueryControl,
+    RateControl,
+    RefusalReason,
+    SourceControl,
+)
+from headgate_contract.codec import member_name
+from headgate_contract.metrics import ALL, Kind
+from headgate_contract.receiving import read
+from headgate_spark.planner.model import Lane
+
+ROOT = Path(__file__).parents[2]
+CONTROL_DOCUMENT = (ROOT / "docs/control-document.md").read_text(encoding="utf-8")
+METRICS = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+SOURCES = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+
+EXAMPLES = re.findall(r"```json\n(.*?)```", CONTROL_DOCUMENT, re.DOTALL)
+OBJECTS = {
+    "The document": ControlDocument,
+    "A query": QueryControl,
+    "A batch": BatchControl,
+    "A source": SourceControl,
+    "A rate limit": RateControl,
+    "An alignment": AlignmentControl,
+    "An event time": EventTimeControl,
+}
+NOT_OURS = {".venv", "build", "dist", ".git", ".pytest_cache", "node_modules"}
+PAGES = sorted(p for p in ROOT.rglob("*.md") if not NOT_OURS & set(p.relative_to(ROOT).parts))
+
+
+def section(page, heading):
+    """Return the text below a heading, up to the next one of its level or above."""
+    level, text = re.search(rf"^(#+) {re.escape(heading)}\n(.*)", page, re.DOTALL | re.MULTILINE).groups()
+    return re.split(rf"^#{{1,{len(level)}}} ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def rows(text):
+    """Return the cells of each row whose first cell is code, as the rows of our tables are."""
+    lines = re.findall(r"^\| (?=`)(.*) \|$", text, re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
+def shown_default(field):
+    """Return how a page shows the default of a member."""
+    if field.default is MISSING:
+        return "`{}`" if field.default_factory is dict else "all defaults"
+    if field.default is None:
+        return "not set"
+    default = field.default
+    if isinstance(default, float) and default.is_integer():
+        default = int(default)
+    return f'`"{default}"`' if isinstance(default, str) else f"`{json.dumps(default)}`"
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_of_a_control_document_can_be_read(example):
+    assert isinstance(read(example), ControlDocument)
+
+
+def test_the_full_example_has_every_member():
+    document = json.loads(EXAMPLES[-1])
+    query = document["queries"]["delays"]
+    source = query["sources"]["flights"]
+    examples = (
+        document,
+        query,
+        query["batch"],
+        source,
+        source["rateLimit"],
+        source["alignment"],
+        source["eventTime"],
+    )
+    for kind, example in zip(OBJECTS.values(), examples, strict=True):
+        assert {member_name(field.name) for field in fields(kind)} == example.keys() - {"schemaVersion"}
+
+
+@pytest.mark.parametrize(("heading", "kind"), OBJECTS.items())
+def test_every_member_stands_in_the_table_of_its_object_with_its_default(heading, kind):
+    table = {row[0].strip("`"): row[2] for row in rows(section(CONTROL_DOCUMENT, heading))}
+    assert table.keys() - {"schemaVersion"} == {member_name(field.name) for field in fields(kind)}
+    for field in fields(kind):
+        required = field.default is MISSING and field.default_factory is MISSING
+        expected = "required" if required else shown_default(field)
+        assert table[member_name(field.name)].startswith(expected), field.name
+
+
+def test_every_reason_for_refusing_a_document_is_explained():
+    explained = set(re.findall(r"`([A-Z]\w+)` \|", section(CONTROL_DOCUMENT, "Rules")))
+    assert explained == {reason.value for reason in RefusalReason}
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
+def test_every_metric_stands_on_its_page_as_it_is_declared(metric):
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    assert f"\n| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |" in METRICS
+
+
+def test_no_page_names_a_metric_that_there_is_not():
+    parts = {m.name + part for m in ALL if m.kind is Kind.HISTOGRAM for part in ("_bucket", "_sum", "_count")}
+    known = parts | {metric.name for metric in ALL}
+    packages = {path.name for root in ("operator", "spark_jobs") for path in (ROOT / root).iterdir()}
+    for page in PAGES:
+        named = set(re.findall(r"\bheadgate_\w+(?![\w*./-])", page.read_text(encoding="utf-8")))
+        assert named - packages <= known, page
+
+
+def test_every_lane_is_explained():
+    assert {row[0].strip("`") for row in rows(section(SOURCES, "Lanes"))} >= {lane.value for lane in Lane}
+
+
+def slug(heading):
+    """Return the anchor that a heading is given."""
+    words = re.sub(r"[`*]|\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def prose(page):
+    """Return a page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", prose(page)):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor:
+            assert anchor in {slug(h) for h in re.findall(r"^#+ (.*)", prose(file), re.MULTILINE)}, target
