@@ -11,8 +11,8 @@ from html import escape
 
 from benchmarks.demo.timeline import Point
 
-WIDTH, HEIGHT = 920, 220
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 26
+WIDTH, HEIGHT = 920, 230
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 24, 26
 ROW_HEIGHT = 34
 MOST_TICKS = 8
 
@@ -106,16 +106,16 @@ class Chart:
     def mark(self, series: str, point: Point, text: str) -> None:
         """Mark a point with a ring and a text beside it."""
         x, y = self.x.at(point[0]), self.y.at(point[1])
-        flip = x > WIDTH * 0.75
-        anchor, shift = ("end", -9) if flip else ("start", 9)
-        self.parts.append(f'<circle class="ring {series}" cx="{x}" cy="{y}" r="5"/>')
-        self.parts.append(
-            f'<text class="note {series}" x="{x + shift}" y="{y - 8}" text-anchor="{anchor}">{escape(text)}</text>'
+        has_room = x < WIDTH * 0.75
+        anchor, place = (
+            ("start", f'x="{x + 10}" y="{y - 8}"') if has_room else ("end", f'x="{x}" y="{y - 36}"')
         )
+        self.parts.append(f'<circle class="ring {series}" cx="{x}" cy="{y}" r="5"/>')
+        self.parts.append(f'<text class="note {series}" {place} text-anchor="{anchor}">{escape(text)}</text>')
 
     def render(self) -> str:
         """Return the chart as an SVG element."""
-        unit = f'<text class="unit" x="{LEFT + 6}" y="{TOP + 2}">{escape(self.unit)}</text>'
+        unit = f'<text class="unit" x="{LEFT}" y="{TOP - 11}">{escape(self.unit)}</text>'
         grid = "".join(self._grid_line(value) for value in self.y.ticks())
         return svg(self.title, HEIGHT, [grid, time_axis(self.x, HEIGHT), *self.parts, unit])
 
@@ -134,15 +134,35 @@ class Bar:
     kind: str
     """Class of its style: `busy` stands out."""
     text: str
+    """What is written on it, as far as there is room, and shown under the pointer."""
 
 
-def bars(title: str, x: Scale, rows: Sequence[tuple[str, Sequence[Bar]]]) -> str:
-    """Return rows of bars as an SVG element; each row has the class of a series."""
+@dataclass(frozen=True)
+class Row:
+    """The bars of one series, and what is written at their end."""
+
+    series: str
+    bars: Sequence[Bar]
+    note: str
+
+
+def bars(title: str, x: Scale, rows: Sequence[Row]) -> str:
+    """Return rows of bars as an SVG element."""
     height = TOP + ROW_HEIGHT * len(rows) + BOTTOM
     parts = [time_axis(x, height)]
-    for number, (series, row) in enumerate(rows):
-        parts += [bar_of(x, TOP + number * ROW_HEIGHT, series, bar) for bar in row]
+    for number, row in enumerate(rows):
+        top = TOP + number * ROW_HEIGHT
+        parts += [bar_of(x, top, row.series, bar) for bar in row.bars]
+        parts.append(note_of(x, top, row))
     return svg(title, height, parts)
+
+
+def note_of(x: Scale, top: float, row: Row) -> str:
+    """Return the text of a row, behind its last bar or, where there is no room, on it."""
+    end = x.at(max(bar.end for bar in row.bars))
+    has_room = end < WIDTH * 0.6
+    anchor, place = ("start", end + 8) if has_room else ("end", end - 10)
+    return f'<text class="aside" x="{place}" y="{top + 16}" text-anchor="{anchor}">{escape(row.note)}</text>'
 
 
 def bar_of(x: Scale, top: float, series: str, bar: Bar) -> str:

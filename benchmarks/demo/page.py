@@ -6,10 +6,11 @@ It refers to nothing outside itself, follows the reader's light or dark theme, a
 
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.demo import timeline
-from benchmarks.demo.chart import Bar, Chart, Scale, bars, seconds_scale, value_scale
+from benchmarks.demo.chart import Bar, Chart, Row, Scale, bars, seconds_scale, value_scale
 from benchmarks.demo.decisions import Decision
 from benchmarks.demo.event_log import Batch
 from benchmarks.demo.measures import DEFINITIONS
@@ -168,14 +169,16 @@ def described_by(title: str, unit: str) -> Callable[[Point], str]:
 
 def verdict_plot(results: Sequence[Result], x: Scale) -> str:
     """Return a row of bars for each run: what held from when to when."""
-    return bars("Verdict over time", x, [(result.run.key, verdict_bars(result)) for result in results])
+    rows = [Row(result.run.key, verdict_bars(result), settings_of(result)) for result in results]
+    return bars("Verdict over time", x, rows)
 
 
 def verdict_bars(result: Result) -> list[Bar]:
-    """Return the stretches of time of one run."""
+    """Return the stretches of time of one run that had one verdict."""
     end = offset(result, result.batches[-1].committed)
-    starts = [max(0.0, offset(result, one.since)) for one in result.decisions]
-    spans = zip(starts, [*starts[1:], end], result.decisions, strict=True)
+    changes = [next(same) for _, same in groupby(result.decisions, key=lambda one: one.backlog)]
+    starts = [max(0.0, offset(result, one.since)) for one in changes]
+    spans = zip(starts, [*starts[1:], end], changes, strict=True)
     return [Bar(start, stop, kind_of(one), text_of(one)) for start, stop, one in spans if stop > start]
 
 
@@ -185,12 +188,18 @@ def kind_of(decision: Decision) -> str:
 
 
 def text_of(decision: Decision) -> str:
-    """Say what held."""
-    pace = f"{decision.interval_seconds:g} s" if decision.interval_seconds else "as fast as it can"
+    """Say what the governor took the query to be in, and why."""
     if decision.backlog is None:
-        return f"no verdict; trigger: {pace}"
-    state = f"in backlog ({decision.reason})" if decision.backlog else "live"
-    return f"{state}; commit interval {pace}"
+        return "no verdict"
+    return f"in backlog: {decision.reason}" if decision.backlog else "live"
+
+
+def settings_of(result: Result) -> str:
+    """Say by what interval the query committed, one after the other."""
+    intervals = [seconds for seconds, _ in groupby(one.interval_seconds for one in result.decisions)]
+    return "commits " + ", then ".join(
+        f"every {seconds:g} s" if seconds else "at once" for seconds in intervals
+    )
 
 
 def offset(result: Result, moment: float) -> float:

@@ -31,10 +31,10 @@ def formatted(measures: Measures, name: str) -> str:
 def verdict_on_runs(findings: Findings) -> list[str]:
     """Say what the figures mean, in two sentences."""
     faster = findings.ratio("catch_up_seconds", "plain_low_latency", "governed")
-    smaller = findings.ratio("largest_batch_records", "plain_uncapped", "governed")
+    smaller = findings.ratio("largest_batch_records", "governed", "plain_uncapped")
     fresh = findings.ratio("staleness_p95_seconds", "governed", "plain_low_latency")
     return [
-        f"Governed, the backlog was cleared {faster:.1f} times faster than at plain low latency, in batches at most "
-        f"1/{smaller:.1f} of the size of the uncapped one.",
-        f"Once live, its staleness at the 95th percentile was {fresh:.2f} times that of plain low latency.",
+        f"Governed, the backlog was cleared {faster:.1f} times as fast as at plain low latency, and the largest "
+        f"batch had {smaller:.0%} of the records of the uncapped one.",
+        f"Once live, its staleness (p95) was {fresh:.2f} times that of plain low latency.",
     ]
