@@ -160,6 +160,14 @@ ROWS = (
     ),
     Row("failed after exactly resetAfter", dead(1, at=2700.0), known(failures=5), wanted(), fails(EXHAUSTED)),
     Row("disappeared", None, known(), wanted(), backs_off(1010.0)),
+    Row(
+        "disappeared after a long run",
+        None,
+        known(started_at=-801.0, failures=5),
+        wanted(),
+        backs_off(1010.0),
+    ),
+    Row("disappeared, an older one is left", dead(1, 1), known(2), wanted(), backs_off(1010.0)),
     Row("still backing off", dead(1), crashed(1, 1000.5), wanted(), backs_off(1000.5)),
     Row("back-off is over", dead(1), crashed(1, 1000.0), wanted(), starts(2)),
     Row("the clock was set back", None, crashed(1, 9999.0), wanted(), backs_off(1300.0)),
@@ -219,6 +227,17 @@ def test_an_end_is_counted_once() -> None:
 
 def test_a_planned_stop_ends_a_row_of_failures() -> None:
     step = next_step(dead(143), wanted(), known(stop_asked_at=990.0, failures=3), now=NOW, jitter=0.0)
+    assert step.history.failures == 0
+
+
+@pytest.mark.parametrize(
+    "ended", [dead(1), dead(CHECKPOINT_IN_USE_EXIT_CODE), dead(0)], ids=["failed", "75", "0"]
+)
+def test_suspending_and_resuming_starts_anew_whatever_was(ended: Driver) -> None:
+    history = next_step(ended, wanted(), known(failures=5), now=NOW, jitter=0.0).history
+    history = next_step(ended, SUSPENDED, history, now=NOW + 1, jitter=0.0).history
+    step = next_step(ended, wanted(), history, now=NOW + 2, jitter=0.0)
+    assert step.action == Start(attempt=2, revision=R1)
     assert step.history.failures == 0
 
 

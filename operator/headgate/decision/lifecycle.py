@@ -86,9 +86,9 @@ def end_is_booked(s: _Situation) -> History:
     driver, history = s.driver, s.history
     if history.ended or history.started_at is None:
         return history
-    if driver is None:
+    if driver is None or driver.attempt < history.attempt:
         return _booked(s, Exit(at=s.now), run_seconds=s.now - history.started_at)
-    if driver.attempt != history.attempt or driver.exit is None:
+    if driver.exit is None:
         return history
     return _booked(s, driver.exit, run_seconds=driver.exit.at - history.started_at)
 
