@@ -84,7 +84,8 @@ def _root_schema() -> Schema:
         },
     }
     for rule in RULES:
-        _schema_at(rule.on, schema).setdefault("x-kubernetes-validations", []).append(_validation(rule))
+        node = _schema_at(rule.on, schema)
+        node["x-kubernetes-validations"] = [*node.get("x-kubernetes-validations", ()), _validation(rule)]
     return schema
 
 

@@ -67,8 +67,6 @@ def read_documents(text: str) -> Iterator[Document | Malformed]:
         yield Malformed(f"character {error.character!r} is not allowed in YAML", line)
     except RecursionError:
         yield Malformed("is nested too deeply", None)
-    except ValueError as error:
-        yield Malformed(str(error), None)
 
 
 class _Loader(yaml.SafeLoader):
@@ -78,6 +76,16 @@ class _Loader(yaml.SafeLoader):
         first: [(tag, form) for tag, form in resolvers if tag.rpartition(":")[2] in ("bool", "null", "merge")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Say where a value is that its tag does not fit (`!!int x`, a number of 5,000 digits)."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError):
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(
+                problem=f"a value is no {kind}", problem_mark=node.start_mark
+            ) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()

@@ -15,23 +15,26 @@ from pydantic_core import PydanticCustomError
 
 PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 MAX_LENGTH: Final = 32
+LONGEST: Final = "2562047h"  # whole hours in the 64 bits of Go's nanoseconds
 ZERO: Final = timedelta(0)
 
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _NANOSECONDS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000}
-_LARGEST = 2**63 - 1
+_LARGEST = _NANOSECONDS["h"] * 2_562_047
 _FRACTION_DIGITS = 18  # what Go keeps of a fraction before it would overflow
 _EXAMPLES = "write for example 250ms, 5s, 2m or 1h30m"
 
 
 def nanoseconds(text: str) -> int:
     """Return the duration that `text` writes, in nanoseconds; raise ValueError where it is none."""
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"is too long for a duration: {len(text)} characters of at most {MAX_LENGTH}")
     if not _WHOLE.fullmatch(text):
         raise ValueError(_refusal(text))
     total = sum(_part(*match.groups()) for match in _PART.finditer(text))
     if total > _LARGEST:
-        raise ValueError(f"{text!r} is longer than the largest duration, 2562047h")
+        raise ValueError(f"{text!r} is too long; it must be at most {LONGEST}")
     return total
 
 
@@ -92,6 +95,15 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(_validate),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "pattern": PATTERN, "maxLength": MAX_LENGTH}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": PATTERN,
+            "maxLength": MAX_LENGTH,
+            "x-kubernetes-validations": [
+                {"rule": f"duration(self) <= duration('{LONGEST}')", "message": f"must be at most {LONGEST}"}
+            ],
+        }
+    ),
 ]
 """A field that holds a duration: text in files and in the cluster, `timedelta` in the model."""

@@ -75,7 +75,7 @@ def _backlog_rate_limit_schema() -> dict[str, Any]:
 def _branch(value: Any) -> str | None:
     if value == UNLIMITED:
         return UNLIMITED
-    return "limits" if isinstance(value, dict | BacklogRateLimit) else None
+    return "limits" if value and isinstance(value, dict | BacklogRateLimit) else None
 
 
 UnlimitedOrLimits = Annotated[

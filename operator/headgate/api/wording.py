@@ -106,7 +106,7 @@ def _kind_of(value: Any) -> str:
         case str():
             return f"the text {_shown(value)}"
         case Mapping():
-            return "an object"
+            return "an object" if value else "an empty one"
         case _:
             return "a list"
 
