@@ -1,0 +1,202 @@
+"""Files of resources: every finding at once, each with its line, path and remedy."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.api.finding import Severity
+from headgate.api.load import load_application, load_bytes, load_file, load_text
+from headgate.errors import InvalidInputError, UsageError
+
+ROOT = Path(__file__).parents[2]
+FLIGHTS = ROOT / "examples" / "flights.yaml"
+BROKEN = ROOT / "tests" / "data" / "resources" / "broken.yaml"
+EXPECTED = BROKEN.with_suffix(".txt").read_text().splitlines()
+
+
+def texts(text: str) -> list[str]:
+    return [finding.text("f.yaml") for finding in load_text(text, "f.yaml").all_findings]
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    found = [finding.text("broken.yaml") for finding in load_file(BROKEN).all_findings]
+
+    assert sorted(found) == sorted(EXPECTED)
+
+
+def test_findings_come_in_the_order_of_lines() -> None:
+    lines = [finding.line or 0 for finding in load_file(BROKEN).all_findings]
+
+    assert lines == sorted(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "f.yaml:1: error: malformed YAML: while parsing a flow node"),
+        ("- 1", "f.yaml:1: error: holds no object; a resource starts with apiVersion: headgate.dev/v1alpha1"),
+        (
+            "a: 1",
+            "f.yaml:1: error: has no kind; set apiVersion: headgate.dev/v1alpha1 and kind: SparkApplication",
+        ),
+        ("kind: SparkApplication", "f.yaml:1: error: has no apiVersion; set"),
+        (
+            "{kind: SparkApplication, apiVersion: headgate.dev/v2, metadata: {name: a}, spec: {main: {file: a}}}",
+            "f.yaml:1: error: apiVersion: 'headgate.dev/v2' is not one of headgate.dev/v1alpha1; did you mean",
+        ),
+        (
+            "{kind: SparkApplication, apiVersion: sparkoperator.k8s.io/v1beta2}",
+            "v1beta2 SparkApplication skipped",
+        ),
+    ],
+)
+def test_a_document_that_is_no_resource_is_told_what_it_lacks(text: str, said: str) -> None:
+    (found,) = [line for line in texts(text) if said in line]
+
+    assert found
+
+
+def test_text_that_is_not_utf_8_is_refused_with_its_line() -> None:
+    loaded = load_bytes(b"a: 1\nb: \xff\n", "f.yaml")
+
+    assert [finding.text("f.yaml") for finding in loaded.all_findings] == [
+        "f.yaml:2: error: is not UTF-8 text"
+    ]
+
+
+def test_a_file_of_several_documents_gives_each_resource() -> None:
+    flights = FLIGHTS.read_text()
+    other = flights.replace("  name: flights\n", "  name: other\n")
+
+    loaded = load_text(f"{flights}\n---\n{other}")
+
+    names = [resource.application.name for resource in loaded.resources if resource.application]
+    assert names == ["flights", "other"]
+
+
+def test_the_one_application_of_a_file_is_returned() -> None:
+    assert load_application(FLIGHTS).name == "flights"
+
+
+def test_a_refused_file_is_an_error_that_holds_every_finding() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        load_application(BROKEN)
+
+    assert str(refused.value).count("broken.yaml:") == len([line for line in EXPECTED if ": error: " in line])
+
+
+def test_a_file_of_two_applications_is_no_single_one(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(f"{FLIGHTS.read_text()}\n---\n{FLIGHTS.read_text()}")
+
+    with pytest.raises(
+        InvalidInputError, match="holds 2 resources of kind SparkApplication; give a file with one"
+    ):
+        load_application(path)
+
+
+def test_a_file_that_is_not_there_is_an_error_of_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file or directory; give the path of a resource file"):
+        load_file(tmp_path / "none.yaml")
+
+
+def warnings(manifest: dict[str, Any]) -> list[str]:
+    loaded = load_text(yaml.safe_dump(manifest))
+    assert not loaded.is_refused
+    return [
+        f"{found.path}: {found.message}"
+        for found in loaded.all_findings
+        if found.severity is Severity.WARNING
+    ]
+
+
+def flights_with(*, stop: str = "2m", drift: str = "1h", **checkpoint: str) -> dict[str, Any]:
+    manifest: dict[str, Any] = yaml.safe_load(FLIGHTS.read_text())
+    manifest["spec"]["stop"]["gracePeriod"] = stop
+    query = manifest["spec"]["queries"][0]
+    query["checkpoint"] |= checkpoint
+    query["sources"][1]["alignment"]["maxDrift"] = drift
+    return manifest
+
+
+def test_the_example_gives_no_warning() -> None:
+    assert warnings(flights_with()) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [
+        (flights_with(stop="1m59s"), "checkpoint: stop.gracePeriod is 1m59s, but a batch may take up to 2m"),
+        (flights_with(stop="9h", intervalDuringBacklog="0s"), "as long as the backlog takes"),
+        (
+            flights_with(interval="50ms"),
+            "checkpoint.interval: the trigger base of 100ms holds instead of 50ms",
+        ),
+        (
+            flights_with(drift="2h"),
+            "sources[weather].alignment.maxDrift: group air also has a member with maxDrift 1h",
+        ),
+    ],
+)
+def test_what_is_allowed_but_seldom_meant_is_a_warning(manifest: dict[str, Any], said: str) -> None:
+    (found,) = warnings(manifest)
+
+    assert said in found
+
+
+def test_a_source_alone_in_its_group_is_a_warning() -> None:
+    manifest = flights_with()
+    manifest["spec"]["queries"][0]["sources"][1]["alignment"]["group"] = "aire"
+
+    assert [line for line in warnings(manifest) if "group aire has no other member" in line]
+
+
+def test_a_backlog_interval_that_can_never_hold_is_a_warning() -> None:
+    manifest = flights_with()
+    del manifest["spec"]["queries"][0]["sources"][0]["backlog"]
+
+    assert [line for line in warnings(manifest) if "no source of the query says what its backlog is" in line]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_no_damage_to_a_resource_is_answered_with_a_traceback(data: st.DataObject) -> None:
+    manifest = copy.deepcopy(yaml.safe_load(FLIGHTS.read_text()))
+    owner, key = data.draw(st.sampled_from(places(manifest)))
+    owner[key] = data.draw(JSON)
+
+    loaded = load_text(yaml.safe_dump(manifest, allow_unicode=True))
+
+    assert all(finding.message for finding in loaded.all_findings)
+
+
+@settings(deadline=None)
+@given(cut=st.integers(0, FLIGHTS.stat().st_size), junk=st.binary(max_size=8))
+def test_no_cut_or_junk_in_a_file_is_answered_with_a_traceback(cut: int, junk: bytes) -> None:
+    raw = FLIGHTS.read_bytes()
+
+    load_bytes(raw[:cut] + junk, "f.yaml")
+    load_bytes(raw[:cut] + junk + raw[cut:], "f.yaml")
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return [place for key, child in list(children) for place in [(value, key), *places(child)]]
