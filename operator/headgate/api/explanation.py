@@ -153,9 +153,10 @@ def _during_backlog(query: Query) -> str:
 def _batch(query: Query) -> str:
     batch, interval = query.batch, query.checkpoint.interval
     target = batch.target_duration if interval is None else min(interval, batch.target_duration)
+    first = min(batch.initial_records, batch.max_records)
     return (
         f"while live a batch is sized to take at most {format_duration(target)}; the first one has "
-        f"{batch.initial_records:,} records, each at most {batch.max_growth:g} times as many as the one before, none "
+        f"{first:,} records, each at most {batch.max_growth:g} times as many as the one before, none "
         f"more than {batch.max_records:,}"
     )
 

@@ -1,0 +1,181 @@
+"""`headgate validate`, `explain` and `crd`: what they print and how they exit."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from headgate.api.crd import FILE_NAME, render_crd
+from headgate.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+FLIGHTS = ROOT / "examples" / "flights.yaml"
+BROKEN = ROOT / "tests" / "data" / "resources" / "broken.yaml"
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+class Headgate:
+    """The command line, run in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str | Path, stdin: bytes = b"") -> Ended:
+        self._monkeypatch.setattr(sys, "argv", ["headgate", *map(str, arguments)])
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = self._capsys.readouterr()
+        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+
+
+@pytest.fixture
+def headgate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Headgate:
+    monkeypatch.setenv("COLUMNS", "100")
+    return Headgate(monkeypatch, capsys)
+
+
+def test_a_good_file_ends_with_0(headgate: Headgate) -> None:
+    ended = headgate("validate", FLIGHTS)
+
+    assert (ended.code, ended.out) == (0, f"{FLIGHTS}: good\n")
+
+
+def test_a_refused_file_ends_with_1_and_names_everything(headgate: Headgate) -> None:
+    ended = headgate("validate", FLIGHTS, BROKEN)
+
+    expected = [
+        line.replace("broken.yaml", str(BROKEN), 1)
+        for line in BROKEN.with_suffix(".txt").read_text().splitlines()
+    ]
+    assert ended.code == 1
+    assert f"{FLIGHTS}: good\n" in ended.out
+    assert set(expected) <= set(ended.out.splitlines())
+    assert ended.out.endswith(f"{BROKEN}: refused (15 errors)\n")
+
+
+def test_warnings_do_not_refuse(headgate: Headgate) -> None:
+    text = FLIGHTS.read_text().replace("gracePeriod: 2m", "gracePeriod: 1s")
+
+    ended = headgate("validate", "-", stdin=text.encode())
+
+    assert ended.code == 0
+    assert "warning: spec.queries[delays].checkpoint: stop.gracePeriod is 1s" in ended.out
+    assert ended.out.endswith("-: good (1 warning)\n")
+
+
+def test_a_file_that_is_not_there_ends_with_2_after_the_others(headgate: Headgate) -> None:
+    ended = headgate("validate", "none.yaml", BROKEN)
+
+    assert ended.code == 2
+    assert "error: none.yaml: No such file or directory; give the path of a resource file\n" in ended.err
+    assert f"{BROKEN}: refused" in ended.out
+
+
+def test_a_directory_ends_with_2(headgate: Headgate) -> None:
+    ended = headgate("validate", ROOT / "examples")
+
+    assert ended.code == 2
+    assert "Is a directory" in ended.err
+
+
+def test_no_file_ends_with_2(headgate: Headgate) -> None:
+    assert headgate("validate").code == 2
+
+
+def test_a_check_that_checked_nothing_is_no_success(headgate: Headgate) -> None:
+    ended = headgate("validate", "-", stdin=b"{apiVersion: v1, kind: ConfigMap}")
+
+    assert ended.code == 2
+    assert "-:1: note: v1 ConfigMap skipped" in ended.out
+    assert "error: no SparkApplication of headgate.dev/v1alpha1 in -; give a file that holds one" in ended.err
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\xff\xfe", b"a: [", b"\x00", b"- - -", b"a: &a [*a]", b"!!python/none x"]
+)
+def test_no_input_ends_in_a_traceback(raw: bytes, headgate: Headgate) -> None:
+    for command in ("validate", "explain"):
+        ended = headgate(command, "-", stdin=raw)
+
+        assert ended.code in (1, 2)
+        assert ended.out or ended.err
+
+
+def test_explain_says_setting_by_setting_what_will_happen(headgate: Headgate) -> None:
+    ended = headgate("explain", FLIGHTS)
+
+    assert ended.code == 0
+    assert "\nquery delays\n  live       commits every 5s while it is live\n" in ended.out
+    assert "  executors  8 executors while one is\n" in ended.out
+    assert max(map(len, ended.out.splitlines())) <= 100
+
+
+def test_explain_says_of_a_refused_file_why(headgate: Headgate) -> None:
+    ended = headgate("explain", BROKEN)
+
+    assert ended.code == 1
+    assert "spec.exekutor: unknown field; did you mean executor?" in ended.out
+
+
+def test_crd_prints_the_definition(headgate: Headgate) -> None:
+    assert headgate("crd").out == render_crd()
+
+
+def test_crd_writes_the_file_that_it_then_finds_up_to_date(headgate: Headgate, tmp_path: Path) -> None:
+    out = tmp_path / "crds"
+
+    assert headgate("crd", "--out", out).code == 0
+    assert (out / FILE_NAME).read_text() == render_crd()
+    assert headgate("crd", "--check", out).code == 0
+
+
+def test_crd_shows_how_a_committed_file_differs(headgate: Headgate, tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(render_crd().replace("- hgapp", "- old"))
+
+    ended = headgate("crd", "--check", tmp_path)
+
+    assert ended.code == 1
+    assert "-    - old\n+    - hgapp\n" in ended.out
+    assert "differs from the models; run headgate crd --out" in ended.err
+
+
+def test_crd_refuses_to_write_and_compare_at_once(headgate: Headgate, tmp_path: Path) -> None:
+    assert headgate("crd", "--check", tmp_path, "--out", tmp_path).code == 2
+
+
+def test_the_reference_page_is_written_and_compared_likewise(headgate: Headgate, tmp_path: Path) -> None:
+    assert headgate("crd", "--reference", "--out", tmp_path).code == 0
+    assert headgate("crd", "--reference", "--check", tmp_path).code == 0
+
+
+def test_help_loads_neither_models_nor_clients() -> None:
+    program = (
+        "import sys\nsys.argv = ['headgate', '--help']\nfrom headgate.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pydantic', 'yaml', 'pyspark', 'kubernetes', 'kopf', 'prometheus_api_client'} & set(sys.modules)\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert "validate" in ended.stdout
+
+
+def test_the_version_is_printed(headgate: Headgate) -> None:
+    assert headgate("--version").out.strip() == "0.1.0"
