@@ -23,9 +23,11 @@ lint: setup  ## Style, types, layers, generated files
 	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark
 	$(BIN)/lint-imports
 	$(BIN)/headgate crd --check crds
+	$(BIN)/headgate crd --reference --check docs/reference
 
-generate: setup  ## Write the generated files (CRDs)
+generate: setup  ## Write the generated files (CRD and reference)
 	$(BIN)/headgate crd --out crds
+	$(BIN)/headgate crd --reference --out docs/reference
 
 test: setup lint  ## Every test
 	$(BIN)/python -m pytest
