@@ -149,6 +149,9 @@ ROWS = (
     Row("older driver dead", dead(1, 1), known(2, started_at=None), wanted(), starts(2)),
     # failed
     Row("failed once", dead(1), known(), wanted(), backs_off(1010.0)),
+    Row(
+        "failed beyond counting", dead(1), known(failures=9999), wanted(max_retries=10**6), backs_off(1300.0)
+    ),
     Row("failed three times", dead(1), known(failures=2), wanted(), backs_off(1040.0)),
     Row("failed often: capped", dead(1), known(failures=50), wanted(max_retries=99), backs_off(1300.0)),
     Row(
