@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, Resource, by_document, plain
+from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, plain
 from benchmarks.local.recording import STEADY, prepare
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
@@ -19,7 +19,6 @@ MEMORY = {"spark.driver.memory": "2g"}
 SETTLE_SECONDS = 30.0
 """After the last batch: by then the JVM has compiled what a trigger runs."""
 SECONDS = 60.0
-DEADLINE = 90.0
 
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
@@ -29,7 +28,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     governed, session = bench.place("idle-governed"), bench.place("idle-session")
     with start_governed(governed, resource, bench) as query, start_session(session, resource, bench) as other:
         log = governed.events
-        query.wait_for("the batch before the quiet", lambda: log.of(QUERY) or None, DEADLINE)
+        query.wait_for("the batch before the quiet", lambda: log.of(QUERY) or None, START_SECONDS)
         time.sleep(SETTLE_SECONDS)
         before, began = cpu_seconds(query, other), time.monotonic()
         time.sleep(SECONDS)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from prometheus_client.samples import Sample
 
-from benchmarks.local.drivers import Place, Resource, by_document, metrics
+from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, metrics
 from benchmarks.local.recording import STEADY, prepare
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
@@ -32,7 +32,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     arguments = [*paths, f"--cut={resource.cut}", *queries]
     with by_document(place, "forward.py", arguments, resource.properties(place), document()) as child:
         log = place.events
-        child.wait_for("a batch of every query", lambda: all(map(log.of, INTERVALS)) or None, DEADLINE)
+        child.wait_for("a batch of every query", lambda: all(map(log.of, INTERVALS)) or None, START_SECONDS)
         place.live.touch()
         time.sleep(SETTLE_SECONDS)
         before, begin = planner_calls(place), time.time()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks.event_log import Batch
-from benchmarks.local.drivers import Resource, by_document
+from benchmarks.local.drivers import START_SECONDS, Resource, by_document
 from benchmarks.local.recording import HOUR, prepare, repeated
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
@@ -35,7 +35,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         place, "forward.py", arguments, resource.properties(place), document(data.name)
     ) as child:
         log = place.events
-        child.wait_for("a batch of every query", lambda: all(map(log.of, RATES)) or None, DEADLINE)
+        child.wait_for("a batch of every query", lambda: all(map(log.of, RATES)) or None, START_SECONDS)
         begin = time.time() + SETTLE_SECONDS
         end = begin + SECONDS
         child.wait_for(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from benchmarks.event_log import Batch, EventLog
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, Resource, by_document, publish
+from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, publish
 from benchmarks.local.recording import STEADY, prepare
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
@@ -67,7 +67,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     started_with = document(0, CHANGES["interval"].opened)
     with by_document(place, "forward.py", arguments, resource.properties(place), started_with) as child:
         subject = Subject(place, child)
-        subject.next_batch(DEADLINE)
+        subject.next_batch(START_SECONDS)
         place.live.touch()
         seconds = reactions(subject)
     p95 = {kind: percentile(values, 95) for kind, values in seconds.items()}
@@ -119,9 +119,17 @@ def reactions(subject: Subject) -> dict[str, Sequence[float]]:
             subject.change(change.shut)
             subject.wait_until_shut()
             time.sleep(wait.uniform(0, 0.2))  # so that changes meet the trigger at any phase
-            published = subject.change(change.opened)
-            seconds[kind].append(subject.next_batch(DEADLINE).planned - published)
+            seconds[kind].append(reaction(subject, change.opened))
     return dict(seconds)
+
+
+def reaction(subject: Subject, control: QueryControl) -> float:
+    """Return the seconds from a change to the first planning after it."""
+    published = subject.change(control)
+    batch = subject.next_batch(DEADLINE)
+    while batch.planned < published:  # it was in flight when the document changed
+        batch = subject.next_batch(DEADLINE)
+    return batch.planned - published
 
 
 def document(generation: int, control: QueryControl) -> ControlDocument:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benchmarks.event_log import Batch, EventLog
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, Resource, by_document, plain
+from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, plain
 from benchmarks.local.recording import STEADY, prepare
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
@@ -77,7 +77,7 @@ def run(place: Place, child: Child) -> Outcome:
     """Let a query be live, stall it, and return what came first after that."""
     log = place.events
     with child:
-        child.wait_for("the end of the backlog", lambda: after(log, STEADY.backlog_rows), DEADLINE)
+        child.wait_for("the end of the backlog", lambda: after(log, STEADY.backlog_rows), START_SECONDS)
         place.live.touch()
         live_until = time.time() + LIVE_SECONDS
         before = child.wait_for("a live batch", lambda: ended_after(log, live_until), DEADLINE, every=0.01)
