@@ -45,6 +45,8 @@ def answers_nothing(_start: str | None) -> str:
         (answers_nothing, "it answered null"),
         ("perhaps", 'unknown answer "perhaps"'),
         ("rows:many", 'unknown answer "rows:many"'),
+        ("rows:-1", 'unknown answer "rows:-1"'),
+        ("wait:a moment", 'unknown answer "wait:a moment"'),
         ("survey:", 'unknown answer "survey:"'),
     ],
 )

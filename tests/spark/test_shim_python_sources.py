@@ -22,10 +22,10 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize(
     ("kind", "answers", "sizes"),
     [
-        (limited_with_default, ["rows:30", "rows:7", "all"], [30, 7, 963]),
-        (limited_with_default, ['offset:{"row": 250}', "all"], [250, 750]),
+        (limited_with_default, ["rows:30", "rows:7", "all"], [30, 7, 1]),
+        (limited_with_default, ['offset:{"row": 250}', "rows:9999"], [250, 750]),
         (limited_without_default, ["rows:30", "rows:7", "all"], [30, 7, 963]),
-        (unlimited_reader, ["rows:30"], [1000]),
+        (unlimited_reader, ["hold", "rows:30"], [1000]),
         (unlimited_reader, ['offset:{"row": 250}', "all"], [250, 750]),
         (simple_reader, ["all", "hold", "all", "all"], [400, 400, 200]),
         (simple_reader, ["rows:30", "rows:7"], [400, 400]),

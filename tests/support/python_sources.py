@@ -56,14 +56,20 @@ def limited_reader(spark: SparkSession, *, declares_limit: bool) -> str:
 
 
 def unlimited_reader(spark: SparkSession) -> str:
-    """A reader of the first kind, which has only `latestOffset()`; returns its format."""
+    """A reader of the first kind, which has only `latestOffset()`; returns its format.
+
+    It begins at "now": each time it is asked for its beginning, that is one row later.
+    """
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
     total = TOTAL
 
     class Reader(DataSourceStreamReader):
+        now = -1
+
         def initialOffset(self) -> dict[str, int]:
-            return {"row": 0}
+            self.now += 1
+            return {"row": self.now}
 
         def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
             return {"row": total}

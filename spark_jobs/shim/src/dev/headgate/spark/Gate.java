@@ -3,6 +3,8 @@ package dev.headgate.spark;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -14,13 +16,14 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 /**
  * Stands before one stream and turns the planner's answers into the end offset of the next batch.
  *
- * <p>Spark plans a batch by asking each stream for {@code latestOffset(start, limit)}; that call is the only one whose answer
- * changes. The planner is asked first, the stream after: a held stream costs no I/O. All of it happens on the query's own
- * thread, so that the stream is touched by no other.
+ * <p>Spark plans a batch by asking each stream for {@code latestOffset(start, limit)}; that call is the one whose answer changes.
+ * The planner is asked first, the stream after: a held stream costs no I/O. All of it happens on the query's own thread, so that
+ * the stream is touched by no other.
  *
  * <p>{@code Trigger.AvailableNow}: where the stream can freeze its end itself, it does. Where it cannot, Spark would fall back to
  * one single batch; the gate freezes the end instead, at the first planning, and not when Spark announces the trigger, since a
- * restarted Python reader does not know yet then where it stands.
+ * restarted Python reader does not know yet then where it stands. A planning without a batch ends such a query, so a failed
+ * planner is asked again within the trigger.
  */
 final class Gate implements Governed.Handler {
   private static final long RETRY_MILLIS = 500;
@@ -41,7 +44,6 @@ final class Gate implements Governed.Handler {
   private Offset known;
   private Offset surveyed;
   private boolean availableNow;
-  private boolean freezes;
   private Offset frozen;
 
   private Gate(SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
@@ -60,19 +62,17 @@ final class Gate implements Governed.Handler {
    */
   static <S extends SparkDataStream> Object before(Supplier<S> streams, Origin origin, String location) {
     SparkDataStream stream = streams.get();
-    if (stream instanceof Governed) {
-      return stream;
-    }
     Gate gate = new Gate(stream, streams, origin, location);
+    Object standIn = StandIn.of(stream, gate, SupportsTriggerAvailableNow.class);
     Planner planner = Shim.planner();
     try {
-      if (planner != null) {
+      if (planner != null && standIn instanceof Governed) {
         gate.isOpenedBy(planner); // early, so that a planner knows all sources of a query before it is asked for one
       }
     } catch (InterruptedException e) {
       gate.thread.interrupt(); // the query is being stopped, and sees to it itself
     }
-    return StandIn.of(stream, gate, SupportsTriggerAvailableNow.class);
+    return standIn;
   }
 
   @Override
@@ -83,16 +83,17 @@ final class Gate implements Governed.Handler {
             ? latestOffset((Offset) arguments[0], (ReadLimit) arguments[1])
             : Governed.forward(stream, method, arguments);
       case "initialOffset":
-        initial = (Offset) Governed.forward(stream, method, arguments);
-        return initial;
+        if (initial == null || Shim.planner() == null) {
+          initial = (Offset) Governed.forward(stream, method, arguments);
+        }
+        return initial; // the same while it is held: neither I/O nor, for a source that begins at "now", a moving start
       case "getDefaultReadLimit":
         return limits.admission() ? Governed.forward(stream, method, arguments) : ReadLimit.allAvailable();
       case "reportLatestOffset":
         return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
       case "prepareForTriggerAvailableNow":
         availableNow = true;
-        freezes = !(stream instanceof SupportsTriggerAvailableNow);
-        return freezes ? null : Governed.forward(stream, method, arguments);
+        return freezes() ? null : Governed.forward(stream, method, arguments);
       case "stop":
         close();
         return Governed.forward(stream, method, arguments);
@@ -107,74 +108,87 @@ final class Gate implements Governed.Handler {
   }
 
   private Offset latestOffset(Offset start, ReadLimit limit) throws InterruptedException {
-    Planner planner = Shim.planner();
     begun |= v1 ? start != null : start != initial;
-    surveyed = null;
     held = false;
-    Offset end = planner == null ? latest(start, limit) : planned(planner, start, limit);
+    Offset end = planned(start, limit);
     position = end != null ? end : start;
     return end;
   }
 
   private Offset latest(Offset start, ReadLimit limit) {
-    if (!freezes) {
-      return known(limits.latest(start, limit));
+    if (!freezes()) {
+      known = limits.latest(start, limit);
+      return known;
     }
     if (frozen == null) {
-      frozen = known(limits.latest(start, ReadLimit.allAvailable()));
+      frozen = limits.latest(start, ReadLimit.allAvailable());
     }
+    known = frozen;
     return frozen;
   }
 
-  private Offset known(Offset latest) {
-    known = latest;
-    return latest;
+  private boolean freezes() {
+    return availableNow && !(stream instanceof SupportsTriggerAvailableNow);
   }
 
-  private boolean isOpenedBy(Planner planner) throws InterruptedException {
-    if (planner == announcedTo) {
-      return true;
-    }
-    String answer = patience.ask(() -> planner.opened(handle, descriptor));
-    if (answer != null && answer.startsWith("refuse:")) {
-      throw new PlannerException(answer.substring("refuse:".length()));
-    }
-    if (answer != null && !answer.equals("ok")) {
-      patience.failed("unknown answer \"" + answer + "\"");
-      return false;
-    }
-    announcedTo = answer == null ? null : planner;
-    return answer != null;
-  }
-
-  /**
-   * Asks until there is an answer to carry out. Mostly the first one is: only where a trigger without a batch would end the query
-   * is it better to stay in this one, while a planner asks for time or has failed.
-   */
-  private Offset planned(Planner planner, Offset start, ReadLimit limit) throws InterruptedException {
-    for (; ; ) {
-      String answer = answer(planner, start);
-      if (answer != null && answer.startsWith("wait:")) {
-        Thread.sleep(Long.parseLong(answer.substring("wait:".length())));
-      } else if (answer == null && availableNow) {
-        Thread.sleep(RETRY_MILLIS);
-      } else {
-        return answer == null ? hold(start) : carriedOut(answer, start, limit);
+  private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
+    Planner planner;
+    while ((planner = Shim.planner()) != null) {
+      Answer answer = answered(planner, start);
+      if (answer == null && !availableNow) {
+        return hold(start);
       }
+      if (answer != null && !answer.is("wait")) {
+        return carriedOut(answer, start, own);
+      }
+      Thread.sleep(answer == null ? RETRY_MILLIS : answer.millis());
     }
+    return latest(start, own);
   }
 
-  private String answer(Planner planner, Offset start) throws InterruptedException {
+  /** The planner's last word on this planning, or null if it failed. */
+  private Answer answered(Planner planner, Offset start) throws InterruptedException {
+    surveyed = null;
     if (!isOpenedBy(planner)) {
       return null;
     }
     String json = start == null ? null : start.json();
-    String answer = patience.ask(() -> planner.admit(handle, json));
-    if (answer == null || !answer.startsWith("survey:")) {
-      return answer;
+    Answer answer = ask(() -> planner.admit(handle, json), Answer.TO_ADMIT);
+    if (answer != null && answer.is("survey")) {
+      String latest = survey(answer.rest().split(","), start);
+      answer = ask(() -> planner.plan(handle, json, latest), Answer.TO_PLAN);
     }
-    String latest = survey(answer.substring("survey:".length()).split(","), start);
-    return patience.ask(() -> planner.plan(handle, json, latest));
+    if (answer != null) {
+      patience.served();
+    }
+    return answer;
+  }
+
+  private boolean isOpenedBy(Planner planner) throws InterruptedException {
+    if (planner != announcedTo) {
+      announcedTo = null;
+      Answer answer = ask(() -> planner.opened(handle, descriptor), Answer.TO_OPENED);
+      if (answer == null) {
+        return false;
+      }
+      if (answer.is("refuse")) {
+        throw new PlannerException(answer.rest());
+      }
+      announcedTo = planner;
+    }
+    return true;
+  }
+
+  private Answer ask(Callable<String> call, Set<String> understood) throws InterruptedException {
+    String text = patience.ask(call);
+    Answer answer = text == null ? null : Answer.parse(text, understood);
+    if (answer != null && answer.is("offset") && v1) {
+      answer = null;
+    }
+    if (text != null && answer == null) {
+      patience.failed("unknown answer \"" + text + "\"" + (v1 ? " for a source of the V1 kind" : ""));
+    }
+    return answer;
   }
 
   /** Asks the named streams of this query for all they have. */
@@ -191,27 +205,19 @@ final class Gate implements Governed.Handler {
     return Origin.json(latest);
   }
 
-  private Offset carriedOut(String answer, Offset start, ReadLimit own) {
-    int colon = answer.indexOf(':');
-    String verb = colon < 0 ? answer : answer.substring(0, colon);
-    String rest = answer.substring(colon + 1);
-    if (verb.equals("fail")) {
-      throw new PlannerException(rest);
+  private Offset carriedOut(Answer answer, Offset start, ReadLimit own) {
+    switch (answer.verb()) {
+      case "fail":
+        throw new PlannerException(answer.rest());
+      case "hold":
+        return hold(start);
+      case "offset":
+        return ((MicroBatchStream) stream).deserializeOffset(answer.rest());
+      case "all":
+        return own instanceof ReadAllAvailable && surveyed != null ? surveyed : latest(start, own);
+      default:
+        return latest(start, answer.limit());
     }
-    ReadLimit limit = answer.equals("all") ? own : ReadLimits.parse(verb, rest);
-    boolean offset = verb.equals("offset") && !v1;
-    if (limit == null && !offset && !answer.equals("hold")) {
-      patience.failed("unknown answer \"" + answer + "\"" + (v1 ? " for a source of the V1 kind" : ""));
-      return hold(start);
-    }
-    patience.served();
-    if (offset) {
-      return ((MicroBatchStream) stream).deserializeOffset(rest);
-    }
-    if (limit instanceof ReadAllAvailable && surveyed != null) {
-      return surveyed;
-    }
-    return limit == null ? hold(start) : latest(start, limit);
   }
 
   /**

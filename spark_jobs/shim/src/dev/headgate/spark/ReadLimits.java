@@ -34,20 +34,6 @@ final class ReadLimits {
     this.byDefault = stream instanceof SupportsAdmissionControl ? controlled(stream).getDefaultReadLimit() : null;
   }
 
-  /** The limit that an answer of the planner names, or null if it names none. */
-  static ReadLimit parse(String unit, String number) {
-    try {
-      return switch (unit) {
-        case "rows" -> ReadLimit.maxRows(Long.parseLong(number));
-        case "files" -> ReadLimit.maxFiles(Integer.parseInt(number));
-        case "bytes" -> ReadLimit.maxBytes(Long.parseLong(number));
-        default -> null;
-      };
-    } catch (NumberFormatException e) {
-      return null;
-    }
-  }
-
   boolean admission() {
     return byDefault != null;
   }

@@ -13,6 +13,8 @@ import org.apache.xbean.asm9.ClassWriter;
 import org.apache.xbean.asm9.Opcodes;
 import org.apache.xbean.asm9.Type;
 import org.apache.xbean.asm9.commons.GeneratorAdapter;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Makes {@link Governed} stand-ins for tables, scans and streams of any class.
@@ -25,6 +27,7 @@ import org.apache.xbean.asm9.commons.GeneratorAdapter;
  * the bytecode of 4.0 to 4.3).
  */
 final class StandIn {
+  private static final Logger LOG = LoggerFactory.getLogger(StandIn.class);
   private static final Type BASE = Type.getType(Governed.class);
   private static final Type HANDLER = Type.getType(Governed.Handler.class);
   private static final Type METHODS = Type.getType(Method[].class);
@@ -32,7 +35,10 @@ final class StandIn {
 
   private StandIn() {}
 
-  /** Returns an object with the public interfaces of the delegate and the added ones, which sends each call to the handler. */
+  /**
+   * Returns an object with the public interfaces of the delegate and the added ones, which sends each call to the handler. Where
+   * that cannot be made, it returns the delegate: a source that runs ungoverned, and says so, is better than one that is broken.
+   */
   static Object of(Object delegate, Governed.Handler handler, Class<?>... added) {
     Generated loader = new Generated(delegate.getClass().getClassLoader());
     Set<Class<?>> interfaces = new LinkedHashSet<>(Arrays.asList(added));
@@ -46,7 +52,8 @@ final class StandIn {
       type.getField("METHODS").set(null, methods.toArray(new Method[0]));
       return type.getConstructor(Object.class, Object.class).newInstance(delegate, handler);
     } catch (ReflectiveOperationException | LinkageError e) {
-      throw new IllegalStateException("cannot stand in for " + delegate.getClass().getName(), e);
+      LOG.warn("Headgate cannot stand in for {}, which therefore runs ungoverned", delegate.getClass().getName(), e);
+      return delegate;
     }
   }
 
