@@ -60,6 +60,23 @@ def test_a_grant_grows_by_a_bounded_factor_from_the_last_full_batch():
     assert records(a_sizer((1000, 0.001))) == 4000
 
 
+def test_a_cold_first_batch_does_not_hold_the_grant_down():
+    sizer, seconds = BatchSizer(), []
+    for number in range(12):
+        grant = sizer.grant(10, BATCH)
+        seconds.append(3 + grant.records / 10_000 + (100 if number == 0 else 0))
+        sizer.ended(grant, grant.records, seconds[-1], cut=True)
+    assert seconds[-1] == pytest.approx(10, rel=0.01)
+
+
+def test_a_grant_is_at_least_what_the_last_batch_shows_by_itself():
+    assert records(a_sizer((1000, 50.0), (1000, 5.0))) == 2000
+
+
+def test_a_batch_that_took_longer_than_its_target_shows_nothing():
+    assert records(a_sizer((1000, 3.0), (4000, 6.0), (7000, 9.0), (9000, 11.0))) == pytest.approx(8000, abs=1)
+
+
 def test_maximum_records_cap_everything():
     assert records(a_sizer((900_000, 0.001))) == 1_000_000
     assert records(BatchSizer(), batch=BatchControl(initial_records=500, max_records=70)) == 70

@@ -6,6 +6,10 @@ so that a batch takes its target: `a` seconds of fixed cost and the rest in reco
 the fixed cost alone is more than half of the target, the batch is made twice as long as it: less than half of
 the time in records, and a query that keeps up by itself could fall behind under our hand.
 
+A grant is never below what the last full batch has shown by itself: if `n` records took `t < T` seconds, then
+`n * T / t` take at most `T`, because `T / t` times the records cost at most so many times the seconds. A first
+batch that a cold JVM made ten times slower would otherwise hold the grant down for as long as it is remembered.
+
 A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
 grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known, and is
 halved after a batch that took more than twice its target.
@@ -53,6 +57,7 @@ class BatchSizer:
     def __init__(self) -> None:
         self._throughput = Throughput()
         self._last_full: int | None = None
+        self._last_measured: Sample | None = None
         self._halved: int | None = None
 
     @property
@@ -68,7 +73,8 @@ class BatchSizer:
     def _limits(self, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records]
         if self.cost is not None:
-            limits.append(self.cost.throughput * (seconds - self.cost.fixed_seconds))
+            estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
+            limits.append(max(estimated, self._shown(seconds)))
         if self._last_full is None:
             limits.append(batch.initial_records)
         else:
@@ -77,11 +83,17 @@ class BatchSizer:
             limits.append(self._halved)
         return limits
 
+    def _shown(self, seconds: float) -> float:
+        """Return how many records take at most `seconds` by the last full batch alone; 0 where it took longer."""
+        last = self._last_measured
+        return last.records * seconds / last.seconds if last and 0 < last.seconds < seconds else 0.0
+
     def ended(self, grant: Grant, records: int, seconds: float, *, cut: bool) -> None:
         """Learn from a batch with data. `cut`: it left records behind that it was not allowed to take."""
         filled = 2 * records >= grant.records
         if cut or filled:
-            self._throughput.measure(Sample(records, seconds))
+            self._last_measured = Sample(records, seconds)
+            self._throughput.measure(self._last_measured)
         if filled:
             self._last_full = records
         overrun = grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
