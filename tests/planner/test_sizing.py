@@ -61,12 +61,12 @@ def test_a_grant_grows_by_a_bounded_factor_from_the_last_full_batch():
 
 
 def test_a_cold_first_batch_does_not_hold_the_grant_down():
-    sizer, seconds = BatchSizer(), []
+    sizer, batch = BatchSizer(), BatchControl(initial_records=100_000)
     for number in range(12):
-        grant = sizer.grant(10, BATCH)
-        seconds.append(3 + grant.records / 10_000 + (100 if number == 0 else 0))
-        sizer.ended(grant, grant.records, seconds[-1], cut=True)
-    assert seconds[-1] == pytest.approx(10, rel=0.01)
+        grant = sizer.grant(0.5, batch)
+        seconds = 0.2 + grant.records * 1e-6 + {0: 3.5, 1: 0.7}.get(number, 0.0)
+        sizer.ended(grant, grant.records, seconds, cut=True)
+    assert seconds == pytest.approx(0.5, rel=0.1)
 
 
 def test_a_grant_is_at_least_what_the_last_batch_shows_by_itself():
