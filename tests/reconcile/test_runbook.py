@@ -1,0 +1,34 @@
+"""The runbook names each reason that can be met, and none that cannot."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from headgate.cli import local_run
+from headgate.decision import Reason
+from headgate.decision.driver import StepReason
+from headgate.reconcile import conditions, events
+from headgate.reconcile.ports import OutageReason
+
+RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
+
+
+def declared_reasons() -> set[str]:
+    constants = {
+        value
+        for module in (conditions, events, local_run)
+        for name, value in vars(module).items()
+        if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)
+    }
+    return constants | {str(reason) for kind in (Reason, StepReason, OutageReason) for reason in kind}
+
+
+def documented_reasons() -> set[str]:
+    tables = RUNBOOK.read_text().partition("## Every reason")[2]
+    rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+    return {reason for row in rows for reason in re.findall(r"`(\w+)`", row)}
+
+
+def test_the_runbook_names_every_reason_and_no_other() -> None:
+    assert documented_reasons() == declared_reasons()
