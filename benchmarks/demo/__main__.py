@@ -14,7 +14,6 @@ from rich.status import Status
 from rich.table import Table
 
 from benchmarks.demo.decisions import Decision, governed_decisions, plain_decision
-from benchmarks.demo.event_log import Batch
 from benchmarks.demo.input import Input, read_input
 from benchmarks.demo.measures import measure
 from benchmarks.demo.outputs import Row, first_differences, read_output
@@ -24,6 +23,7 @@ from benchmarks.demo.results import Findings, Result
 from benchmarks.demo.runs import RESOURCE, Run, plan_runs, read_resource
 from benchmarks.demo.session import Recorded, RunFailedError, record
 from benchmarks.demo.table import cells, verdict_on_runs
+from benchmarks.event_log import Batch
 
 TARGET = Path("build/demo")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.demo.event_log import Batch
+from benchmarks.event_log import Batch
 
 DEFINITIONS = {
     "catch_up_seconds": "from the start of the first batch to the first commit by which every row that had "

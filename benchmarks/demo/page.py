@@ -12,11 +12,11 @@ from pathlib import Path
 from benchmarks.demo import timeline
 from benchmarks.demo.chart import Bar, Chart, Row, Scale, bars, seconds_scale, value_scale
 from benchmarks.demo.decisions import Decision
-from benchmarks.demo.event_log import Batch
 from benchmarks.demo.measures import DEFINITIONS
 from benchmarks.demo.results import Findings, Result
 from benchmarks.demo.table import ROWS, cells
 from benchmarks.demo.timeline import Point
+from benchmarks.event_log import Batch
 
 STYLE = Path(__file__).with_name("page.css")
 

@@ -6,9 +6,9 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks.demo.decisions import Decision
-from benchmarks.demo.event_log import Batch
 from benchmarks.demo.measures import DEFINITIONS, Arrivals, Measures
 from benchmarks.demo.runs import Run
+from benchmarks.event_log import Batch
 
 PACKAGES = ("headgate", "pyspark", "pyarrow")
 

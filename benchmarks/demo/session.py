@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from benchmarks.demo.event_log import Batch, EventLog
 from benchmarks.demo.runs import Run
+from benchmarks.event_log import Batch, EventLog
 
 POLL_SECONDS = 0.2
 DEADLINE_SECONDS = 900.0

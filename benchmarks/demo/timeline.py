@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.demo.event_log import Batch
 from benchmarks.demo.measures import Arrivals
+from benchmarks.event_log import Batch
 
 Point = tuple[float, float]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.demo.decisions import Decision, plain_decision
-from benchmarks.demo.event_log import Batch
 from benchmarks.demo.measures import Arrivals, measure
 from benchmarks.demo.results import Findings, Result
 from benchmarks.demo.runs import TITLES, Run
+from benchmarks.event_log import Batch
 
 START = 1_000_000.0
 
@@ -21,7 +21,8 @@ def batch(
     number: int, started: float, committed: float, first: tuple[int, int], end: tuple[int, int]
 ) -> Batch:
     """A batch whose times are seconds after `START`."""
-    return Batch(number, START + started, START + committed, first, end, state_rows=10 * (number + 1))
+    planned = START + started
+    return Batch("delays", number, planned, planned, START + committed, first, end, 10 * (number + 1))
 
 
 @pytest.fixture

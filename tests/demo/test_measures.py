@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.demo import timeline
 from benchmarks.demo.decisions import Decision, governed_decisions
-from benchmarks.demo.event_log import PROGRESS, Batch, EventLog
 from benchmarks.demo.measures import Arrivals, Measures, first_caught_up, measure, staleness_once_live
 from benchmarks.demo.outputs import first_differences
+from benchmarks.event_log import Batch
 
 START = 1_000_000.0
 
@@ -82,29 +81,6 @@ def test_a_row_that_differs_is_missing_or_is_too_many_is_shown(
 ) -> None:
     (text,) = first_differences({"a": [{"x": 1}, {"x": 2}], "b": rows})
     assert text.startswith(where)
-
-
-def progress(number: int, start: str | None, end: str) -> bytes:
-    told = {
-        "batchId": number,
-        "timestamp": "1970-01-12T13:46:40.000Z",
-        "durationMs": {"triggerExecution": 1500},
-        "sources": [{"startOffset": start, "endOffset": end}],
-        "stateOperators": [{"numRowsTotal": 3}, {"numRowsTotal": 4}],
-    }
-    return PROGRESS + b',"progress":' + json.dumps(told).encode() + b"}\n"
-
-
-def test_an_event_log_is_followed_as_it_grows(tmp_path: Path) -> None:
-    log, file = EventLog(tmp_path), tmp_path / "eventlog_v2_a" / "events_1_a"
-    assert log.follow() == []
-    file.parent.mkdir()
-    whole, half = progress(0, None, '{"row": 5}'), progress(1, '{"row": 5}', '{"row": 9}')
-    file.write_bytes(b'{"Event":"SparkListenerLogStart"}\n' + whole + half[:50])
-    first = Batch(0, START, START + 1.5, (0,), (5,), 7)
-    assert log.follow() == [first]
-    file.write_bytes(file.read_bytes() + half[50:])
-    assert log.follow() == [first, replace(first, number=1, first_rows=(5,), end_rows=(9,))]
 
 
 def sample(t: float, **query: object) -> str:

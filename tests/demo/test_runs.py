@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.demo.event_log import Batch
 from benchmarks.demo.recordings import prepare
 from benchmarks.demo.runs import Run, plan_runs, read_resource
 from benchmarks.demo.session import RunFailedError, record
+from benchmarks.event_log import Batch
 
 ROOT = Path(__file__).parents[2]
 
