@@ -31,7 +31,7 @@ MALFORMED_DURATIONS = st.sampled_from(
 )
 RECORDS = st.sampled_from([1, 2, 3, 1_000_000_000_000])
 RATES = st.sampled_from([0.001, 1, 50_000, 1e12])
-WRONG = st.sampled_from([None, True, 0, -1, 2.5, 1.0, 1e13, "x", "1", [], {}]) | MALFORMED_DURATIONS
+WRONG: Values = st.sampled_from([None, True, 0, -1, 2.5, 1.0, 1e13, "x", "1", [], {}]) | MALFORMED_DURATIONS
 
 
 def optional(**fields: Values) -> Values:

@@ -111,6 +111,13 @@ def test_a_value_is_found_on_its_line(location: tuple[str | int, ...], line: int
     assert document.line_of(location) == line
 
 
+def test_a_key_that_overrides_a_merged_one_is_found_on_its_own_line() -> None:
+    (document,) = read_documents("x: &x\n  a: 1\ny:\n  <<: *x\n  a: 2\n")
+
+    assert isinstance(document, Document)
+    assert document.line_of(("y", "a")) == 5
+
+
 @given(text=st.text(alphabet=st.sampled_from("ab:{}[]-&*!?|>'\"#%@`,\n \t0.e\x00é\ufeff"), max_size=60))
 @example(text="<<: 1")
 @example(text="a: {<<: [1]}")

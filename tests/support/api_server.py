@@ -92,7 +92,7 @@ def _built() -> Path:
         pytest.skip(
             "Go is missing: the CRD cannot be shown to Kubernetes' own code; install Go 1.26 or later"
         )
-    command = [go, "build", "-trimpath", "-buildvcs=false", "-o", PROGRAM, "."]
+    command = [go, "build", "-trimpath", "-buildvcs=false", "-o", str(PROGRAM), "."]
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
     built = subprocess.run(
         command,

@@ -6,6 +6,7 @@ The same table is held against `validate` and against Kubernetes' own code.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from support.manifests import Manifest, application, query, source
 
@@ -25,7 +26,7 @@ def _checkpoint(title: str, rule: str, field: str, **checkpoint: str) -> Refusal
     return Refusal(title, manifest, rule, f"spec.queries[q].checkpoint.{field}")
 
 
-def _source(title: str, rule: str, path: str, **settings: object) -> Refusal:
+def _source(title: str, rule: str, path: str, **settings: Any) -> Refusal:
     return Refusal(title, application(query(source(**settings))), rule, f"spec.queries[q].sources[s].{path}")
 
 

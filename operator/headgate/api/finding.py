@@ -47,6 +47,8 @@ def path_of(location: Location, content: Any) -> str:
         value = _at(value, step)
         if isinstance(step, int):
             path += f"[{_item_name(value, step)}]"
+        elif not step.isidentifier():  # a Spark property, whose name has dots of its own
+            path += f"[{step}]"
         else:
             path += f".{step}" if path else step
     return path

@@ -32,7 +32,7 @@ def list_map(*keys: str) -> dict[str, Any]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[^,/\s]+$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[^,/[:space:]]+$")]
 """A name from the job: of a query or a source. 249 is the longest name of a Kafka topic; comma, slash and
 blanks separate names in the annotation `headgate.dev/paused`."""
 
@@ -43,6 +43,5 @@ Memory = Annotated[str, StringConstraints(max_length=16, pattern=r"^[1-9][0-9]*[
 Records = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 RecordsPerSecond = Annotated[float, Field(gt=0, le=1_000_000_000_000)]
 Argument = Annotated[str, StringConstraints(max_length=4096)]
-ConfKey = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 ConfValue = Annotated[str, StringConstraints(max_length=8192)]
-SparkConf = Annotated[dict[ConfKey, ConfValue], Field(max_length=256)]
+SparkConf = Annotated[dict[str, ConfValue], Field(max_length=256)]

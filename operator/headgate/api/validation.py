@@ -59,12 +59,12 @@ def _finding(details: ErrorDetails, manifest: Mapping[str, Any]) -> Finding:
 
 
 def _present(location: Location, manifest: Mapping[str, Any]) -> Location:
-    """Drop the steps that name a branch of a union or the key of a map; the manifest has no such places."""
+    """Drop the steps that name a branch of a union, which the manifest does not have."""
     kept: list[str | int] = []
     value: Any = manifest
     for position, step in enumerate(location):
         is_last = position == len(location) - 1
-        if isinstance(value, Mapping) and (step in value or (is_last and step != "[key]")):
+        if isinstance(value, Mapping) and (step in value or is_last):
             kept.append(step)
             value = value.get(step)
         elif isinstance(value, list) and isinstance(step, int):

@@ -90,7 +90,7 @@ def _must_be(what: str) -> Callable[[ErrorDetails], str]:
 
 
 def _form(details: ErrorDetails) -> str:
-    location = tuple(step for step in details["loc"] if step != "[key]")
+    location = details["loc"]
     pattern = details.get("ctx", {})["pattern"]
     return f"{_shown(details['input'])} does not have the form {pattern}: {_purpose(location)}"
 
