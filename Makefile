@@ -11,7 +11,7 @@ help:  ## List the targets
 
 $(STAMP): pyproject.toml constraints.txt $(SHIM)
 	test -x $(BIN)/python || python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables 'pyspark' 'pandas' 'pyarrow'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables setuptools wheel 'pyspark' 'pandas' 'pyarrow'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[operator,spark,test]'
 	touch $@
 
