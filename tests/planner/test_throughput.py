@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate_contract import BatchControl
+from headgate_spark.planner.sizing import BatchSizer
 from headgate_spark.planner.throughput import MAX_AGE, Cost, Sample, Throughput, fit, weighted_median
 
 
@@ -52,7 +54,16 @@ def test_a_slow_cluster_is_noticed_within_two_batches():
 def test_a_larger_batch_that_was_no_slower_does_not_cost_nothing():
     cost = measured((1000, 8.0), (4000, 4.0)).cost
     assert cost.seconds_per_record > 0
-    assert cost.fixed_seconds == 0
+    assert cost.throughput < 4 * 4000 / 4.0
+
+
+def test_batches_whose_cost_is_all_fixed_do_not_shrink_for_ever():
+    sizer, control, records = BatchSizer(), BatchControl(initial_records=500), []
+    for _ in range(40):
+        grant = sizer.grant(0.2, control)
+        records.append(grant.records)
+        sizer.ended(grant, grant.records, 0.5, cut=True)  # half a second, whatever the size
+    assert min(records[10:]) > 500
 
 
 def test_a_cold_first_batch_does_not_spoil_the_line():

@@ -24,6 +24,9 @@ from statistics import median
 SAMPLES_PER_SIZE = 3
 """Batches remembered for each doubling of size: a steady size must not push out what the other sizes taught,
 and the median of three stands one outlier."""
+RECORDS_PART = 1 / 3
+"""Part of a batch's duration taken to be for its records where measurements show none: enough to let the next
+batch be twice as large, and not so little that a cold start makes the query look ten times faster than it is."""
 MAX_AGE = 20
 """Batches after which a sample is forgotten: clusters, state and data change."""
 
@@ -74,12 +77,25 @@ def fit(samples: Sequence[Sample]) -> Cost:
     """Return the cost that fits the samples (at least one): `a >= 0`, `b > 0`."""
     through_origin = Cost(0.0, median(s.seconds / s.records for s in samples))
     slope = _slope(samples)
-    if slope is None or slope <= 0:
+    if slope is None:
         return through_origin
+    if slope <= 0:
+        return _mostly_fixed(samples)
     fixed = median(s.seconds - slope * s.records for s in samples)
     if fixed < 0:
         return through_origin
     return Cost(min(fixed, *(s.seconds for s in samples)), slope)
+
+
+def _mostly_fixed(samples: Sequence[Sample]) -> Cost:
+    """Return the cost where larger batches took no longer: two thirds of a batch are taken as fixed.
+
+    Counting it as cost per record instead would be a trap: a smaller batch takes as long, so each record in it looks
+    dearer, so the next one is smaller still.
+    """
+    largest = max(samples, key=lambda s: s.records)
+    seconds = min(s.seconds for s in samples)
+    return Cost((1 - RECORDS_PART) * seconds, RECORDS_PART * seconds / largest.records)
 
 
 def _slope(samples: Sequence[Sample]) -> float | None:
