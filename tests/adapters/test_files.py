@@ -10,7 +10,7 @@ from headgate.adapters.resource_file import Refused, ResourceFile
 from headgate.adapters.status_file import StatusFile
 from headgate.api.application import SparkApplication
 from headgate.api.status import ApplicationState, SparkApplicationStatus
-from headgate.errors import InvalidInputError, UsageError
+from headgate.errors import InvalidInputError, TransientError, UsageError
 from headgate_contract import ControlDocument, QueryControl
 
 DOCUMENT = ControlDocument(
@@ -103,13 +103,17 @@ def resource(tmp_path: Path, *names: str) -> Path:
     return path
 
 
+def resource_file(path: Path, name: str | None = None) -> ResourceFile:
+    return ResourceFile(path, name, lambda _: None)
+
+
 def edit(path: Path, before: str, after: str) -> None:
     path.write_text(path.read_text().replace(before, after))
 
 
 def test_an_edit_is_taken_in_once_and_counted(tmp_path: Path) -> None:
     path = resource(tmp_path)
-    file = ResourceFile(path)
+    file = resource_file(path)
     assert file.application.metadata.generation == 1
     assert file.changed() is None
     edit(path, "5s", "7s")
@@ -122,7 +126,7 @@ def test_an_edit_is_taken_in_once_and_counted(tmp_path: Path) -> None:
 
 def test_an_edit_that_says_the_same_is_none(tmp_path: Path) -> None:
     path = resource(tmp_path)
-    file = ResourceFile(path)
+    file = resource_file(path)
     edit(path, "5s", "5000ms  # the same")
     assert file.changed() is None
     assert file.application.metadata.generation == 1
@@ -131,7 +135,7 @@ def test_an_edit_that_says_the_same_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("after", ["5", "1ms", "{"])
 def test_an_edit_that_is_refused_leaves_the_one_before_in_force(after: str, tmp_path: Path) -> None:
     path = resource(tmp_path)
-    file = ResourceFile(path)
+    file = resource_file(path)
     before = file.application
     edit(path, "5s", after)
     refused = file.changed()
@@ -141,16 +145,28 @@ def test_an_edit_that_is_refused_leaves_the_one_before_in_force(after: str, tmp_
     assert file.changed() is None, "told once"
 
 
+def test_an_edit_that_this_machine_cannot_run_is_refused(tmp_path: Path) -> None:
+    def require(application: SparkApplication) -> None:
+        if application.spec.main.file != "job.py":
+            raise InvalidInputError("no such script")
+
+    path = resource(tmp_path)
+    file = ResourceFile(path, None, require)
+    edit(path, "job.py", "other.py")
+    assert file.changed() == Refused("no such script")
+    assert file.application.spec.main.file == "job.py"
+
+
 def test_a_file_that_is_gone_for_a_moment_is_no_edit(tmp_path: Path) -> None:
     path = resource(tmp_path)
-    file = ResourceFile(path)
+    file = resource_file(path)
     path.rename(tmp_path / "elsewhere")
     assert file.changed() is None
 
 
 def test_another_name_is_another_application(tmp_path: Path) -> None:
     path = resource(tmp_path)
-    file = ResourceFile(path)
+    file = resource_file(path)
     edit(path, "flights", "trains")
     refused = file.changed()
     assert isinstance(refused, Refused)
@@ -159,20 +175,26 @@ def test_another_name_is_another_application(tmp_path: Path) -> None:
 
 def test_one_of_several_is_chosen_by_name(tmp_path: Path) -> None:
     path = resource(tmp_path, "flights", "trains")
-    assert ResourceFile(path, "trains").application.name == "trains"
+    assert resource_file(path, "trains").application.name == "trains"
     with pytest.raises(InvalidInputError, match="choose one with --name: flights, trains"):
-        ResourceFile(path)
+        resource_file(path)
     with pytest.raises(InvalidInputError, match="no application ships; it holds: flights, trains"):
-        ResourceFile(path, "ships")
+        resource_file(path, "ships")
 
 
 def test_a_resource_that_is_refused_says_where_and_why(tmp_path: Path) -> None:
     path = resource(tmp_path)
     edit(path, "5s", "5")
     with pytest.raises(InvalidInputError, match=r"app.yaml:10: error: .*checkpoint.interval"):
-        ResourceFile(path)
+        resource_file(path)
 
 
 def test_a_file_that_is_not_there_is_a_mistake_in_the_command(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.yaml"):
-        ResourceFile(tmp_path / "none.yaml")
+        resource_file(tmp_path / "none.yaml")
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_leaves_the_old_content(tmp_path: Path) -> None:
+    file = ControlFile(tmp_path / "gone" / "control.json")
+    with pytest.raises(TransientError, match=r"gone/control.json cannot be written"):
+        file.publish(DOCUMENT)

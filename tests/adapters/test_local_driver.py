@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from headgate.adapters import local_driver, processes
-from headgate.adapters.local_driver import LocalDrivers, local_conf, script_path
+from headgate.adapters.local_driver import LocalDrivers, local_conf, require_script, script_path
 from headgate.adapters.scrape import DriverScrape
 from headgate.adapters.state_dir import StateDir, StateDirInUseError
 from headgate.decision.driver import Driver
@@ -190,7 +190,7 @@ def test_a_driver_that_is_not_recorded_never_runs(place: Place, monkeypatch: pyt
 
 def test_a_script_that_is_missing_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"spec.main.file.*nowhere.py.*relative path starts at"):
-        script_path("nowhere.py", tmp_path)
+        require_script("nowhere.py", tmp_path)
 
 
 @pytest.mark.parametrize("scheme", ["", "local://", "file://"])

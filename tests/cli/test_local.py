@@ -232,7 +232,7 @@ def test_a_damaged_memory_is_told_and_no_reason_to_fail(folder: Path) -> None:
         (state / name).write_text("{")
     with running(folder) as run:
         run.wait_for_event("Running")
-        assert "DamagedFile" in run.reasons
+        assert "StateFolder" in run.reasons
 
 
 @pytest.mark.parametrize(
@@ -295,3 +295,21 @@ def test_a_terminal_gets_a_drawing(folder: Path) -> None:
         process.kill()
         process.wait(30)
         os.close(ours)
+
+
+def test_a_state_folder_that_cannot_be_written_is_told_and_tried_again(folder: Path) -> None:
+    with running(folder) as run:
+        run.wait_for_event("Running")
+        hidden = folder / "hidden"
+        run.state_dir.rename(hidden)
+        edit(folder, "interval: 5s", "interval: 7s")
+        run.wait_for_event("StateFolder")
+        hidden.rename(run.state_dir)
+        wait_until(lambda: interval_told(run) == 7.0, "the edit is published")
+        run.interrupt()
+        assert run.wait() == 0
+
+
+def interval_told(run: LocalRun) -> float:
+    control = json.loads((run.state_dir / "control.json").read_text())
+    return float(control["queries"]["delays"]["intervalSeconds"])

@@ -263,6 +263,17 @@ def test_the_end_of_the_backlog_restarts_it_without_them() -> None:
     assert loop.world.drivers.launches[-1][1].spark_conf == {}
 
 
+def test_a_query_without_voters_does_not_keep_the_driver_in_backlog() -> None:
+    bare = {"name": "bare", "sources": [{"name": "other"}]}
+    loop = Loop(declared=application(**WITH_CONF, queries=[query(), bare]))
+    loop.run_until_running()
+    for seconds in (301, 1):
+        loop.world.metrics.reports(sources=lag(seconds))
+        loop.world.metrics.reports("bare", sources={"other": {"phase": 0.0}})
+        loop.acknowledged_turn()
+    assert loop.memory.kept.launch_in_backlog is False
+
+
 # Metrics outage -----------------------------------------------------------------------------------
 
 

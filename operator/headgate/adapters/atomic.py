@@ -11,12 +11,23 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from headgate.errors import TransientError
+
 
 def replace_text(path: Path, text: str) -> None:
     """Make `text` the content of `path`, readable only by its owner.
 
-    Raises OSError when the folder cannot be written; the old content then stays.
+    Raises `TransientError` when the folder cannot be written; the old content then stays.
     """
+    try:
+        _replace(path, text)
+    except OSError as error:
+        raise TransientError(
+            f"{path} cannot be written: {error.strerror}; see to space and rights of {path.parent}"
+        ) from error
+
+
+def _replace(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -217,12 +217,16 @@ def script_path(main_file: str, base: Path) -> Path:
             f"spec.main.file: {main_file} is not on this machine; headgate local runs local:///path, "
             "file:///path, or a path relative to the resource file"
         )
-    script = base / path
+    return base / path
+
+
+def require_script(main_file: str, base: Path) -> None:
+    """Raise `InvalidInputError` where the script is not there."""
+    script = script_path(main_file, base)
     if not script.is_file():
         raise InvalidInputError(
             f"spec.main.file: there is no file {script}; a relative path starts at {base}"
         )
-    return script
 
 
 def _release(child: subprocess.Popen[bytes]) -> None:

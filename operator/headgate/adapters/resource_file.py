@@ -6,6 +6,7 @@ told. The content is compared, not the time of change, since editors and mounted
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,14 +24,17 @@ class Refused:
 
 
 class ResourceFile:
-    """One application of a resource file. `name` picks it where the file holds several."""
+    """One application of a resource file. `name` picks it where the file holds several.
 
-    def __init__(self, path: Path, name: str | None = None) -> None:
+    `require` raises `InvalidInputError` for what this machine cannot run.
+    """
+
+    def __init__(self, path: Path, name: str | None, require: Callable[[SparkApplication], None]) -> None:
         self._path = path
+        self._require = require
         self._raw = self._read()
         self._generation = 1
-        self.loaded = load_bytes(self._raw, str(path))
-        self.application = self._numbered(_chosen(self.loaded, name))
+        self.application = self._numbered(self._accepted(name))
 
     def changed(self) -> SparkApplication | Refused | None:
         """Return the application after an edit, or why the edit is refused; `None` if there was none."""
@@ -42,7 +46,7 @@ class ResourceFile:
             return None
         self._raw = raw
         try:
-            application = _chosen(load_bytes(raw, str(self._path)), self.application.name)
+            application = self._accepted(self.application.name)
         except InvalidInputError as error:
             return Refused(str(error))
         if self._numbered(application) == self.application:
@@ -50,6 +54,11 @@ class ResourceFile:
         self._generation += 1
         self.application = self._numbered(application)
         return self.application
+
+    def _accepted(self, name: str | None) -> SparkApplication:
+        application = _chosen(load_bytes(self._raw, str(self._path)), name)
+        self._require(application)
+        return application
 
     def _read(self) -> bytes:
         try:

@@ -18,7 +18,7 @@ from types import FrameType
 from rich.console import Console
 
 from headgate.adapters.driver_log import DriverLog
-from headgate.adapters.local_driver import LAUNCHER, script_path
+from headgate.adapters.local_driver import LAUNCHER, require_script
 from headgate.adapters.resource_file import ResourceFile
 from headgate.adapters.state_dir import StateDir
 from headgate.cli.local_run import EXIT_KILLED, LocalRun
@@ -57,11 +57,10 @@ def run_locally(file: Path, options: Options) -> int:
     Raises `HeadgateError` for a resource that is refused, a script that is not there, and a state folder that
     another run holds.
     """
-    resource = ResourceFile(file, options.name)
-    base, application = file.resolve().parent, resource.application
-    script_path(application.spec.main.file, base)
+    base = file.resolve().parent
+    resource = ResourceFile(file, options.name, lambda found: require_script(found.spec.main.file, base))
     chosen = options.state_dir
-    files = StateDir(chosen.resolve()) if chosen else StateDir.beside(file, application.name)
+    files = StateDir(chosen.resolve()) if chosen else StateDir.beside(file, resource.application.name)
     with files.lock():
         complaints: list[str] = []
         parts = local_application(files, base, complaints.append, options.launcher_command)

@@ -19,10 +19,11 @@ from headgate.api.application import SparkApplication
 from headgate.cli.view import Moment, View
 from headgate.cli.view.frame import frame_of
 from headgate.decision.driver import State, StepReason
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, TransientError
 from headgate.factory import LocalApplication
 from headgate.reconcile.launch import launch_of
 from headgate.reconcile.loop import Outcome, recall, reconcile
+from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event
 
 EXIT_KILLED = 137
@@ -33,8 +34,8 @@ STOPPING, STOPPED = "Stopping", "Stopped"
 RESOURCE_CHANGED = "ResourceChanged"
 RESOURCE_REFUSED = "ResourceRefused"
 """An edit of the resource file is invalid; the one before stays in force."""
-DAMAGED_FILE = "DamagedFile"
-"""A file of the state folder could not be read, and was set aside."""
+STATE_FOLDER = "StateFolder"
+"""A file of the state folder is damaged, or cannot be written."""
 
 
 class LocalRun:
@@ -56,18 +57,29 @@ class LocalRun:
         while True:
             self._wake.clear()
             told = tuple(self._edits())
-            outcome = reconcile(
+            outcome = self._turn(memory)
+            memory = outcome.memory
+            self._show(outcome, told, views)
+            if (exit_code := self._exit_code(outcome)) is not None:
+                return exit_code
+            self._wake.wait(tick_seconds)
+
+    def _turn(self, memory: LoopMemory) -> Outcome:
+        """Turn the loop once. What was not carried out, for a disk that is full, is tried again next time."""
+        try:
+            self.last = reconcile(
                 self._wanted(),
                 self._parts.ports,
                 memory,
                 time.time(),
                 jitter=random.random(),  # noqa: S311
             )
-            memory, self.last = outcome.memory, outcome
-            self._show(outcome, told, views)
-            if (exit_code := self._exit_code(outcome)) is not None:
-                return exit_code
-            self._wake.wait(tick_seconds)
+        except TransientError as error:
+            if self.last is None:
+                raise
+            self._complaints.append(str(error))
+            return replace(self.last, events=())
+        return self.last
 
     def ask_to_stop(self) -> None:
         """Stop at a batch boundary; asked again, stop at once. May be called from a signal handler."""
@@ -96,7 +108,7 @@ class LocalRun:
             case None:
                 pass
         while self._complaints:
-            yield Event(at=now, reason=DAMAGED_FILE, message=self._complaints.pop(0), is_warning=True)
+            yield Event(at=now, reason=STATE_FOLDER, message=self._complaints.pop(0), is_warning=True)
 
     def _show(self, outcome: Outcome, told: tuple[Event, ...], views: Sequence[View]) -> None:
         memory = outcome.memory

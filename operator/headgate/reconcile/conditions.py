@@ -120,7 +120,9 @@ def _backlog(plan: Plan) -> Answer:
         reasons = (verdict.reason for verdict in plan.verdicts.values() if verdict.backlog)
         reason = next((reason.value for reason in reasons if reason is not None), NO_BACKLOG)
         return Answer("Backlog", TRUE, reason, f"in backlog: {', '.join(behind)}")
-    if plan.verdicts and all(verdict.outage for verdict in plan.verdicts.values()):
+    sources = [source for verdict in plan.verdicts.values() for source in verdict.sources.values()]
+    votes = [vote for source in sources for vote in source.votes.values()]
+    if votes and all(vote is None for vote in votes):
         return Answer("Backlog", UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")
     return Answer("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headgate.api.application import SparkApplication
 from headgate.decision import Memory as Latches
-from headgate.decision import Verdict
+from headgate.decision import Reason, Verdict
 from headgate.decision import decide as verdict_on
 from headgate.decision.driver import Desired, Start, Step
 from headgate.decision.lifecycle import next_step
@@ -104,9 +104,14 @@ def launch_in_backlog(
 
 
 def _is_heard(verdict: Verdict) -> bool:
-    return not verdict.outage and any(
-        vote is not None for source in verdict.sources.values() for vote in source.votes.values()
-    )
+    """Whether a voter that reads metrics was heard, where there is one; the phase is known without them."""
+    votes = [
+        vote
+        for source in verdict.sources.values()
+        for reason, vote in source.votes.items()
+        if reason is not Reason.PHASE
+    ]
+    return not votes or any(vote is not None for vote in votes)
 
 
 def _desired(application: SparkApplication, launch: Launch) -> Desired:
