@@ -89,9 +89,9 @@ def pack(jar: Path, root: Path, files: Iterable[Path]) -> None:
     """Write the files into a jar; equal classes give equal bytes."""
     entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", SERVICE: PROVIDER}
     entries |= {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
-    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(jar, "w") as archive:
         for name, content in entries.items():
-            archive.writestr(zipfile.ZipInfo(name, EPOCH), content)
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED)
 
 
 def ensure_jar() -> Path:

@@ -23,6 +23,20 @@ def parquet(spark: SparkSession, path: Path, files: int = 4) -> DataFrame:
     return spark.readStream.schema("id long").parquet(str(path))
 
 
+def with_v1_fallback(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
+    """The frame of a V2 source as Kafka's are: with a V1 source (here files) for where V2 is switched off."""
+    spark.range(0, 400, 1, 4).selectExpr("now() AS timestamp", "id AS value").write.parquet(str(path))
+    files = spark.readStream.schema(frame.schema).parquet(str(path))
+    relation = frame._jdf.queryExecution().analyzed()
+    elements = [relation.productElement(i) for i in range(relation.productArity())]
+    names = [relation.productElementName(i) for i in range(relation.productArity())]
+    elements[names.index("v1Relation")] = spark._jvm.scala.Option.apply(
+        files._jdf.queryExecution().analyzed()
+    )
+    datasets = spark._jvm.org.apache.spark.sql.classic.Dataset
+    return DataFrame(datasets.ofRows(spark._jsparkSession, relation.copy(*elements)), spark)
+
+
 def handle_of(planner: ScriptedPlanner, index: str) -> int:
     return next(handle for handle, source in planner.sources.items() if source["index"] == index)
 
@@ -169,3 +183,53 @@ def test_available_now_after_a_restart_goes_on_where_it_ended(
         wait_until(lambda: not query.isActive, "the rest")
         assert batch_sizes(query) == [750]
         assert committed_batches(tmp_path) == [0, 1]
+
+
+def test_available_now_waits_within_its_trigger_rather_than_end_unread(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = once("files:1", "wait:1", "wait:1", "perhaps", "all", "all")
+    frame = parquet(spark, tmp_path / "files")
+    with running(
+        frame.writeStream.format("noop").trigger(availableNow=True), tmp_path / "checkpoint"
+    ) as query:
+        wait_until(lambda: not query.isActive, "the end of what was there")
+        assert batch_sizes(query) == [100, 300]
+
+
+def test_a_query_stops_cleanly_while_it_waits_within_a_trigger(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = "wait:3600000"
+    with running(numbers(spark).writeStream.format("noop"), tmp_path) as query:
+        planner.await_more_questions(1)
+    assert query.exception() is None
+
+
+def test_the_v1_relation_behind_a_disabled_v2_source_is_governed_too(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    frame = with_v1_fallback(spark, numbers(spark), tmp_path / "files")
+    planner.answer = once("files:3")
+    provider = "org.apache.spark.sql.execution.streaming.sources.RatePerMicroBatchProvider"
+    spark.conf.set("spark.sql.streaming.disabledV2MicroBatchReaders", provider)
+    try:
+        with running(frame.writeStream.format("noop"), tmp_path / "checkpoint") as query:
+            wait_until(lambda: batch_sizes(query) or query.exception(), "a batch")
+            assert query.exception() is None
+            assert batch_sizes(query) == [300]
+    finally:
+        spark.conf.unset("spark.sql.streaming.disabledV2MicroBatchReaders")
+    assert [source["api"] for source in planner.sources.values()] == ["v1"]
+
+
+def test_other_extensions_that_spark_finds_by_itself_stay_in_force(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    from pyspark.ml.functions import array_to_vector  # registered by MLlib's own extension
+
+    planner.answer = once("all")
+    vectors = numbers(spark).select(array_to_vector(F.array(F.col("value").cast("double"))).alias("v"))
+    with running(vectors.writeStream.format("memory").queryName("vectors"), tmp_path) as query:
+        wait_until(lambda: progress(query) or query.exception(), "a batch")
+        assert spark.table("vectors").count() == 10
