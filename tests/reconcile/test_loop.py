@@ -433,6 +433,18 @@ def test_names_that_the_job_does_not_have_are_told_once_with_those_it_has() -> N
     assert names_told(loop.acknowledged_turn()) == []
 
 
+def test_sources_that_no_resource_could_name_are_left_out_of_the_status() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    odd = {"a b": {}, "data/in": {}, "": {}, "x" * 300: {}, **{f"s{n}": {} for n in range(100)}}
+    loop.world.metrics.reports(sources={name: {"pending_records": 1.0} for name in odd})
+    loop.acknowledged_turn()
+    names = [source.name for source in status(loop).queries[0].sources]
+    assert names[0] == "flights"
+    assert len(names) == 64
+    assert {name[0] for name in names[1:]} == {"s"}
+
+
 def test_verdict_changes_are_counted_in_an_attempt() -> None:
     loop = Loop()
     loop.run_until_running()

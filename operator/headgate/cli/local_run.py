@@ -126,7 +126,8 @@ class LocalRun:
     def _exit_code(self, outcome: Outcome) -> int | None:
         """Return the exit code once nothing more will happen."""
         step = outcome.plan.step
-        self._was_killed |= step.reason is StepReason.GRACE_PERIOD_EXPIRED
+        if self._stops_asked and step.reason is StepReason.GRACE_PERIOD_EXPIRED:
+            self._was_killed = True
         match step.state:
             case State.COMPLETED:
                 return 0

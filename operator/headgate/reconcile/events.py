@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.api.application import SparkApplication
-from headgate.api.duration import format_duration
 from headgate.api.query import Query
 from headgate.api.status import (
     ApplicationState,
@@ -24,6 +23,7 @@ from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import QueryMetrics
+from headgate.reconcile.times import duration_text
 
 BACKLOG_ENTERED = "BacklogEntered"
 """A query is in backlog now: batches as long as `intervalDuringBacklog`."""
@@ -79,20 +79,17 @@ def _verdict_changes(
         if query.backlog and not was_in_backlog:
             yield Event(at=seen.now, reason=BACKLOG_ENTERED, message=_entered(query))
         elif was_in_backlog and not query.backlog:
-            message = f"query {query.name}: no longer in backlog{_interval(query)}"
+            message = f"query {query.name}: no longer in backlog{_pending(query)}"
             yield Event(at=seen.now, reason=BACKLOG_LEFT, message=message)
 
 
 def _entered(query: QueryStatus) -> str:
-    facts = [f"query {query.name}: in backlog by {query.reason}"]
-    if query.watermark_lag is not None:
-        facts.append(f"lag {format_duration(query.watermark_lag)}")
-    if query.pending_records is not None:
-        facts.append(f"{query.pending_records:,} records pending")
-    return ", ".join(facts)
+    lag = query.watermark_lag
+    behind = "" if lag is None else f", lag {duration_text(lag.total_seconds())}"
+    return f"query {query.name}: in backlog by {query.reason}{behind}{_pending(query)}"
 
 
-def _interval(query: QueryStatus) -> str:
+def _pending(query: QueryStatus) -> str:
     return "" if query.pending_records is None else f", {query.pending_records:,} records pending"
 
 

@@ -6,6 +6,7 @@ the status before. What is not known is left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -32,6 +33,9 @@ from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import eta_text, moment, seconds
 from headgate.reconcile.track import Track
+
+MOST_SOURCES = 64
+"""Of a query, in its status."""
 
 UNITS = {
     "offsets": OffsetUnit.OFFSETS,
@@ -76,7 +80,7 @@ def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory) -> QuerySta
             held_by=track.held_by.get(source),
             group=groups.get(source),
         )
-        for source in dict.fromkeys((*verdict.sources, *reported.sources))
+        for source in _shown(verdict.sources, reported.sources)
     )
     return QueryStatus(
         name=name,
@@ -95,6 +99,16 @@ def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory) -> QuerySta
         eta=eta_text(verdict.eta_seconds),
         sources=sources,
     )
+
+
+def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
+    """Return the sources that a status can hold: the declared ones first, then others of the job.
+
+    A job may call a source what no resource could name (a path, words with blanks); it is governed by nothing
+    and left out.
+    """
+    others = (name for name in reported if re.fullmatch(r"[^,/\s]{1,249}", name))
+    return tuple(dict.fromkeys((*declared, *others)))[:MOST_SOURCES]
 
 
 def _changes(before: QueryStatus | None, plan: Plan, memory: LoopMemory, *, changed: bool) -> int:
