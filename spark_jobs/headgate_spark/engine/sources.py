@@ -24,7 +24,7 @@ OFFSETS_OPTION = "headgate.offsets"
 _THREAD = re.compile(
     r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>\S+), runId = (?P<run>\S+)\]$"
 )
-_LANES = {"rows": Lane.ROWS, "files": Lane.FILES, "bytes": Lane.FILES}
+_LANES = {"rows": Lane.ROWS, "files": Lane.FILES}
 
 
 @dataclass(frozen=True, slots=True)

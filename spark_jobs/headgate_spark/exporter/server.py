@@ -26,7 +26,7 @@ class Exporter:
     """Serves the metrics of one driver."""
 
     def __init__(self, application: str) -> None:
-        disable_created_metrics()  # series that say nothing a scrape does not
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # series that say nothing a scrape does not
         self._application = application
         self.registry = CollectorRegistry()
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)

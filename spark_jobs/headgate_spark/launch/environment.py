@@ -27,7 +27,7 @@ def prepare(
 ) -> None:
     """Set what the JVM is to find. Raises `UnsupportedSessionError` where Spark Connect is asked for."""
     refuse_connect(environ)
-    # Else Spark starts whatever `python3` is first on the path, which may be of another version or lack the job's packages.
+    # Else Spark starts whatever `python3` comes first on the path: of another version, or without the job's packages.
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     class_path = [environ.get("SPARK_DIST_CLASSPATH"), str(jar)]
     environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(entry for entry in class_path if entry)

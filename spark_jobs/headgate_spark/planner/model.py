@@ -54,7 +54,6 @@ class HeldBy(StrEnum):
     """The batch was full before its turn came; it is served first in one of the next."""
     UNKNOWN = "Unknown"
     """The source could not tell its latest position."""
-    PLANNER_FAILED = "PlannerFailed"
 
 
 @dataclass(frozen=True, slots=True)

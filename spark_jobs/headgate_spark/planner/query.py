@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from headgate_contract import QueryControl
+from headgate_contract import BatchControl, QueryControl
 from headgate_spark.planner.allotment import Allotment, Reader, allot, work_left
 from headgate_spark.planner.batch import PlannedBatch
 from headgate_spark.planner.ending import PASSING, unread_input, wait_for
@@ -273,11 +273,17 @@ class QueryPlanner:
     def _next_grant(self, readers: Sequence[Reader], handed_out: int) -> Grant:
         batch = self._settings.batch
         if not self._spans_backlog:
-            return self._sizer.grant(target_seconds(self._gate.intervals, self._gate.backlog, batch), batch)
+            return self._sizer.grant(self._target_seconds(batch), batch)
         reaches = [r.reach for r in readers if r.hold is None and not r.takes_all]
         known = [records for records in reaches if records is not None]
         pending = sum(known) + handed_out if len(known) == len(reaches) else batch.max_records
         return Grant(max(1, min(pending, batch.max_records)), None)
+
+    def _target_seconds(self, batch: BatchControl) -> float:
+        """Return how long the next batch should take; in a run that ends when idle no record waits for a gate."""
+        if self._settings.ends_when_idle and not self._gate.backlog:
+            return batch.target_seconds
+        return target_seconds(self._gate.intervals, self._gate.backlog, batch)
 
     def _put_in_force(self, now: float) -> None:
         """Bring verdict, intervals and rates in force: after a document, and when a history ended."""
