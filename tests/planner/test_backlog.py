@@ -3,7 +3,7 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HeldBy, Lane, Source, Survey, TakeUpTo, Trigger
+from headgate_spark.planner.model import BatchReport, HeldBy, Lane, Source, Survey, TakeUpTo, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -61,6 +61,35 @@ def test_a_batch_that_took_everything_lets_the_next_one_come_after_the_normal_in
     assert spark.planned_at == pytest.approx([0, 5, 10, 15, 20], abs=2 * BASE)
 
 
+def test_a_source_that_could_not_tell_where_it_is_has_not_been_read_up_to_its_end():
+    weather = a_stream(100, "weather")
+    weather.reachable = False
+    spark = ScriptedSpark(a_stream(100), weather, control=control(normal=600, during=600))
+    spark.run_for(5)
+    weather.reachable = True
+    spark.run_for(3 * BASE)
+    assert weather.pending == 0
+
+
+def test_that_holds_even_if_the_backlog_is_left_before_the_batch_ends():
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner.control(control(normal=5), 0)
+    planner.admit("a", {"0": 0}, 0)
+    planner.plan("a", {"a": {"0": 10}}, 0)
+    planner.control(control(False, normal=5), 3)
+    planner.batch_ended(BatchReport({"a": 10}, 4, 4))
+    planner.admit("a", {"0": 10}, 5)
+    assert planner.plan("a", {"a": {"0": 20}}, 5) == TakeUpTo({"0": 20})
+
+
+def test_sources_take_turns_where_there_is_not_a_record_for_each():
+    spark = ScriptedSpark(
+        a_stream(), a_stream(100, name="weather"), control=control(batch=BatchControl(max_records=1))
+    )
+    spark.run_until(lambda: len(spark.batches) == 10)
+    assert spark.sources["weather"].pending == 95
+
+
 def test_leaving_a_backlog_pulls_the_next_batch_to_the_normal_interval():
     spark = ScriptedSpark(a_stream(), control=control(during=1800), records_per_second=1000)
     spark.run_until(lambda: len(spark.batches) == 1)
@@ -89,6 +118,7 @@ def test_a_batch_whose_report_is_missing_does_not_make_a_backlog_wait():
     for start in (0, 10_000, 20_000):
         assert planner.admit("a", {"0": start}, start / 1000) == Survey(("a",))
         assert planner.plan("a", {"a": {"0": 10**9}}, start / 1000) == TakeUpTo({"0": start + 10_000})
+    assert planner.snapshot(20).sources[0].planned_records_total == 30_000
 
 
 # One batch for the backlog
@@ -109,6 +139,16 @@ def test_its_ends_are_fixed_when_the_backlog_is_first_planned():
     first = 2500 + 300
     assert spark.sizes == [1000, 1000, first - 2000, 900]
     assert max(gaps(spark)) == pytest.approx(0)
+
+
+def test_its_ends_hold_no_longer_than_the_backlog():
+    stream = a_stream(5000)
+    spark = ScriptedSpark(stream, control=control(during=0, batch=BatchControl(max_records=1000)))
+    spark.round()
+    spark.control(control(False, normal=0.2, during=0))
+    stream.arrive(5000)
+    spark.run_for(5)
+    assert stream.pending == 0
 
 
 def test_a_second_backlog_has_ends_of_its_own():

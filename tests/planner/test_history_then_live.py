@@ -126,7 +126,7 @@ def test_a_history_that_cannot_be_counted_ends_when_it_has_nothing_more(lane):
 
 
 def test_an_empty_file_is_not_the_end_of_a_history():
-    past, present = Uncounted("history", Lane.FILES, [100, 0, 100]), live()
+    past, present = Uncounted("history", Lane.FILES, [100, 0, 0, 0, 0, 100]), live()
     spark = ScriptedSpark(present, past, live(10**6, "other"), control=control(live="history"))
     spark.run_until(lambda: present.pending == 0, within=600)
     assert past.pending == 0

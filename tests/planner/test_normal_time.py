@@ -432,3 +432,25 @@ def test_rows_that_did_not_come_are_given_back_to_the_rate_limit():
     events.arrive(99)
     spark.run_until(lambda: len(spark.batches) == 2)
     assert spark.sizes == [1, 99]
+
+
+def test_looks_that_find_nothing_use_up_no_tokens():
+    events = Uncounted("flights", Lane.ROWS)
+    spark = ScriptedSpark(events, control=limited(100))
+    spark.run_for(5)
+    events.arrive(100)
+    spark.run_until(lambda: bool(spark.batches))
+    assert spark.sizes == [100]
+
+
+def test_a_new_split_that_was_taken_whole_is_a_debt_to_the_rate_limit():
+    stream = a_stream(10**6)
+    spark = ScriptedSpark(stream, control=limited(10, interval=0.1))
+    spark.run_for(1)
+    stream.latest["1"] = 1000
+    spark.run_until(lambda: "1" in stream.start)
+    done = len(spark.batches)
+    spark.run_for(95)
+    assert len(spark.batches) == done
+    spark.run_for(10)
+    assert len(spark.batches) > done

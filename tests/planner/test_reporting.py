@@ -3,7 +3,7 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HeldBy, Lane, Source, Trigger
+from headgate_spark.planner.model import BatchReport, HeldBy, Lane, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -89,6 +89,22 @@ def test_a_source_with_nothing_new_is_idle_from_its_last_record_on():
     spark.sources["flights"].arrive(5)
     spark.run_for(2 * BASE)
     assert spark.source("flights").idle_seconds < 1
+
+
+@pytest.mark.parametrize("source", [a_stream(10), Uncounted("flights", Lane.ROWS, [10])])
+def test_a_source_is_not_idle_while_its_records_are_read(source):
+    spark = ScriptedSpark(source, control=control(1), fixed_seconds=100)
+    spark.run_for(103)
+    assert spark.source("flights").idle_seconds < 5
+
+
+def test_offsets_without_rows_are_activity():
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner.control(control(1), 0)
+    planner.admit("a", {"0": 0}, 50)
+    planner.plan("a", {"a": {"0": 10}}, 50)
+    planner.batch_ended(BatchReport({"a": 0}, 1, 51))
+    assert planner.snapshot(52).sources[0].idle_seconds == 2
 
 
 def test_a_closed_gate_does_not_keep_a_source_from_being_idle():

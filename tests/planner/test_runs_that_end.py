@@ -7,10 +7,12 @@ from headgate_spark.planner.model import (
     BatchReport,
     Fail,
     HeldBy,
+    Hold,
     Lane,
     Source,
     Survey,
     TakeAll,
+    TakeUpTo,
     Trigger,
     TriggerKind,
     Wait,
@@ -95,6 +97,23 @@ def test_a_source_that_cannot_tell_its_latest_position_is_asked_again():
     planner.control(QueryControl(), 0)
     planner.admit("a", {"0": 0}, 0)
     assert planner.plan("a", {}, 0) == Wait(1.0, HeldBy.UNKNOWN)
+
+
+def test_it_does_not_wait_for_one_source_while_another_reads():
+    flights = a_stream()
+    flights.reachable = False
+    control = QueryControl(batch=BATCH)
+    spark = ScriptedSpark(flights, a_stream(name="weather"), control=control, trigger=AVAILABLE_NOW)
+    spark.sources["weather"].start = {"0": 9000, "1": 9000}
+    spark.planner.admit("flights", flights.position, spark.now)
+    spark.planner.plan("flights", {}, spark.now)
+    spark.planner.admit("weather", spark.sources["weather"].position, spark.now)
+    assert spark.round() == {"flights": Hold(HeldBy.UNKNOWN), "weather": TakeUpTo({"0": 9500, "1": 9500})}
+
+
+def test_one_batch_for_a_backlog_is_one_batch_although_sources_are_seen_one_by_one():
+    spark = run(a_stream(), a_stream(name="weather"), interval_during_backlog_seconds=0, backlog=True)
+    assert spark.sizes == [40_000]
 
 
 def test_everything_paused_fails_with_a_remedy():

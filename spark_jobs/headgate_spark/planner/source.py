@@ -98,10 +98,9 @@ class SourceState:
 
     def surveyed(self, latest: Position | None, now: float) -> None:
         """The source told its latest position, or (`None`) could not."""
-        grew = latest is not None and self.latest is not None and room(self.latest, latest)
         self.latest, self._surveyed_at = latest, now
         self._look_ahead()
-        if self.pending or (grew and any(grew.values())):
+        if self.pending:
             self._active_at = now
 
     def _look_ahead(self) -> None:
