@@ -54,7 +54,7 @@ class Recording:
 
 HOUR = Recording("hour", 10_000_000, 3600, 20_000, 60)
 """What a job has to catch up on that stood still for an hour."""
-STEADY = Recording("steady", 1_000_000, 60, 50_000, 240)
+STEADY = Recording("steady", 200_000, 60, 50_000, 240)
 """A stream that is live."""
 
 
