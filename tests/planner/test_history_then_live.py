@@ -130,6 +130,7 @@ def test_an_empty_file_is_not_the_end_of_a_history():
     spark = ScriptedSpark(present, past, live(10**6, "other"), control=control(live="history"))
     spark.run_until(lambda: present.pending == 0, within=600)
     assert past.pending == 0
+    assert not any(b.records.get("history") and b.records.get("live") for b in spark.batches)
 
 
 def test_a_history_without_counts_ends_although_another_source_never_rests():
