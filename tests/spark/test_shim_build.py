@@ -79,3 +79,23 @@ def test_java_that_does_not_compile_is_reported_by_the_compiler(checkout: Path) 
     done = build(checkout)
     assert done.returncode == 1
     assert "Planner.java:1: error" in done.stderr
+
+
+def test_the_java_compiles_without_a_warning(tmp_path: Path) -> None:
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    command = [
+        "javac",
+        "--release",
+        "17",
+        "-Xlint:all,-path",
+        "-Werror",
+        "-cp",
+        f"{jars}/*",
+        "-d",
+        str(tmp_path),
+    ]
+    command += [str(source) for source in BUILD.parent.rglob("*.java")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- as PySpark's own documentation has it
 
+from support.python_sources import unlimited_reader
 from support.spark import ScriptedPlanner, batch_sizes, committed_batches, once, progress, running, wait_until
 
 pytestmark = pytest.mark.spark
@@ -138,18 +139,17 @@ def test_a_batch_read_of_the_same_table_is_not_touched(
     assert planner.sources == {}
 
 
-@pytest.mark.parametrize("kind", ["files", "rate-micro-batch", "socket-like"])
+@pytest.mark.parametrize("kind", ["files", "rate-micro-batch", "unlimited"])
 def test_available_now_reads_all_of_it_and_ends_by_itself(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path, kind: str
 ) -> None:
-    from support.python_sources import unlimited_reader
-
     planner.answer = "all"
-    frame, rows = {
-        "files": lambda: (parquet(spark, tmp_path / "files"), 400),
-        "rate-micro-batch": lambda: (numbers(spark), 10),
-        "socket-like": lambda: (spark.readStream.format(unlimited_reader(spark)).load(), 1000),
-    }[kind]()
+    if kind == "files":
+        frame, rows = parquet(spark, tmp_path / "files"), 400
+    elif kind == "rate-micro-batch":
+        frame, rows = numbers(spark), 10
+    else:
+        frame, rows = spark.readStream.format(unlimited_reader(spark)).load(), 1000
     writer = frame.writeStream.format("noop").trigger(availableNow=True)
     with running(writer, tmp_path / "checkpoint") as query:
         wait_until(lambda: not query.isActive, "the end of what was there")
@@ -172,8 +172,6 @@ def test_available_now_takes_several_granted_batches(
 def test_available_now_after_a_restart_goes_on_where_it_ended(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
 ) -> None:
-    from support.python_sources import unlimited_reader
-
     planner.answer = once('offset:{"row": 250}')
     frame = spark.readStream.format(unlimited_reader(spark)).load()
     with running(frame.writeStream.format("noop"), tmp_path) as query:

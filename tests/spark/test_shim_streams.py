@@ -22,8 +22,9 @@ from support.spark import (
 pytestmark = pytest.mark.spark
 
 
-def ten_rows_a_batch(spark: SparkSession) -> DataFrame:
-    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+def ten_rows_a_batch(spark: SparkSession, *, name: str | None = None) -> DataFrame:
+    reader = spark.readStream.name(name) if name else spark.readStream
+    return reader.format("rate-micro-batch").option("rowsPerBatch", 10).load()
 
 
 def test_a_source_held_from_the_start_commits_nothing(
@@ -97,3 +98,24 @@ def test_a_query_stops_cleanly_while_it_is_held(
         planner.await_more_questions()
     assert query.exception() is None
     assert not query.isActive
+
+
+@pytest.mark.parametrize("api", ["v1", "v2"])
+def test_a_source_that_the_job_has_named_is_known_by_that_name(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path, api: str
+) -> None:
+    evolution = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+    spark.conf.set(evolution, "true")
+    try:
+        if api == "v2":
+            frame = ten_rows_a_batch(spark, name="orders")
+        else:
+            (tmp_path / "files").mkdir()
+            frame = spark.readStream.name("orders").schema("id long").parquet(str(tmp_path / "files"))
+        with running(frame.writeStream.format("noop"), tmp_path / "checkpoint"):
+            planner.await_more_questions(1)
+    finally:
+        spark.conf.unset(evolution)
+    (described,) = planner.sources.values()
+    assert (described["api"], described["name"], described["index"]) == (api, "orders", "orders")
+    assert described["checkpoint"] == f"file:{tmp_path}/checkpoint"

@@ -34,16 +34,8 @@ def environment(version: str) -> Path:
             subprocess.run(
                 [sys.executable, "-m", "venv", "--clear", home], check=True, timeout=INSTALL_SECONDS
             )
-            install = [
-                python,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                f"pyspark=={version}",
-            ]
-            subprocess.run(install, check=True, timeout=INSTALL_SECONDS)
+            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, f"pyspark=={version}"], check=True, timeout=INSTALL_SECONDS)
             ready.touch()
     return python
 

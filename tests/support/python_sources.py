@@ -23,11 +23,11 @@ def limited_reader(spark: SparkSession, *, declares_limit: bool) -> str:
 
     total = TOTAL
 
-    class Reader(DataSourceStreamReader):
+    class Reader(DataSourceStreamReader):  # type: ignore[misc]
         def initialOffset(self) -> dict[str, int]:
             return {"row": 0}
 
-        def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # type: ignore[override]
+        def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
             asked = limit.max_rows if isinstance(limit, ReadMaxRows) else total
             return {"row": min(total, start["row"] + asked)}
 
@@ -40,7 +40,7 @@ def limited_reader(spark: SparkSession, *, declares_limit: bool) -> str:
         def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
             yield from ((row,) for row in range(*partition.value))
 
-    class Limited(DataSource):
+    class Limited(DataSource):  # type: ignore[misc]
         @classmethod
         def name(cls) -> str:
             return f"limited_{declares_limit}".lower()
@@ -64,14 +64,14 @@ def unlimited_reader(spark: SparkSession) -> str:
 
     total = TOTAL
 
-    class Reader(DataSourceStreamReader):
+    class Reader(DataSourceStreamReader):  # type: ignore[misc]
         now = -1
 
         def initialOffset(self) -> dict[str, int]:
             self.now += 1
             return {"row": self.now}
 
-        def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
+        def latestOffset(self) -> dict[str, int]:
             return {"row": total}
 
         def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
@@ -80,7 +80,7 @@ def unlimited_reader(spark: SparkSession) -> str:
         def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
             yield from ((row,) for row in range(*partition.value))
 
-    class Unlimited(DataSource):
+    class Unlimited(DataSource):  # type: ignore[misc]
         @classmethod
         def name(cls) -> str:
             return "unlimited"
@@ -101,7 +101,7 @@ def simple_reader(spark: SparkSession) -> str:
 
     total = TOTAL
 
-    class Reader(SimpleDataSourceStreamReader):
+    class Reader(SimpleDataSourceStreamReader):  # type: ignore[misc]
         def initialOffset(self) -> dict[str, int]:
             return {"row": 0}
 
@@ -112,7 +112,7 @@ def simple_reader(spark: SparkSession) -> str:
         def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[int]]:
             return iter([(row,) for row in range(start["row"], end["row"])])
 
-    class Simple(DataSource):
+    class Simple(DataSource):  # type: ignore[misc]
         @classmethod
         def name(cls) -> str:
             return "simple"

@@ -64,9 +64,13 @@ final class Gate implements Governed.Handler {
     SparkDataStream stream = streams.get();
     Gate gate = new Gate(stream, streams, origin, location);
     Object standIn = StandIn.of(stream, gate, SupportsTriggerAvailableNow.class);
+    if (standIn == stream) {
+      Shim.close(gate.handle);
+      return stream;
+    }
     Planner planner = Shim.planner();
     try {
-      if (planner != null && standIn instanceof Governed) {
+      if (planner != null) {
         gate.isOpenedBy(planner); // early, so that a planner knows all sources of a query before it is asked for one
       }
     } catch (InterruptedException e) {

@@ -2,12 +2,13 @@ package dev.headgate.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import scala.Product;
 
-/** Where a stream comes from in the job: what {@code readStream} was told, which tells a planner which source of its resource this is. */
+/** What the job told {@code readStream}; by this a planner knows which of its sources a stream is. */
 record Origin(String format, String name, Map<String, String> options) {
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -44,7 +45,7 @@ record Origin(String format, String name, Map<String, String> options) {
     try {
       return JSON.writeValueAsString(value);
     } catch (JsonProcessingException e) {
-      throw new IllegalStateException("cannot be written as JSON: " + value, e);
+      throw new UncheckedIOException(e);
     }
   }
 }

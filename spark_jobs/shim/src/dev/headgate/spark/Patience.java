@@ -59,6 +59,9 @@ final class Patience {
 
   /** Notes that the planner has answered, and in words that could be carried out. */
   void served() {
+    if (failures > 0) {
+      LOG.info("Headgate: the planner answers {} again after {} failed calls", stream, failures);
+    }
     failures = 0;
   }
 

@@ -31,7 +31,8 @@ final class StandIn {
   private static final Type BASE = Type.getType(Governed.class);
   private static final Type HANDLER = Type.getType(Governed.Handler.class);
   private static final Type METHODS = Type.getType(Method[].class);
-  private static final Type OBJECT = Type.getType(Object.class);
+  private static final org.apache.xbean.asm9.commons.Method CALL = org.apache.xbean.asm9.commons.Method.getMethod("Object call (java.lang.reflect.Method, Object[])");
+  private static final org.apache.xbean.asm9.commons.Method CONSTRUCTOR = org.apache.xbean.asm9.commons.Method.getMethod("void <init> (Object, Object)");
 
   private StandIn() {}
 
@@ -97,11 +98,10 @@ final class StandIn {
   }
 
   private static void constructor(ClassWriter writer) {
-    var signature = org.apache.xbean.asm9.commons.Method.getMethod("void <init> (Object, Object)");
-    var code = new GeneratorAdapter(Opcodes.ACC_PUBLIC, signature, null, null, writer);
+    var code = new GeneratorAdapter(Opcodes.ACC_PUBLIC, CONSTRUCTOR, null, null, writer);
     code.loadThis();
     code.loadArgs();
-    code.invokeConstructor(BASE, signature);
+    code.invokeConstructor(BASE, CONSTRUCTOR);
     code.returnValue();
     code.endMethod();
   }
@@ -116,8 +116,7 @@ final class StandIn {
     code.push(index);
     code.arrayLoad(Type.getType(Method.class));
     code.loadArgArray();
-    code.invokeInterface(
-        HANDLER, new org.apache.xbean.asm9.commons.Method("call", OBJECT, new Type[] {Type.getType(Method.class), Type.getType(Object[].class)}));
+    code.invokeInterface(HANDLER, CALL);
     if (signature.getReturnType() == Type.VOID_TYPE) {
       code.pop();
     } else {
