@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate_spark.engine.progress import parse
-from headgate_spark.engine.watermarks import smallest_delay
+from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
 
 
 def progress(**members):
@@ -57,3 +57,29 @@ DELAYS = (
 @pytest.mark.parametrize(("plan", "seconds"), [row[1:] for row in DELAYS], ids=[row[0] for row in DELAYS])
 def test_the_delay_of_the_watermark_is_read_from_the_plan(plan, seconds):
     assert smallest_delay(plan) == seconds
+
+
+UNIONS = (
+    (
+        "one after the union",
+        "EventTimeWatermark a#1, 1 hours\n+- Union false, false\n   :- Relation a\n   +- Relation b",
+        0,
+    ),
+    (
+        "one per branch",
+        "Aggregate\n+- Union false, false\n   :- EventTimeWatermark a#1, 1 hours\n   :  +- Relation a\n"
+        "   +- Project\n      +- EventTimeWatermark b#2, 1 hours\n         +- Relation b",
+        2,
+    ),
+    (
+        "beside the union",
+        "Join\n:- Union false, false\n:  :- Relation a\n:  +- Relation b\n"
+        "+- EventTimeWatermark c#3, 1 hours\n   +- Relation c",
+        0,
+    ),
+)
+
+
+@pytest.mark.parametrize(("plan", "count"), [row[1:] for row in UNIONS], ids=[row[0] for row in UNIONS])
+def test_watermarks_below_a_union_are_counted(plan, count):
+    assert watermarks_below_union(plan) == count

@@ -25,7 +25,7 @@ from headgate_contract.receiving import write
 
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "tests" / "data" / "jobs"
-DEADLINE_SECONDS = 90.0
+DEADLINE_SECONDS = 240.0
 CONF = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",

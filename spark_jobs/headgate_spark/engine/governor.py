@@ -179,6 +179,12 @@ class Governor:
             return [run for name, run in self._ended.items() if name not in open_names]
 
     @property
+    def has_governed(self) -> bool:
+        """True once a query has run."""
+        with self._tables:
+            return bool(self._runs or self._ended)
+
+    @property
     def generation(self) -> int | None:
         """Generation of the document in force."""
         return None if self.document is None else self.document.generation

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import structlog
 
-from headgate_contract import QueryControl
+from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine.checkpoint import CheckpointLock, HybridStore
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.sources import Descriptor
@@ -69,6 +69,7 @@ class Started:
     """False for triggers whose batches are not planned (continuous, real-time)."""
     query: RunningQuery
     watermark_delay: float | None
+    watermarks_below_union: int = 0
 
 
 class Observer(Protocol):
@@ -128,6 +129,8 @@ class QueryRun:
 
     def admit(self, handle: int, start: str | None) -> str:
         """Answer the first step of a planning, in the shim's words."""
+        if (refusal := self._refusal()) is not None:
+            return f"fail:{refusal}"
         planner = self._planner()
         first = handle == next(iter(self.sources))
         if first:
@@ -198,6 +201,24 @@ class QueryRun:
                 self.planner.stop(self.clock())
             self._warn_of_unknown_sources()
         return self.planner
+
+    def _refusal(self) -> str | None:
+        """Return why the query cannot do what the document asks, with the remedy.
+
+        A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the
+        smallest, so the held branch would keep all state of the history until the switch.
+        """
+        waiting = sorted(name for name, source in self._listed_sources() if source.after is not None)
+        if not waiting or self.started is None or self.started.watermarks_below_union < 2:
+            return None
+        return (
+            f"query {self.name}: {', '.join(waiting)} waits behind a history (`after`), but each branch of the union "
+            "has a watermark of its own, so nothing would leave the state until the switch; call withWatermark once, "
+            "after the union"
+        )
+
+    def _listed_sources(self) -> Iterable[tuple[str, SourceControl]]:
+        return () if self.control is None else self.control.sources.items()
 
     def _load_hybrid(self) -> HybridMemory:
         kept = self.hybrid_store.load() if self.hybrid_store is not None else None

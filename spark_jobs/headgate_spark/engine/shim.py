@@ -1,8 +1,9 @@
 """The Python end of the shim: where its jar is, how Spark is told of it, how a planner is put in charge.
 
-The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read next. The
-planner lives here, in the driver's Python process, and is called over Py4J: loopback only, on an ephemeral port, with
-the gateway's own authentication. Nothing in this module decides anything.
+The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read
+next. The planner lives here, in the driver's Python process, and is called over Py4J, on PySpark's own
+callback server: loopback only, on an ephemeral port, and without a token, as for `foreachBatch`. Nothing in
+this module decides anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The delay of a query's watermark, read from its plan.
+"""The watermarks of a query, read from its plan.
 
 Spark reports one watermark per query, already less the delay. A source has been read up to the watermark plus the
 delay, so the delay has to be known to say how far behind the source is.
@@ -25,6 +25,24 @@ def smallest_delay(plan: str) -> float | None:
     """
     delays = [_seconds(match) for match in _NODE.findall(plan)]
     return min(delays, default=None)
+
+
+def watermarks_below_union(plan: str) -> int:
+    """Return how many watermarks in the text of a plan stand below a union, one per branch or more.
+
+    A plan is printed as a tree, three columns for each level.
+    """
+    union: int | None = None
+    found = 0
+    for line in plan.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-"))
+        if union is not None and depth <= union:
+            union = None
+        if union is None and line[depth:].startswith("Union"):
+            union = depth
+        elif union is not None and line[depth:].startswith("EventTimeWatermark"):
+            found += 1
+    return found
 
 
 def _seconds(delay: str) -> float:

@@ -49,7 +49,7 @@ class Runtime:
 
     def say_what_was_not_seen(self) -> None:
         """Say so if the script has come to its end without a streaming query."""
-        if self._context is None:
+        if not self.governor.has_governed:
             log.warning("the script started no streaming query; there was nothing to govern")
 
     def _watch(self, path: Path) -> ControlFile:

@@ -1,8 +1,9 @@
 """The three public methods of PySpark that are wrapped, so that the script needs no changed line.
 
-`Builder.getOrCreate`: Spark Connect is refused with a reason. `DataStreamWriter.trigger`: a processing-time trigger
-becomes a short base, at which the planner is asked; the interval that the job asked for is kept and becomes the
-gate. `DataStreamWriter.start` and `toTable`: register the planner with the JVM, and tell it the query's trigger.
+`Builder.getOrCreate`: Spark Connect is refused with a reason; the planner is registered with the JVM.
+`DataStreamWriter.trigger`: a processing-time trigger becomes a short base, at which the planner is asked; the
+interval that the job asked for is kept and becomes the gate. `DataStreamWriter.start` and `toTable`: the
+planner is told the query's trigger (and registered, for a session that was made without the builder).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import PySparkQuery, Started
-from headgate_spark.engine.watermarks import smallest_delay
+from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
 from headgate_spark.launch.environment import refuse_connect
 from headgate_spark.planner.model import Trigger, TriggerKind
 
@@ -30,7 +31,7 @@ def wrap_pyspark(governor: Governor, register: Register) -> None:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    _wrap(SparkSession.Builder, "getOrCreate", _get_or_create)
+    _wrap(SparkSession.Builder, "getOrCreate", functools.partial(_get_or_create, register))
     original_trigger = DataStreamWriter.trigger
     _wrap(DataStreamWriter, "trigger", _trigger)
     for name in ("start", "toTable"):
@@ -47,9 +48,11 @@ def _wrap(owner: type, name: str, around: Callable[..., Any]) -> None:
     setattr(owner, name, wrapper)
 
 
-def _get_or_create(original: Callable[..., Any], builder: Any) -> Any:
+def _get_or_create(register: Register, original: Callable[..., Any], builder: Any) -> Any:
     refuse_connect(builder._options)
-    return original(builder)
+    session = original(builder)
+    register(session.sparkContext)
+    return session
 
 
 def _trigger(original: Callable[..., Any], writer: Any, **asked: Any) -> Any:
@@ -85,12 +88,23 @@ def _start(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
+    if governor.stopping:
+        raise SystemExit(0)  # else the query would start only to be held
     register(writer._spark.sparkContext)
     if not hasattr(writer, _ATTRIBUTE):
         set_trigger(writer, processingTime=BASE)
     trigger: Trigger | None = getattr(writer, _ATTRIBUTE, Trigger())
     with governor.start_of_query() as started:
         query = original(writer, *args, **kwargs)
-        delay = smallest_delay(writer._df._jdf.queryExecution().analyzed().toString())
-        started(query.runId, Started(trigger or Trigger(), trigger is not None, PySparkQuery(query), delay))
+        plan = writer._df._jdf.queryExecution().analyzed().toString()
+        started(
+            query.runId,
+            Started(
+                trigger or Trigger(),
+                trigger is not None,
+                PySparkQuery(query),
+                smallest_delay(plan),
+                watermarks_below_union(plan),
+            ),
+        )
     return query

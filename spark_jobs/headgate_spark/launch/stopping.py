@@ -25,7 +25,8 @@ from headgate_spark.engine.run import QueryRun
 log = structlog.get_logger("headgate")
 
 SCRIPT_SECONDS = 10.0
-"""How long the script may at least take to its own end once its queries have stopped."""
+"""How long the script may take to its own end once its queries have stopped. With no query running there is
+nothing to end in an orderly way, and the script ends at once, as it would without us."""
 
 
 class Queries(Protocol):
@@ -43,7 +44,6 @@ class Stopper:
         self._grace_seconds = grace_seconds
         self._asked = threading.Event()
         self._leave_now = False
-        self.finished = threading.Event()
         self.killed_in_mid_batch: list[str] = []
 
     @property
@@ -52,7 +52,13 @@ class Stopper:
         return self._asked.is_set()
 
     def install(self) -> None:
-        """Take over SIGTERM and SIGINT. PySpark takes SIGINT for itself when a context starts: install again then."""
+        """Take over SIGTERM and SIGINT. PySpark takes SIGINT for itself when a context starts: install again then.
+
+        On another thread than the main one this does nothing: Python allows it there only, and PySpark takes
+        nothing there either.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
@@ -70,20 +76,19 @@ class Stopper:
 
     def _run(self) -> None:
         self._asked.wait()
-        deadline = time.monotonic() + self._grace_seconds()
+        runs = self._queries.stop()
+        log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         try:
-            self._stop_all(deadline)
+            self._stop_all(runs, time.monotonic() + self._grace_seconds())
         except Exception:
             log.exception("stop failed; the driver ends without it")
-        self.finished.set()
-        time.sleep(max(SCRIPT_SECONDS, deadline - time.monotonic()))
-        log.warning("the script has not come to its end after its queries stopped; it is ended")
+        if runs:
+            time.sleep(SCRIPT_SECONDS)
+            log.warning("the script has not come to its end after its queries stopped; it is ended")
         self._leave_now = True
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _stop_all(self, deadline: float) -> None:
-        runs = self._queries.stop()
-        log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
+    def _stop_all(self, runs: list[QueryRun], deadline: float) -> None:
         waiters = [threading.Thread(target=self._stop_one, args=(run, deadline), daemon=True) for run in runs]
         for waiter in waiters:
             waiter.start()
