@@ -72,14 +72,17 @@ class Child:
         except psutil.NoSuchProcess:
             return []
 
-    def cpu_seconds(self) -> float:
-        """Return the processor time of the tree so far, with that of descendants that have ended."""
-        total = 0.0
+    def cpu_seconds(self) -> dict[psutil.Process, float]:
+        """Return the processor time so far of each process of the tree.
+
+        By process, because idle Python workers end: what they had taken before must not count as negative time.
+        """
+        seconds = {}
         for process in self.tree():
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
-        return total
+                seconds[process] = times.user + times.system
+        return seconds
 
     def stand_still(self) -> list[psutil.Process]:
         """Stop every process of the tree where it is; returns them, for `go_on`."""

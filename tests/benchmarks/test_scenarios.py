@@ -7,6 +7,7 @@ from benchmarks.event_log import Batch
 from benchmarks.local.drivers import Place, Resource
 from benchmarks.local.recording import HOUR, KEYS
 from benchmarks.local.scenarios.catchup import Outcome, figures, outcome, rotated
+from benchmarks.local.scenarios.idle import taken
 from benchmarks.local.scenarios.pace import buckets
 from benchmarks.local.scenarios.rate import of_query
 
@@ -78,6 +79,10 @@ def test_a_rate_counts_the_batches_planned_in_its_time():
     found = of_query(batches, 1000, begin=2.0, end=6.5)
     assert found.runs == pytest.approx([0.0])
     assert found.details["batches"] == 4
+
+
+def test_a_process_that_ended_is_no_negative_time():
+    assert taken({"jvm": 10.0, "worker": 50.0}, {"jvm": 10.5, "new": 0.25}) == 0.75
 
 
 def test_the_planner_histogram_is_read_by_its_bounds():

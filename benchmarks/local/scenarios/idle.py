@@ -7,6 +7,8 @@ is not. Next to it, over the same minute, stands a session without any query: wh
 import time
 from collections.abc import Mapping
 
+import psutil
+
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, plain
 from benchmarks.local.recording import STEADY, prepare
@@ -30,20 +32,21 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         log = governed.events
         query.wait_for("the batch before the quiet", lambda: log.of(QUERY) or None, START_SECONDS)
         time.sleep(SETTLE_SECONDS)
-        before, began = cpu_seconds(query, other), time.monotonic()
+        before, began = (query.cpu_seconds(), other.cpu_seconds()), time.monotonic()
         time.sleep(SECONDS)
         seconds = time.monotonic() - began
         query.check()
         other.check()
-        cores = [(now - then) / seconds for now, then in zip(cpu_seconds(query, other), before, strict=True)]
+        after = query.cpu_seconds(), other.cpu_seconds()
+    cores = [taken(*pair) / seconds for pair in zip(before, after, strict=True)]
     bench.tell(f"governed query {cores[0]:.4f} cores, session {cores[1]:.4f} cores")
     details = {"governed_query_cores": cores[0], "session_cores": cores[1], "seconds": seconds}
     return {"idle_cpu_cores": Measured([cores[0] - cores[1]], details)}
 
 
-def cpu_seconds(*children: Child) -> list[float]:
-    """Return the processor time of each so far."""
-    return [child.cpu_seconds() for child in children]
+def taken(before: Mapping[psutil.Process, float], after: Mapping[psutil.Process, float]) -> float:
+    """Return the processor time that the processes of a tree took between two looks, in seconds."""
+    return sum(seconds - before.get(process, 0.0) for process, seconds in after.items())
 
 
 def start_governed(place: Place, resource: Resource, bench: Bench) -> Child:
