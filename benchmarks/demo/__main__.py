@@ -1,6 +1,6 @@
 """`make demo`: makes the three runs, compares their results, prints the table and writes the report.
 
-Exit code 0: all runs ended well and their results are equal; 1: one failed, or a row differs.
+Exit code 0: all runs ended well and their results are equal; 1: one failed, or a row differs; 130: Ctrl-C.
 """
 
 import json
@@ -26,6 +26,8 @@ from benchmarks.demo.table import cells, verdict_on_runs
 from benchmarks.event_log import Batch
 
 TARGET = Path("build/demo")
+STOPPED = 130
+"""What a shell returns for a command that Ctrl-C ended."""
 
 
 def main() -> int:
@@ -39,6 +41,9 @@ def main() -> int:
     except RunFailedError as failed:
         console.print("demo failed:", failed, style="red", markup=False, highlight=False)
         return 1
+    except KeyboardInterrupt:
+        console.print("demo stopped; no report is written")
+        return STOPPED
     differences = first_differences(outputs)
     findings = Findings(results, outputs_equal=not differences)
     write_report(findings, subtitle)
