@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark.engine import shim
+from support.python_sources import broken_reader
 from support.spark import (
     ScriptedPlanner,
     batch_sizes,
@@ -109,11 +111,22 @@ def test_a_query_stops_cleanly_while_the_planner_hangs(
 def test_a_planner_that_recovers_is_forgiven(
     spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
 ) -> None:
-    planner.answer = raises
-    with running(source.writeStream.format("noop"), tmp_path) as query:
-        planner.await_more_questions()
-        planner.answer = once("all")
-        wait_until(lambda: batch_sizes(query) == [10], "a batch after the recovery")
+    def fails_twice_with_a_second_between(_start: str | None) -> str:
+        failures.append(time.monotonic())
+        if len(failures) == 1:
+            raise LookupError("first")
+        if len(failures) == 2 and failures[1] - failures[0] > 1:
+            raise LookupError("second, when patience with the first would have ended")
+        if len(failures) == 2:
+            del failures[1]
+            return "hold"
+        return "all"
+
+    failures: list[float] = []
+    planner.answer = fails_twice_with_a_second_between
+    with impatience(spark), running(source.writeStream.format("noop"), tmp_path) as query:
+        wait_until(lambda: batch_sizes(query) or query.exception(), "a batch after the recovery")
+        assert query.exception() is None
 
 
 def test_a_planner_can_fail_a_query(
@@ -166,10 +179,11 @@ def test_a_running_query_changes_planners_and_goes_on_plainly_without_one(
 
 
 def test_what_a_source_throws_reaches_the_job_unchanged(
-    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
 ) -> None:
-    planner.answer = "offset:no offset"
-    with running(source.writeStream.format("noop"), tmp_path) as query:
+    planner.answer = "all"
+    broken = spark.readStream.format(broken_reader(spark)).load()
+    with running(broken.writeStream.format("noop"), tmp_path) as query:
         message = failure(query)
-    assert "UndeclaredThrowable" not in message
-    assert "Unrecognized token 'no'" in message
+    assert "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR]" in message, "the error class of a SparkException"
+    assert "ValueError: there is no such table" in message

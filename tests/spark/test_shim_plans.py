@@ -69,6 +69,20 @@ def test_a_survey_tells_the_latest_offsets_of_the_sources_that_were_asked_for(
     assert json.loads(survey[str(handles["1"])])["offset"] == 1000
 
 
+def test_a_survey_leaves_the_sources_of_other_queries_alone(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    with (
+        running(numbers(spark).writeStream.format("noop"), tmp_path / "a"),
+        running(numbers(spark).writeStream.format("noop"), tmp_path / "b"),
+    ):
+        wait_until(lambda: len(planner.sources) == 2, "both sources")
+        planner.await_more_questions(4)
+        planner.answer = "survey:" + ",".join(map(str, planner.sources))
+        surveys = wait_until(lambda: len(planner.surveys) >= 4 and list(planner.surveys), "surveys of both")
+    assert all(len(survey) == 1 for survey in surveys), "a stream is touched by its own query's thread only"
+
+
 def test_what_was_surveyed_can_be_planned(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
 ) -> None:

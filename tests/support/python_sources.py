@@ -1,4 +1,4 @@
-"""Python Data Sources of the three kinds that PySpark has, each with a thousand rows and no more.
+"""Python Data Sources of the three kinds that PySpark has, each with a thousand rows and no more, and a broken one.
 
 Each class is made inside a function, so that it travels to PySpark's workers by value: they cannot import tests.
 """
@@ -93,6 +93,38 @@ def unlimited_reader(spark: SparkSession) -> str:
 
     spark.dataSource.register(Unlimited)
     return Unlimited.name()
+
+
+def broken_reader(spark: SparkSession) -> str:
+    """A reader that cannot tell its latest offset; returns its format."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+
+    class Reader(DataSourceStreamReader):  # type: ignore[misc]
+        def initialOffset(self) -> dict[str, int]:
+            return {"row": 0}
+
+        def latestOffset(self) -> dict[str, int]:
+            raise ValueError("there is no such table")
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Any]:
+            return []
+
+        def read(self, partition: Any) -> Iterator[tuple[int]]:
+            return iter([])
+
+    class Broken(DataSource):  # type: ignore[misc]
+        @classmethod
+        def name(cls) -> str:
+            return "broken"
+
+        def schema(self) -> str:
+            return "row long"
+
+        def streamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    spark.dataSource.register(Broken)
+    return Broken.name()
 
 
 def simple_reader(spark: SparkSession) -> str:
