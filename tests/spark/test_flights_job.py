@@ -87,8 +87,8 @@ def test_the_result_does_not_depend_on_where_batches_end(
         trigger=None,
         rows_per_batch=rows_per_batch,
     )
-    end = job.goal(spark, args.data)
+    rows = job.rows_recorded(spark, args.data)
     query = job.start(spark, args)
-    wait_until(lambda: end.is_reached(query), "the end of the month", seconds=240)
+    wait_until(lambda: job.is_done(query, rows), "the end of the month", seconds=240)
     query.stop()
     assert read_output(tmp_path / "out") == expected(data)
