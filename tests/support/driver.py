@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from prometheus_client.parser import text_string_to_metric_families
@@ -142,6 +143,13 @@ def driver(
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.wait(30)
+        wait_for(lambda: not living_in(directory), f"the end of every process in {directory}")
+
+
+def living_in(directory: Path) -> list[int]:
+    """Return the processes that run in `directory`: the driver's JVM and Python workers among them."""
+    found = psutil.process_iter(["pid", "cwd", "status"])
+    return [p.info["pid"] for p in found if p.info["cwd"] == str(directory) and p.info["status"] != "zombie"]
 
 
 def wait_for(condition: Callable[[], Any], what: str, driver: Driver | None = None) -> Any:

@@ -38,7 +38,7 @@ class Runtime:
 
     def start(self, metrics_port: int, metrics_address: str) -> int:
         """Start everything that does not need Spark yet; returns the port of the metrics."""
-        wrap_pyspark(self.governor, self._register)
+        wrap_pyspark(self.governor, self._register, self.stopper.no_leaving)
         self.stopper.install()
         self.stopper.start()
         if self._control is not None:

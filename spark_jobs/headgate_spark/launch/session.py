@@ -1,4 +1,4 @@
-"""The three public methods of PySpark that are wrapped, so that the script needs no changed line.
+"""The public methods of PySpark that are wrapped, so that the script needs no changed line.
 
 `Builder.getOrCreate`: Spark Connect is refused with a reason; the planner is registered with the JVM.
 `DataStreamWriter.trigger`: a processing-time trigger becomes a short base, at which the planner is asked; the
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from headgate_spark.engine.governor import Governor
@@ -24,13 +25,26 @@ BASE = "100 milliseconds"
 _ATTRIBUTE = "_headgate_trigger"
 
 Register = Callable[[Any], None]
+Surround = Callable[[], AbstractContextManager[None]]
 
 
-def wrap_pyspark(governor: Governor, register: Register) -> None:
-    """Wrap PySpark's classes for the life of this process. `register` is given the SparkContext."""
+def wrap_pyspark(governor: Governor, register: Register, no_leaving: Surround) -> None:
+    """Wrap PySpark's classes for the life of this process.
+
+    `register` is given the SparkContext; `no_leaving` surrounds the start of the JVM.
+    """
+    from pyspark.core import context
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    launch_gateway = context.launch_gateway
+
+    @functools.wraps(launch_gateway)
+    def launched(*args: Any, **kwargs: Any) -> Any:
+        with no_leaving():
+            return launch_gateway(*args, **kwargs)
+
+    context.launch_gateway = launched
     _wrap(SparkSession.Builder, "getOrCreate", functools.partial(_get_or_create, register))
     original_trigger = DataStreamWriter.trigger
     _wrap(DataStreamWriter, "trigger", _trigger)

@@ -14,7 +14,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
@@ -44,6 +45,8 @@ class Stopper:
         self._grace_seconds = grace_seconds
         self._asked = threading.Event()
         self._leave_now = False
+        self._may_leave = threading.Event()
+        self._may_leave.set()
         self.killed_in_mid_batch: list[str] = []
 
     @property
@@ -66,6 +69,18 @@ class Stopper:
         """Start the thread that waits for a stop."""
         threading.Thread(target=self._run, name="headgate-stop", daemon=True).start()
 
+    @contextmanager
+    def no_leaving(self) -> Iterator[None]:
+        """Put off the end of the script while a JVM is being started.
+
+        A JVM whose start is cut off never learns that nobody waits for it, and stays for ever.
+        """
+        self._may_leave.clear()
+        try:
+            yield
+        finally:
+            self._may_leave.set()
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- the form of a handler
         if self._leave_now:
             raise SystemExit(0)
@@ -85,6 +100,7 @@ class Stopper:
         if runs:
             time.sleep(SCRIPT_SECONDS)
             log.warning("the script has not come to its end after its queries stopped; it is ended")
+        self._may_leave.wait()
         self._leave_now = True
         os.kill(os.getpid(), signal.SIGTERM)
 
