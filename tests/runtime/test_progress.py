@@ -67,8 +67,8 @@ UNIONS = (
     ),
     (
         "one per branch",
-        "Aggregate\n+- Union false, false\n   :- EventTimeWatermark a#1, 1 hours\n   :  +- Relation a\n"
-        "   +- Project\n      +- EventTimeWatermark b#2, 1 hours\n         +- Relation b",
+        "Aggregate\n+- ~Union false, false\n   :- ~EventTimeWatermark a#1, 1 hours\n   :  +- Relation a\n"
+        "   +- Project\n      +- ~EventTimeWatermark b#2, 1 hours\n         +- Relation b",
         2,
     ),
     (

@@ -30,7 +30,7 @@ def smallest_delay(plan: str) -> float | None:
 def watermarks_below_union(plan: str) -> int:
     """Return how many watermarks in the text of a plan stand below a union, one per branch or more.
 
-    A plan is printed as a tree, three columns for each level.
+    A plan is printed as a tree, three columns for each level; `~` marks what streams.
     """
     union: int | None = None
     found = 0
@@ -38,9 +38,10 @@ def watermarks_below_union(plan: str) -> int:
         depth = len(line) - len(line.lstrip(" :+-"))
         if union is not None and depth <= union:
             union = None
-        if union is None and line[depth:].startswith("Union"):
+        node = line[depth:].removeprefix("~")
+        if union is None and node.startswith("Union"):
             union = depth
-        elif union is not None and line[depth:].startswith("EventTimeWatermark"):
+        elif union is not None and node.startswith("EventTimeWatermark"):
             found += 1
     return found
 
