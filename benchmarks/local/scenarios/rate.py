@@ -16,7 +16,7 @@ from benchmarks.local.statistics import Planned, rate_error
 from headgate_contract import ControlDocument, QueryControl, RateControl, SourceControl
 
 RATES = {"rate_error_1k": 1_000, "rate_error_100k": 100_000, "rate_error_1m": 1_000_000}
-INTERVAL = 1.0
+INTERVAL = 0.5
 SETTLE_SECONDS = 15.0
 SECONDS = 30.0
 TIMES = 6
