@@ -172,3 +172,10 @@ def test_batches_of_a_linear_cost_come_to_take_their_target(cost, target, initia
 def test_deciding_twice_changes_nothing():
     sizer = a_sizer((1000, 1.0), (4000, 4.0))
     assert sizer.grant(10, BATCH) == sizer.grant(10, BATCH)
+
+
+def test_a_slow_batch_that_had_little_to_read_does_not_halve_the_next():
+    sizer, control = BatchSizer(), BatchControl(initial_records=10_000)
+    grant = sizer.grant(0.5, control)
+    sizer.ended(grant, 300, 5.0, cut=False)
+    assert sizer.grant(0.5, control).records == grant.records

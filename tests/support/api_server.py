@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "tests" / "support" / "tools" / "crdcheck"
-PROGRAM = ROOT / "build" / "tools" / "crdcheck"
-BUILD_SECONDS = 1200  # a cold build compiles the API server's libraries and downloads them first
+from support.go_tools import go_tool
 
 
 @dataclass(frozen=True)
@@ -67,7 +60,7 @@ class DefinitionRefusedError(Exception):
 def api_server(definition: Path) -> Iterator[ApiServer]:
     """Run `crdcheck` over `definition`; raise DefinitionRefusedError if that is refused."""
     pipe = subprocess.PIPE
-    with subprocess.Popen([_built(), definition], stdin=pipe, stdout=pipe, text=True) as process:
+    with subprocess.Popen([go_tool("crdcheck"), definition], stdin=pipe, stdout=pipe, text=True) as process:
         try:
             if errors := _read(process)["errors"]:
                 raise DefinitionRefusedError(
@@ -84,24 +77,3 @@ def _read(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert line, f"crdcheck ended with exit code {process.wait(10)}; what it said is on standard error"
     said: dict[str, Any] = json.loads(line)
     return said
-
-
-def _built() -> Path:
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip(
-            "Go is missing: the CRD cannot be shown to Kubernetes' own code; install Go 1.26 or later"
-        )
-    command = [go, "build", "-trimpath", "-buildvcs=false", "-o", str(PROGRAM), "."]
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
-    built = subprocess.run(
-        command,
-        cwd=SOURCE,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-        check=False,
-    )
-    assert built.returncode == 0, f"crdcheck does not build:\n{built.stderr}"
-    return PROGRAM

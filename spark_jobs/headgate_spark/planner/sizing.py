@@ -12,7 +12,8 @@ batch that a cold JVM made ten times slower would otherwise hold the grant down 
 
 A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
 grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known, and is
-halved after a batch that took more than twice its target.
+halved after a full batch that took more than twice its target. (One that had less to read than it was allowed did
+not take long because of its grant; halving for it would starve a live query on a busy cluster.)
 """
 
 from __future__ import annotations
@@ -91,10 +92,11 @@ class BatchSizer:
     def ended(self, grant: Grant, records: int, seconds: float, *, cut: bool) -> None:
         """Learn from a batch with data. `cut`: it left records behind that it was not allowed to take."""
         filled = 2 * records >= grant.records
-        if cut or filled:
+        full = cut or filled
+        if full:
             self._last_measured = Sample(records, seconds)
             self._throughput.measure(self._last_measured)
         if filled:
             self._last_full = records
-        overrun = grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
+        overrun = full and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._halved = grant.records // 2 if overrun else None
