@@ -1,17 +1,21 @@
 """Stopping at a batch boundary.
 
-The first SIGTERM or SIGINT ends planning; each query is stopped as soon as its running batch has ended, or, after
-the grace period, in mid-batch (that batch then repeats at the next start). The script's own `awaitTermination`
-returns, and the script goes on to its own end. The second signal stops at once.
+The first SIGTERM or SIGINT ends planning; each query is stopped as soon as its running batch has ended, or,
+after the grace period, in mid-batch (that batch then repeats at the next start). The script's own
+`awaitTermination` returns, and the script goes on to its own end. The second signal stops at once.
 
-A signal handler runs on the main thread, which may be in the middle of a call to the JVM; so it only sets events,
-and a thread of its own does the work.
+Python runs a signal's handler on the main thread, between two of its instructions; but the main thread is
+mostly inside a call to the JVM, and the kernel may have given the signal to another thread, so that nothing
+wakes it. So signals are read from Python's wake-up descriptor, which is written whichever thread was
+interrupted, by a thread of its own. The handler is only there to end the script, with a signal that is sent
+to the main thread itself.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +29,7 @@ from headgate_spark.engine.run import QueryRun
 
 log = structlog.get_logger("headgate")
 
+STOPS = (signal.SIGTERM, signal.SIGINT)
 SCRIPT_SECONDS = 10.0
 """How long the script may take to its own end once its queries have stopped. With no query running there is
 nothing to end in an orderly way, and the script ends at once, as it would without us."""
@@ -44,6 +49,8 @@ class Stopper:
         self._queries = queries
         self._grace_seconds = grace_seconds
         self._asked = threading.Event()
+        self._wake_up, self._signals = socket.socketpair()
+        self._wake_up.setblocking(False)
         self._leave_now = False
         self._may_leave = threading.Event()
         self._may_leave.set()
@@ -62,12 +69,14 @@ class Stopper:
         """
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in (signal.SIGTERM, signal.SIGINT):
+        signal.set_wakeup_fd(self._wake_up.fileno(), warn_on_full_buffer=False)
+        for number in STOPS:
             signal.signal(number, self._on_signal)
 
     def start(self) -> None:
-        """Start the thread that waits for a stop."""
-        threading.Thread(target=self._run, name="headgate-stop", daemon=True).start()
+        """Start the threads that wait for signals and carry out a stop."""
+        for work in (self._read_signals, self._run):
+            threading.Thread(target=work, name="headgate-stop", daemon=True).start()
 
     @contextmanager
     def no_leaving(self) -> Iterator[None]:
@@ -84,10 +93,15 @@ class Stopper:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- the form of a handler
         if self._leave_now:
             raise SystemExit(0)
-        if self._asked.is_set():
-            # Not an exception: the main thread may hold locks that an orderly exit would wait for.
-            os._exit(128 + number)
-        self._asked.set()
+
+    def _read_signals(self) -> None:
+        while number := self._signals.recv(1):
+            if number[0] not in STOPS or self._leave_now:
+                continue
+            if self._asked.is_set():
+                # Not an exception: the main thread may hold locks that an orderly exit would wait for.
+                os._exit(128 + number[0])
+            self._asked.set()
 
     def _run(self) -> None:
         self._asked.wait()
@@ -102,7 +116,7 @@ class Stopper:
             log.warning("the script has not come to its end after its queries stopped; it is ended")
         self._may_leave.wait()
         self._leave_now = True
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
     def _stop_all(self, runs: list[QueryRun], deadline: float) -> None:
         waiters = [threading.Thread(target=self._stop_one, args=(run, deadline), daemon=True) for run in runs]
