@@ -27,8 +27,8 @@ from headgate_spark.engine.sources import Descriptor
 
 log = structlog.get_logger("headgate")
 
-START_SECONDS = 5.0
-"""How long a planning waits for the job's own `start()` to return and tell the trigger."""
+START_SECONDS = 2.5
+"""How long a planning waits for the job's own `start()` to return and tell the trigger: half of what a call may take."""
 
 Locker = Callable[[str], CheckpointLock | None]
 Storer = Callable[[str], HybridStore]
@@ -233,5 +233,5 @@ class Governor:
 
     def _wait_for_start(self, run_id: str) -> Started | None:
         with self._tables:
-            self._tables.wait_for(lambda: run_id in self._started or not self._starting, START_SECONDS / 2)
+            self._tables.wait_for(lambda: run_id in self._started or not self._starting, START_SECONDS)
             return self._started.pop(run_id, None)
