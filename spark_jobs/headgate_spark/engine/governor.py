@@ -28,7 +28,7 @@ from headgate_spark.engine.sources import Descriptor
 log = structlog.get_logger("headgate")
 
 START_SECONDS = 2.5
-"""How long a planning waits for the job's own `start()` to return and tell the trigger: half of what a call may take."""
+"""How long a planning waits for the job's `start()` to return and tell the trigger: half of what a call may take."""
 
 Locker = Callable[[str], CheckpointLock | None]
 Storer = Callable[[str], HybridStore]
