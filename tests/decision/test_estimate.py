@@ -113,17 +113,9 @@ ROWS = (
         during_backlog=0.0,
         backlog=True,
     ),
-    Row(
-        "a paused source is not on its way", 10.0, (source("a"), source("b", paused=True)), pending(300, 9e9)
-    ),
-    Row(
-        "pending of a paused source need not be known",
-        10.0,
-        (source("a"), source("b", paused=True)),
-        pending(300, None),
-    ),
-    Row("seen paused", 10.0, TWO, (Seen(pending_records=300), Seen(pending_records=9e9, paused=True))),
-    Row("everything paused", NEVER, (source(paused=True),)),
+    Row("a paused source counts", 20.0, (source("a"), source("b", paused=True)), pending(300, 300)),
+    Row("a paused source must be known", None, (source("a"), source("b", paused=True)), pending(300, None)),
+    Row("seen paused", 20.0, TWO, (Seen(pending_records=300), Seen(pending_records=300, paused=True))),
     Row("everything paused, nothing pending", 0.0, (source(paused=True),), pending(0)),
     Row("everything paused, pending unknown", None, (source(paused=True),), pending(None)),
     Row("a finished source has nothing pending", 10.0, TWO, (Seen(pending_records=300), Seen(finished=True))),

@@ -16,6 +16,8 @@ from headgate.api.source import Alignment, Source
 
 TRIGGER_BASE: Final = timedelta(milliseconds=100)
 """How often the planner of a running query is asked; no commit interval is kept more closely than this."""
+SHORTEST_INTERVAL: Final = timedelta(milliseconds=10)
+"""What is shorter is refused by a rule, and needs no warning."""
 
 
 def advice(application: SparkApplication) -> Iterator[Finding]:
@@ -47,7 +49,7 @@ def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advi
 def _interval_is_below_the_trigger_base(application: SparkApplication) -> Advice:
     for index, query in enumerate(application.spec.queries):
         interval = query.checkpoint.interval
-        if interval is not None and interval < TRIGGER_BASE:
+        if interval is not None and SHORTEST_INTERVAL <= interval < TRIGGER_BASE:
             yield (
                 f"the trigger base of {format_duration(TRIGGER_BASE)} holds instead of {format_duration(interval)}",
                 ("spec", "queries", index, "checkpoint", "interval"),

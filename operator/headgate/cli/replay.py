@@ -65,13 +65,11 @@ class _Replay:
     policy: QueryPolicy
     memory: Memory = field(default_factory=Memory)
     last: Line | None = None
-    mentioned: set[str] = field(default_factory=set)
 
     def decide(self, line: Line, place: Place) -> tuple[Observation, Verdict]:
         self._check(line.observation, place)
         seen = self._in_its_attempt(line)
-        self.mentioned.update(seen.sources)
-        verdict, self.memory = decide(seen, self._policy(), self.memory)
+        verdict, self.memory = decide(seen, self._policy(seen), self.memory)
         self.last = replace(line, observation=seen)
         return seen, verdict
 
@@ -91,10 +89,10 @@ class _Replay:
             return line.observation
         return replace(line.observation, attempt=self.last.observation.attempt)
 
-    def _policy(self) -> QueryPolicy:
-        """Leave out sources that cannot vote by a metric, as long as the recording has not mentioned them."""
+    def _policy(self, seen: Observation) -> QueryPolicy:
+        """Leave out sources that cannot vote by a metric and that the line does not mention."""
         sources = self.policy.sources
-        awaited = tuple(s for s in sources if s.has_metric_voter or s.name in self.mentioned)
+        awaited = tuple(s for s in sources if s.has_metric_voter or s.name in seen.sources)
         return replace(self.policy, sources=awaited)
 
 
@@ -114,7 +112,8 @@ def _document(seen: Observation, verdict: Verdict) -> dict[str, Any]:
         "query": seen.query,
         "backlog": verdict.backlog,
         "reason": verdict.reason,
-        "intervalSeconds": None if verdict.interval_seconds is None else float(verdict.interval_seconds),
+        # Without an interval the job's own trigger would hold; a recording has no job, and so none.
+        "intervalSeconds": float(verdict.interval_seconds or 0),
         "etaSeconds": _rounded(verdict.eta_seconds),
         "voters": verdict.voters,
     }

@@ -25,17 +25,13 @@ Eta = float | Literal["never"] | None
 def eta(seen: Observation, policy: QueryPolicy, *, backlog: bool) -> Eta:
     """Return the time to catch up under the settings of a backlog, or of normal time.
 
-    Only sources that may read count: what waits in a paused source is not on its way. Where none may read,
-    what waits is never read.
+    What waits in a paused source counts: the query has not caught up before that is read, too.
     """
-    reading = tuple(source for source in policy.sources if not _is_paused(source, seen))
-    pending = pending_records(seen, reading or policy.sources)
+    pending = pending_records(seen, policy.sources)
     if pending is None or pending == 0:
         return pending
-    if not reading:
-        return NEVER
     limit = rate_limit_in_force(
-        seen, reading, backlog=backlog, interval_seconds=policy.interval_in(backlog=backlog)
+        seen, policy.sources, backlog=backlog, interval_seconds=policy.interval_in(backlog=backlog)
     )
     if limit is None or seen.throughput is None or seen.arrival_rate is None:
         return None
@@ -115,7 +111,3 @@ def arrival_rate(earlier: Progress, later: Progress) -> float | None:
     if processed < 0:
         return None
     return max(0.0, (processed + later.pending_records - earlier.pending_records) / seconds)
-
-
-def _is_paused(source: SourcePolicy, seen: Observation) -> bool:
-    return source.paused or seen.source(source.name).paused is True

@@ -78,7 +78,11 @@ def driver_is_recognised(s: _Situation) -> History:
     if driver.attempt > history.attempt:
         revision = driver.revision or s.desired.revision
         return History(attempt=driver.attempt, revision=revision, started_at=driver.started_at)
-    return replace(history, revision=driver.revision or history.revision, started_at=driver.started_at)
+    history = replace(history, revision=driver.revision or history.revision, started_at=driver.started_at)
+    if history.ended and driver.exit is None:  # it was out of sight, and has not ended
+        failures = max(0, history.failures - 1)
+        history = replace(history, ended=False, exit_code=None, retry_at=None, failures=failures)
+    return history
 
 
 def end_is_booked(s: _Situation) -> History:

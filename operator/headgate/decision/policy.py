@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+TRIGGER_BASE_SECONDS = 0.1
+"""How often a driver asks whether a batch is due; no commit interval is shorter."""
+
 
 class ReentryPolicy(StrEnum):
     """Whether a lag voter that has said no may say yes again in the same attempt."""
@@ -94,8 +97,10 @@ class QueryPolicy:
     def interval_in(self, *, backlog: bool) -> float | None:
         """Return the commit interval in force, in seconds.
 
-        FLIP-309's rule: the interval of a backlog, where one is set, else the normal one.
+        FLIP-309's rule: the interval of a backlog, where one is set, else the normal one. The trigger base holds
+        for what is shorter; 0 is 0.
         """
+        interval = self.interval_seconds
         if backlog and self.interval_during_backlog_seconds is not None:
-            return self.interval_during_backlog_seconds
-        return self.interval_seconds
+            interval = self.interval_during_backlog_seconds
+        return max(interval, TRIGGER_BASE_SECONDS) if interval else interval

@@ -105,11 +105,11 @@ def decide(
 
 
 def metrics_are_out(seen: Observation, policy: QueryPolicy) -> bool:
-    """Return whether every metric that a configured voter reads is unknown."""
-    inputs = (
+    """Return whether every metric that a configured voter reads is unknown. Where none reads any, none is missed."""
+    inputs = [
         value for source in policy.sources for value in _metric_inputs(seen.source(source.name), source)
-    )
-    return all(value is None for value in inputs)
+    ]
+    return bool(inputs) and all(value is None for value in inputs)
 
 
 def _metric_inputs(seen: SourceObservation, source: SourcePolicy) -> Iterable[float | None]:

@@ -73,8 +73,7 @@ def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
         )
         return None
     opened = jvm.java.io.RandomAccessFile(str(path), "rw")
-    lock = opened.getChannel().tryLock()
-    if lock is None:
+    if not _is_locked_by(opened):
         opened.close()
         holder = path.read_text(encoding="utf-8").strip() or "unknown"
         raise CheckpointInUseError(
@@ -83,6 +82,16 @@ def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
     opened.setLength(0)
     opened.writeBytes(str(os.getpid()))
     return _JvmLock(opened)
+
+
+def _is_locked_by(opened: Any) -> bool:
+    """Return whether the file could be locked. Java answers null if another process has it, and raises if we have."""
+    try:
+        return opened.getChannel().tryLock() is not None
+    except Exception as error:
+        if "OverlappingFileLockException" in str(error):
+            return False
+        raise
 
 
 class _JvmLock:

@@ -11,7 +11,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from headgate_contract import ControlDocument, Inbox, Refusal
+import structlog
+
+from headgate_contract import ControlDocument, Inbox, Refusal, RefusalReason
+
+log = structlog.get_logger("headgate")
 
 POLL_SECONDS = 0.05
 
@@ -36,6 +40,9 @@ class ControlFile:
     def start(self) -> None:
         """Read the file once, then watch it on a daemon thread."""
         self.poll()
+        if self._signature is None:
+            message = f"{self._path} is not there; until it is, the job runs as it says itself"
+            self._on_refusal(Refusal(RefusalReason.MISSING, message))
         threading.Thread(target=self._run, name="headgate-control", daemon=True).start()
 
     def stop(self) -> None:
@@ -57,7 +64,10 @@ class ControlFile:
 
     def _run(self) -> None:
         while not self._stop.wait(POLL_SECONDS):
-            self.poll()
+            try:
+                self.poll()
+            except Exception:  # the watching must outlive whatever acting on one document raises
+                log.exception("control document could not be acted on", path=str(self._path))
 
     def _stat(self) -> tuple[int, int, int] | None:
         try:

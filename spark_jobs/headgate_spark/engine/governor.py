@@ -113,8 +113,12 @@ class Governor:
         run = self._by_handle[handle]
         if run.started is None:
             run.started = self._wait_for_start(run.run_id)
+        if self.stopping and not run.governed:
+            return "hold"
+        if run.started is None and self._starting:
+            return "hold"  # its trigger is about to be told; never a first batch of everything
         if not run.governed:
-            return "hold" if self.stopping else "all"
+            return "all"
         with self._planner_call(), run.lock:
             return run.admit(handle, start)
 
@@ -130,12 +134,7 @@ class Governor:
             run = self._by_handle.pop(handle, None)
             if run is None or run in self._by_handle.values():
                 return
-            self._runs.pop(run.run_id, None)
-            self._ended[run.name] = run
-        run.at_boundary.set()
-        if run.checkpoint_lock is not None:
-            run.checkpoint_lock.release()
-        log.info("query ended", query=run.name, run=run.run_id)
+        self._end(run)
 
     # From the control document ---------------------------------------------------------------
 
@@ -159,6 +158,7 @@ class Governor:
     def stop(self) -> list[QueryRun]:
         """Plan nothing more for any query; returns the runs to wait for."""
         self.stopping = True
+        self._forget_dead_runs()
         runs = self.runs
         for run in runs:
             with run.lock:
@@ -201,7 +201,28 @@ class Governor:
             log.exception("planner call failed; the source is held")
             raise
 
+    def _end(self, run: QueryRun) -> None:
+        with self._tables:
+            if self._runs.pop(run.run_id, None) is None:
+                return
+            self._by_handle = {handle: other for handle, other in self._by_handle.items() if other is not run}
+            self._ended[run.name] = run
+        run.at_boundary.set()
+        if run.checkpoint_lock is not None:
+            run.checkpoint_lock.release()
+        log.info("query ended", query=run.name, run=run.run_id)
+
+    def _forget_dead_runs(self) -> None:
+        """End the runs whose query has ended and left its streams open, as Spark does where one cannot be made."""
+        with self._tables:
+            for run_id in [run_id for run_id in self._runs if run_id in self._started]:
+                self._runs[run_id].started = self._started.pop(run_id)
+        for run in self.runs:
+            if run.started is not None and not run.started.query.is_active():
+                self._end(run)
+
     def _new_run(self, described: Descriptor) -> QueryRun:
+        self._forget_dead_runs()
         name = described.query_name or described.query_id
         lock = self._acquire_lock(described.checkpoint)
         run = QueryRun(

@@ -56,6 +56,9 @@ class RunningQuery(Protocol):
     def last_progress(self) -> str | None:
         """Return the last progress as JSON."""
 
+    def is_active(self) -> bool:
+        """Return whether it has not ended yet."""
+
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""
 
@@ -321,6 +324,10 @@ class PySparkQuery:
         """Return the last progress as JSON."""
         progress = self.query._jsq.lastProgress()
         return None if progress is None else str(progress.json())
+
+    def is_active(self) -> bool:
+        """Return whether it has not ended yet."""
+        return bool(self.query.isActive)
 
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""

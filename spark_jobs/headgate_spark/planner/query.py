@@ -335,10 +335,15 @@ class QueryPlanner:
         self._batch.add(state, answer, count, now)
         return answer
 
+    @property
+    def _anything_waits(self) -> bool:
+        """Tell whether a source waits behind a history: the end of one is not the end of the work."""
+        return any(self._hybrid.waits(name) for name in self._sources)
+
     def _begin_batch(self, current: Round, now: float) -> PlannedBatch:
         self._refilling = frozenset()
         self._gate.planned(now)
-        if current.drains:
+        if current.drains and not self._anything_waits:
             self._gate.drained(now)
         return PlannedBatch(now, current.grant or self._settings.unbounded, left=work_left(current.plan))
 
@@ -355,9 +360,9 @@ class QueryPlanner:
         """In a backlog, a query with work goes on at once; one whose rate limits cut it, with a full bucket."""
         if not self._gate.backlog:
             return
-        if not batch.left:
+        if not batch.left and not self._anything_waits:
             self._gate.drained(batch.planned_at)
-        elif all(why is HeldBy.RATE_LIMIT for why in batch.left.values()):
+        elif batch.left and all(why is HeldBy.RATE_LIMIT for why in batch.left.values()):
             self._refilling = frozenset(batch.left)
         else:
             self._gate.open(now)
