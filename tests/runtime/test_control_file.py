@@ -79,3 +79,30 @@ def test_a_change_is_seen_without_being_asked_for(watched, tmp_path):
     replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
     assert seen.wait(5)
     control.stop()
+
+
+def test_a_document_that_is_not_there_at_the_start_is_told_once(watched):
+    path, control, _, refusals = watched
+    control.start()
+    control.poll()
+    control.stop()
+    assert [refusal.reason for refusal in refusals] == [RefusalReason.MISSING]
+    assert str(path) in refusals[0].message
+
+
+def test_the_watching_outlives_what_a_document_causes(tmp_path):
+    tried, seen = threading.Event(), threading.Event()
+
+    def act(document):
+        if document.generation == 1:
+            tried.set()
+            raise RuntimeError("broken")
+        seen.set()
+
+    control = ControlFile(tmp_path / "c.json", on_document=act, on_refusal=lambda _: None)
+    control.start()
+    replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
+    assert tried.wait(5)
+    replace(tmp_path / "c.json", write(ControlDocument(generation=2)))
+    assert seen.wait(5)
+    control.stop()

@@ -1,0 +1,128 @@
+"""The governor without Spark: what it answers while a query starts, and what it forgets when one has ended."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+
+from headgate_contract import ControlDocument, QueryControl
+from headgate_spark.engine import governor as module
+from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.run import Started
+from headgate_spark.planner.model import Trigger
+
+
+class FakeQuery:
+    def __init__(self):
+        self.active = True
+
+    def is_active(self):
+        return self.active
+
+    def last_progress(self):
+        return None
+
+    def stop(self):
+        self.active = False
+
+
+class FakeLock:
+    def __init__(self):
+        self.held = True
+
+    def release(self):
+        self.held = False
+
+
+class FakeStore:
+    def load(self):
+        return None
+
+    def save(self, value):
+        raise AssertionError("nothing to keep")
+
+
+class FakeMeasures:
+    def batch_took(self, query, seconds):
+        raise AssertionError("no batch")
+
+    def planner_call(self):
+        return nullcontext()
+
+
+@pytest.fixture
+def locks():
+    return {}
+
+
+@pytest.fixture
+def governor(locks):
+    def acquire(checkpoint):
+        assert checkpoint not in locks or not locks[checkpoint].held, "held by ourselves"
+        return locks.setdefault(checkpoint, FakeLock())
+
+    return Governor(acquire_lock=acquire, hybrid_store=lambda _: FakeStore(), observer=FakeMeasures())
+
+
+def opened(governor, handle, *, run="r1"):
+    thread = f"stream execution thread for copy [id = 1, runId = {run}]"
+    described = {
+        "handle": handle,
+        "thread": thread,
+        "checkpoint": "file:/ck",
+        "format": "replay",
+        "api": "v2",
+    }
+    return governor.opened(handle, json.dumps(described))
+
+
+def start(governor, query, *, run="r1"):
+    with governor.start_of_query() as started:
+        started(run, Started(Trigger(), True, query, None))
+
+
+def test_a_query_whose_start_is_slow_is_held_and_not_let_through(governor, monkeypatch):
+    monkeypatch.setattr(module, "START_SECONDS", 0.01)
+    opened(governor, 1)
+    with governor.start_of_query():
+        assert governor.admit(1, '{"row":0}') == "hold"
+
+
+def test_a_query_that_nobody_started_through_us_runs_as_it_would(governor):
+    opened(governor, 1)
+    assert governor.admit(1, '{"row":0}') == "all"
+
+
+def test_a_governed_query_looks_before_it_reads(governor):
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    opened(governor, 1)
+    start(governor, FakeQuery())
+    answers = [governor.admit(1, '{"row":0}') for _ in range(2)]
+    assert "survey:1" in answers
+
+
+def test_a_run_whose_streams_were_never_closed_gives_its_checkpoint_to_the_next(governor, locks):
+    failed = FakeQuery()
+    opened(governor, 1)
+    start(governor, failed)
+    failed.active = False  # Spark could not open its second source, and left the first one open
+    assert opened(governor, 2, run="r2") == "ok"
+    assert [run.run_id for run in governor.runs] == ["r2"]
+
+
+def test_a_stop_does_not_wait_for_a_run_that_has_ended(governor):
+    ended = FakeQuery()
+    opened(governor, 1)
+    start(governor, ended)
+    ended.active = False
+    assert governor.stop() == []
+
+
+def test_the_last_closed_stream_ends_the_run(governor, locks):
+    opened(governor, 1)
+    opened(governor, 2)
+    governor.closed(1)
+    assert len(governor.runs) == 1
+    governor.closed(2)
+    assert governor.runs == []
+    assert not locks["file:/ck"].held
