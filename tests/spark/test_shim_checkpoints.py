@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -39,7 +40,10 @@ def files(spark: SparkSession, path: Path) -> DataFrame:
 
 @pytest.fixture
 def history(spark: SparkSession, tmp_path: Path) -> Path:
+    """Twelve files of a hundred numbers. Spark reads files by age, and parallel tasks may end in any order."""
     spark.range(0, FILES * ROWS, 1, FILES).toDF("value").write.parquet(str(tmp_path / "history"))
+    for second, file in enumerate(sorted((tmp_path / "history").glob("part-*.parquet"))):
+        os.utime(file, (second, second))
     return tmp_path / "history"
 
 
