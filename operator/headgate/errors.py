@@ -26,3 +26,33 @@ class InvalidInputError(HeadgateError):
 
 class TransientError(HeadgateError):
     """Something outside did not answer as expected; the same call may succeed later."""
+
+
+class ApiConflict(TransientError):  # noqa: N818  named after the answer of the API server
+    """The object has changed since it was read, or there is one of that name: look again, then decide anew."""
+
+
+class ApiNotFound(TransientError):  # noqa: N818
+    """There is no such object, or not any more."""
+
+
+class ApiRefused(TransientError):  # noqa: N818
+    """The API server does not allow it: no right to it, a quota used up, a field that is invalid.
+
+    Transient, because rights and quotas are given and taken while everybody runs. `message` is the server's.
+    """
+
+    def __init__(self, text: str, message: str) -> None:
+        super().__init__(text)
+        self.message = message
+
+
+class ApiUnavailable(TransientError):  # noqa: N818
+    """The API server did not answer in time, or answered that it cannot now.
+
+    Nobody knows whether the call was carried out.
+    """
+
+    def __init__(self, text: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after_seconds = retry_after_seconds

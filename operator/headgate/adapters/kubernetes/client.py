@@ -1,0 +1,206 @@
+"""The calls to the API server: plain JSON objects in and out, a time limit on each, errors of our own.
+
+Generated models cost more than they give here: they refuse fields of a server that is newer than they are,
+and their validation is the larger part of a call. So objects are dictionaries, as they are in every manifest,
+and of the official client only connection, certificates and tokens are used.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client.rest import RESTResponse
+
+from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.errors import ApiConflict, ApiNotFound, ApiRefused, ApiUnavailable, TransientError
+
+Manifest = dict[str, Any]
+"""An object of the API, as JSON."""
+
+FIELD_MANAGER = "headgate"
+"""Who owns the fields that the operator writes."""
+
+TIMEOUT_SECONDS = 10.0
+"""For one call, from the first byte sent to the last one read."""
+
+PAGE = 500
+"""Objects in one answer to a listing."""
+
+
+class Kind(NamedTuple):
+    """Where objects of a kind are found."""
+
+    group_version: str
+    plural: str
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """Return the path of an object, or of all of them in a namespace or everywhere."""
+        root = f"/apis/{self.group_version}" if "/" in self.group_version else f"/api/{self.group_version}"
+        steps = [self.plural, name, subresource]
+        below = ["namespaces", namespace, *steps] if namespace is not None else steps
+        return "/".join([root, *(quote(step, safe="") for step in below if step is not None)])
+
+
+APPLICATIONS = Kind("headgate.dev/v1alpha1", "sparkapplications")
+PODS = Kind("v1", "pods")
+CONFIG_MAPS = Kind("v1", "configmaps")
+EVENTS = Kind("events.k8s.io/v1", "events")
+
+
+class _Call(NamedTuple):
+    method: str
+    kind: Kind
+    path: str
+    query: Mapping[str, str] = MappingProxyType({})
+    body: Mapping[str, Any] | None = None
+    content_type: str = "application/json"
+
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+    def __str__(self) -> str:
+        return f"API server: {self.method} {self.path}"
+
+
+class Listener(Protocol):
+    """Told of each call once it has ended, for metrics."""
+
+    def __call__(self, *, verb: str, kind: str, status: str, seconds: float) -> None:
+        """`status` is the HTTP status, or `unavailable` where there was none."""
+
+
+class Cluster:
+    """The API server. Every call raises `ApiConflict`, `ApiNotFound`, `ApiRefused` or `ApiUnavailable`."""
+
+    def __init__(
+        self, api: ApiClient, *, timeout_seconds: float = TIMEOUT_SECONDS, listener: Listener | None = None
+    ) -> None:
+        self._api = api
+        self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
+        self._listener = listener
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._api.rest_client.close()
+
+    async def get(self, kind: Kind, key: Key) -> Manifest:
+        """Return the object as it is now."""
+        return await self._call(_Call("GET", kind, kind.path(*key)))
+
+    async def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
+    ) -> list[Manifest]:
+        """Return all objects of a namespace, or of all namespaces, that bear the labels (a selector)."""
+        return [item async for item in self._items(kind, namespace, labels)]
+
+    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+        """Create an object; `ApiConflict` where there is one of that name."""
+        path = kind.path(key_of(manifest).namespace)
+        return await self._call(_Call("POST", kind, path, {"fieldManager": FIELD_MANAGER}, manifest))
+
+    async def apply(
+        self, kind: Kind, manifest: Mapping[str, Any], *, subresource: str | None = None
+    ) -> Manifest:
+        """Make the fields in `manifest` ours and as given (server-side apply, field manager `headgate`).
+
+        What was ours and is not in it is taken away. With `metadata.resourceVersion`, `ApiConflict` where the
+        object has changed since; without, it is created where there is none.
+        """
+        path = kind.path(*key_of(manifest), subresource)
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return await self._call(_Call("PATCH", kind, path, query, manifest, "application/apply-patch+yaml"))
+
+    async def apply_status(self, manifest: Mapping[str, Any]) -> Manifest:
+        """Write the status of an application; see `apply`."""
+        return await self.apply(APPLICATIONS, manifest, subresource="status")
+
+    async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
+        """Change the members in `patch`, `None` deletes (RFC 7386); with `metadata.resourceVersion` as above."""
+        query = {"fieldManager": FIELD_MANAGER}
+        return await self._call(
+            _Call("PATCH", kind, kind.path(*key), query, patch, "application/merge-patch+json")
+        )
+
+    async def delete(self, kind: Kind, key: Key, *, uid: str, grace_seconds: int | None = None) -> Manifest:
+        """Ask for the end of this very object: `ApiConflict` where another one bears its name by now."""
+        options: Manifest = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        return await self._call(_Call("DELETE", kind, kind.path(*key), body=options))
+
+    async def _items(self, kind: Kind, namespace: str | None, labels: str | None) -> AsyncIterator[Manifest]:
+        query = {"limit": str(PAGE)} | ({} if labels is None else {"labelSelector": labels})
+        while True:
+            page = await self._call(_Call("GET", kind, kind.path(namespace), query))
+            for item in page["items"]:
+                yield item
+            if not (token := page["metadata"].get("continue")):
+                return
+            query["continue"] = token
+
+    async def _call(self, call: _Call) -> Manifest:
+        started, status = time.monotonic(), "unavailable"
+        try:
+            response = await self._send(call)
+            content: bytes = await response.read()  # type: ignore[no-untyped-call]
+            status = str(response.status)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            what = "no answer in time" if isinstance(error, TimeoutError) else str(error) or repr(error)
+            raise ApiUnavailable(f"{call}: {what}") from error
+        finally:
+            if self._listener is not None:
+                seconds = time.monotonic() - started
+                self._listener(verb=call.method, kind=call.kind.plural, status=status, seconds=seconds)
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _refusal(call, response.status, content, response.headers.get("Retry-After"))
+        answer: Manifest = json.loads(content)
+        return answer
+
+    async def _send(self, call: _Call) -> RESTResponse:
+        api, headers = self._api, {"Accept": "application/json", "Content-Type": call.content_type}
+        await api.update_params_for_auth(headers, [], ["BearerToken"], call.path, call.method, call.body)
+        return await api.rest_client.request(  # type: ignore[no-untyped-call, no-any-return]
+            call.method,
+            api.configuration.host + call.target,
+            headers=headers,
+            body=call.body,
+            _request_timeout=self._timeout,
+        )
+
+
+def _refusal(call: _Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
+    message = _message(content)
+    text = f"{call}: {status}: {message}"
+    match status:
+        case 404 | 410:
+            return ApiNotFound(text)
+        case 409:
+            return ApiConflict(text)
+        case 408 | 429 | 500 | 502 | 503 | 504:
+            return ApiUnavailable(text, _seconds(retry_after))
+        case _:
+            return ApiRefused(text, message)
+
+
+def _message(content: bytes) -> str:
+    """Return what the server says; a proxy before it answers in whatever form it likes."""
+    try:
+        return str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        return content[:200].decode("utf-8", "replace")
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    try:
+        return None if retry_after is None else float(retry_after)
+    except ValueError:
+        return None
