@@ -37,7 +37,19 @@ def test_staleness_is_counted_from_the_arrival_of_the_oldest_record():
         batch(2, 112.0, 112.0, (BACKLOG + 20_000, BACKLOG + 20_000)),
         batch(3, 112.0, 112.5, (BACKLOG + 20_000, BACKLOG + 40_000)),
     ]
-    assert outcome(batches, live_since=111.0).staleness == pytest.approx([0.4, 0.5])
+    assert outcome(batches, live_since=111.0).settling == pytest.approx([0.4, 0.5])
+
+
+def test_staleness_counts_once_the_run_has_settled():
+    rows = [BACKLOG + 20_000 * second for second in (0, 14, 15, 16)]
+    batches = [
+        batch(0, 100.0, 110.0, (0, BACKLOG)),
+        batch(1, 124.0, 126.0, (rows[0], rows[1])),
+        batch(2, 125.0, 125.9, (rows[1], rows[2])),
+        batch(3, 126.0, 126.3, (rows[2], rows[3])),
+    ]
+    found = outcome(batches, live_since=111.0)
+    assert (found.settling, found.staleness) == (pytest.approx([15.0, 0.9]), pytest.approx([0.3]))
 
 
 def test_a_state_that_lost_keys_is_not_measured():
@@ -52,7 +64,7 @@ def test_a_query_that_never_caught_up_is_not_measured():
 
 def test_ratios_are_between_runs_of_one_round():
     def runs(*seconds):
-        return [Outcome(s, 1, 1, staleness=[s / 10]) for s in seconds]
+        return [Outcome(s, 1, 1, staleness=[s / 10], settling=[s]) for s in seconds]
 
     found = figures(
         {

@@ -20,8 +20,12 @@ from benchmarks.local.statistics import percentile
 LOW_LATENCY = ("--rows-per-batch=50000", "--trigger=500 milliseconds")
 CATCH_UP_SECONDS = 400.0
 """The longest that a run is waited for."""
-LIVE_SECONDS = 40.0
+LIVE_SECONDS = 60.0
 """Shorter than the recording is live, so that arrival never ends while it is measured."""
+SETTLING_SECONDS = 15.0
+"""Staleness counts from here on, in every run. Catching up at low latency takes 200 small batches, which leave a JVM
+that has compiled whatever such a batch runs; after ten large ones the first small ones are still being compiled. What
+was before is in the details."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,9 @@ class Outcome:
     """Batches of the catch-up, those that only moved the watermark on included."""
     largest_batch: int
     staleness: Sequence[float] = ()
-    """Of each live batch: its commit minus the arrival of its oldest record."""
+    """Of each live batch, once settled: its commit minus the arrival of its oldest record."""
+    settling: Sequence[float] = ()
+    """The same of the live batches before."""
 
 
 def run_plain(name: str, extra: Sequence[str] = ()) -> Callable[[Resource, Path], tuple[Place, Child]]:
@@ -126,18 +132,26 @@ def outcome(batches: Sequence[Batch], live_since: float | None = None) -> Outcom
     if last is None or last.state_rows != KEYS:
         raise ValueError(f"the state has {last and last.state_rows} rows after the backlog, not {KEYS}")
     during = [batch for batch in batches if batch.number <= last.number]
+    stale = [] if live_since is None else staleness(batches, live_since)
     return Outcome(
         catch_up_seconds=last.committed - batches[0].started,
         commits=len(during),
         largest_batch=max(batch.records for batch in during),
-        staleness=() if live_since is None else staleness(batches, live_since),
+        staleness=[seconds for arrived, seconds in stale if arrived >= SETTLING_SECONDS],
+        settling=[seconds for arrived, seconds in stale if arrived < SETTLING_SECONDS],
     )
 
 
-def staleness(batches: Sequence[Batch], live_since: float) -> list[float]:
-    """Return the staleness of each live batch with records, in seconds."""
+def staleness(batches: Sequence[Batch], live_since: float) -> list[tuple[float, float]]:
+    """Return of each live batch with records when its oldest one arrived, and how stale that was at the commit.
+
+    Both in seconds, the former from the beginning of the live part.
+    """
     live = [batch for batch in batches if batch.first_rows[0] >= HOUR.backlog_rows and batch.records]
-    return [batch.committed - live_since - HOUR.arrived_after(batch.first_rows[0]) for batch in live]
+    arrived = [HOUR.arrived_after(batch.first_rows[0]) for batch in live]
+    return [
+        (after, batch.committed - live_since - after) for batch, after in zip(live, arrived, strict=True)
+    ]
 
 
 def told(outcome: Outcome) -> str:
@@ -150,13 +164,20 @@ def figures(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Measured]:
     """Compute the ratios of each round."""
     seconds = {name: [run.catch_up_seconds for run in runs] for name, runs in outcomes.items()}
     p95 = {name: [percentile(run.staleness, 95) for run in outcomes[name]] for name in (LOW, LIVE)}
+    settling = {name: [percentile(run.settling, 95) for run in outcomes[name]] for name in (LOW, LIVE)}
     return {
         "catchup_vs_low_latency": ratios(seconds, LOW, LIVE, outcomes),
         "catchup_vs_uncapped": ratios(seconds, LIVE, UNCAPPED, outcomes),
         "catchup_0s_vs_low_latency": ratios(seconds, LOW, GOVERNED_0S.name, outcomes),
         "catchup_0s_vs_uncapped": ratios(seconds, GOVERNED_0S.name, UNCAPPED, outcomes),
         "staleness_vs_low_latency": Measured(
-            divided(p95[LIVE], p95[LOW]), {"staleness_p95_seconds": p95, "live_seconds": LIVE_SECONDS}
+            divided(p95[LIVE], p95[LOW]),
+            {
+                "staleness_p95_seconds": p95,
+                "measured_seconds": LIVE_SECONDS - SETTLING_SECONDS,
+                "settling_seconds": SETTLING_SECONDS,
+                "settling_p95_seconds": settling,
+            },
         ),
     }
 
