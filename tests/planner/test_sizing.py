@@ -121,6 +121,22 @@ def test_the_halving_is_over_after_a_batch_in_time():
     assert records(sizer) == 10_000
 
 
+def test_a_longer_target_grows_from_the_largest_batch_that_fits_it():
+    sizer = a_sizer((1000, 8.0), (40, 1.0), (20, 0.6), target=0.5)
+    assert records(sizer, target=120) == 4 * 1000
+
+
+def test_a_longer_target_does_not_grow_from_a_batch_that_would_not_fit_it():
+    sizer = a_sizer((1000, 130.0), (40, 1.0), (20, 0.6), target=0.5)
+    assert records(sizer, target=120) == 4 * 40
+
+
+def test_a_batch_that_was_too_long_only_by_a_shorter_target_halves_nothing():
+    sizer = a_sizer((1000, 8.0), target=0.5)
+    assert records(sizer, target=0.5) <= 500
+    assert records(sizer, target=120) == 4 * 1000
+
+
 def test_a_batch_that_spans_a_backlog_has_no_target_to_overrun():
     sizer = BatchSizer()
     sizer.ended(Grant(100_000, None), 100_000, 500.0, cut=False)

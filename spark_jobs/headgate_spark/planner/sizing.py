@@ -14,11 +14,16 @@ A batch that has been planned cannot be shrunk, not even by a restart, since it 
 grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known, and is
 halved after a full batch that took more than twice its target. (One that had less to read than it was allowed did
 not take long because of its grant; halving for it would starve a live query on a busy cluster.)
+
+Both look at the target that holds now. A query that enters a backlog after batches of half a second grows from the
+largest of the last batches that fits the new target, even if it was too long for the old one and smaller ones came
+after it. And a batch that was too long only by the old target halves nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 
 from headgate_contract import BatchControl
@@ -27,6 +32,8 @@ from headgate_spark.planner.throughput import Cost, Sample, Throughput
 
 OVERRUN = 2.0
 """A batch that takes this many times its target halves the next grant."""
+REMEMBERED = 8
+"""Batches that a grant may grow from: enough to bridge the small ones between a first look and a verdict."""
 
 
 def target_seconds(intervals: Intervals, backlog: bool, batch: BatchControl) -> float:
@@ -59,7 +66,8 @@ class BatchSizer:
         self._throughput = Throughput()
         self._last_full: int | None = None
         self._last_measured: Sample | None = None
-        self._halved: int | None = None
+        self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
+        self._overran: Sample | None = None
 
     @property
     def cost(self) -> Cost | None:
@@ -69,9 +77,9 @@ class BatchSizer:
     def grant(self, target: float, batch: BatchControl) -> Grant:
         """Return the grant for a batch that should take `target` seconds; at least one record."""
         seconds = target if self.cost is None else max(target, 2 * self.cost.fixed_seconds)
-        return Grant(max(1, math.ceil(min(self._limits(seconds, batch)))), seconds)
+        return Grant(max(1, math.ceil(min(self._limits(target, seconds, batch)))), seconds)
 
-    def _limits(self, seconds: float, batch: BatchControl) -> list[float]:
+    def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records]
         if self.cost is not None:
             estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
@@ -79,10 +87,17 @@ class BatchSizer:
         if self._last_full is None:
             limits.append(batch.initial_records)
         else:
-            limits.append(self._last_full * batch.max_growth)
-        if self._halved is not None:
-            limits.append(self._halved)
+            limits.append(max(self._last_full, self._proven(target)) * batch.max_growth)
+        if self._overran is not None and self._overran.seconds > OVERRUN * seconds:
+            limits.append(self._overran.records // 2)
         return limits
+
+    def _proven(self, target: float) -> int:
+        """Return the records of the largest of the last batches that fits `target`, of those that were to take
+        less than half of it; 0 where there is none."""
+        return max(
+            (s.records for asked, s in self._filled if asked < target / 2 and s.seconds <= target), default=0
+        )
 
     def _shown(self, seconds: float) -> float:
         """Return how many records take at most `seconds` by the last full batch alone; 0 where it took longer."""
@@ -98,5 +113,7 @@ class BatchSizer:
             self._throughput.measure(self._last_measured)
         if filled:
             self._last_full = records
-        overrun = full and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
-        self._halved = grant.records // 2 if overrun else None
+            if grant.target_seconds is not None:
+                self._filled.append((grant.target_seconds, Sample(records, seconds)))
+        overran = full and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
+        self._overran = Sample(grant.records, seconds) if overran else None
