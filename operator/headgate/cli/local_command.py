@@ -39,7 +39,7 @@ class Options:
 
     name: str | None = None
     state_dir: Path | None = None
-    tick_seconds: float = 1.0
+    tick_seconds: float = 0.5
     as_json: bool = False
     report: Path | None = None
     driver_output: bool = False
