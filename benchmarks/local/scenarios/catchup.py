@@ -137,8 +137,8 @@ def outcome(batches: Sequence[Batch], live_since: float | None = None) -> Outcom
         catch_up_seconds=last.committed - batches[0].started,
         commits=len(during),
         largest_batch=max(batch.records for batch in during),
-        staleness=[seconds for arrived, seconds in stale if arrived >= SETTLING_SECONDS],
-        settling=[seconds for arrived, seconds in stale if arrived < SETTLING_SECONDS],
+        staleness=tuple(seconds for arrived, seconds in stale if arrived >= SETTLING_SECONDS),
+        settling=tuple(seconds for arrived, seconds in stale if arrived < SETTLING_SECONDS),
     )
 
 
@@ -149,9 +149,7 @@ def staleness(batches: Sequence[Batch], live_since: float) -> list[tuple[float, 
     """
     live = [batch for batch in batches if batch.first_rows[0] >= HOUR.backlog_rows and batch.records]
     arrived = [HOUR.arrived_after(batch.first_rows[0]) for batch in live]
-    return [
-        (after, batch.committed - live_since - after) for batch, after in zip(live, arrived, strict=True)
-    ]
+    return [(after, batch.committed - live_since - after) for batch, after in zip(live, arrived, strict=True)]
 
 
 def told(outcome: Outcome) -> str:
