@@ -1,0 +1,220 @@
+"""The dashboard of applications: is it catching up, what is in force, and what holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from charts.generate.dashboards.panels import Line, Panel, Row, colours, variable
+from charts.generate.dashboards.panels import dashboard as made
+
+OF = '{namespace=~"$namespace", application=~"$application"}'
+OF_QUERY = '{namespace=~"$namespace", application=~"$application", query=~"$query"}'
+QUERY = "namespace, application, query"
+SOURCE = "namespace, application, query, source"
+PER_QUERY = "{{namespace}}/{{application}} {{query}}"
+PER_SOURCE = "{{namespace}}/{{application}} {{query}} {{source}}"
+PER_APPLICATION = "{{namespace}}/{{application}}"
+NORMAL_PACE = "Interval|MinPause|NothingPending|FirstLook|Grant"
+
+
+def _max(metric: str, by: str = QUERY) -> str:
+    """Restarted drivers leave series of two pods for a while: the larger one is shown."""
+    return f"max by ({by}) (headgate_{metric}{OF_QUERY})"
+
+
+def _p95(histogram: str) -> str:
+    rate = f"sum by ({QUERY}, le) (rate(headgate_{histogram}_bucket{OF_QUERY}[$__rate_interval]))"
+    return f"histogram_quantile(0.95, {rate})"
+
+
+BEHIND = Row(
+    "Is it catching up?",
+    [
+        Panel(
+            "In backlog",
+            "Queries in backlog now.",
+            [Line(f"sum(max by ({QUERY}) (headgate_query_backlog{OF_QUERY}))", "")],
+            kind="stat",
+            width=4,
+            height=4,
+        ),
+        Panel(
+            "Largest lag",
+            "Now minus the watermark of the source that is furthest behind.",
+            [Line(f"max(headgate_source_watermark_lag_seconds{OF_QUERY})", "")],
+            unit="s",
+            kind="stat",
+            width=4,
+            height=4,
+        ),
+        Panel(
+            "Verdict",
+            "In backlog or live, by query. Bands that alternate are flapping: raise backlog.reentry.",
+            [Line(_max("query_backlog"), PER_QUERY)],
+            kind="state-timeline",
+            width=16,
+            mappings=colours(_0=("live", "green"), _1=("backlog", "orange")),
+        ),
+        Panel(
+            "Watermark lag",
+            "Now minus the watermark, by query. It rises by a second per second while a batch runs.",
+            [Line(_max("source_watermark_lag_seconds"), PER_QUERY)],
+            unit="s",
+        ),
+        Panel(
+            "Pending records",
+            "Latest offsets minus committed positions, by query.",
+            [Line(f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY})", PER_QUERY)],
+        ),
+        Panel(
+            "Read and arriving",
+            "Records per second. Where more arrives than is read, the backlog grows.",
+            [
+                Line(
+                    f"sum by ({QUERY}) (rate(headgate_source_processed_records_total{OF_QUERY}[10m]))",
+                    f"read {PER_QUERY}",
+                ),
+                Line(
+                    f"sum by ({QUERY}) (rate(headgate_source_processed_records_total{OF_QUERY}[10m]))"
+                    f" + sum by ({QUERY}) (deriv(headgate_source_pending_records{OF_QUERY}[10m]))",
+                    f"arriving {PER_QUERY}",
+                ),
+            ],
+            unit="cps",
+        ),
+        Panel(
+            "Caught up in",
+            "Pending records by the speed at which they shrink. No line: they do not shrink.",
+            [
+                Line(
+                    f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY})"
+                    f" / (-1 * sum by ({QUERY}) (deriv(headgate_source_pending_records{OF_QUERY}[10m])) > 0)",
+                    PER_QUERY,
+                )
+            ],
+            unit="s",
+        ),
+    ],
+)
+IN_FORCE = Row(
+    "What is in force?",
+    [
+        Panel(
+            "Commit interval",
+            "In force now. 0: one batch spans the backlog, or the job has no interval.",
+            [Line(_max("query_interval_seconds"), PER_QUERY)],
+            unit="s",
+        ),
+        Panel(
+            "Grant and throughput",
+            "Records that the last batch was allowed, and records per second of full batches.",
+            [
+                Line(_max("query_grant_records"), f"grant {PER_QUERY}"),
+                Line(_max("query_throughput_records_per_second"), f"throughput {PER_QUERY}"),
+            ],
+        ),
+        Panel(
+            "Held by",
+            "Share of the time for which sources may not read what is there, by reason; the normal pace left out.",
+            [
+                Line(
+                    f"sum by ({SOURCE}, reason) (rate(headgate_source_held_seconds_total"
+                    f'{{namespace=~"$namespace", application=~"$application", query=~"$query", '
+                    f'reason!~"{NORMAL_PACE}"}}[$__rate_interval]))',
+                    f"{{{{reason}}}} {PER_SOURCE}",
+                )
+            ],
+            unit="percentunit",
+        ),
+        Panel(
+            "Rate limit",
+            "Records per second that a source may read. No line: no limit.",
+            [Line(_max("source_rate_limit_records_per_second", SOURCE), PER_SOURCE)],
+            unit="cps",
+        ),
+        Panel(
+            "Drift in a group",
+            "How far a source is ahead of the slowest member of its alignment group, in event time.",
+            [Line(_max("source_alignment_drift_seconds", SOURCE), PER_SOURCE)],
+            unit="s",
+        ),
+        Panel(
+            "Control document",
+            "Generation in force, by application. It changes without a restart.",
+            [Line(f"max by (namespace, application) (headgate_control_generation{OF})", PER_APPLICATION)],
+        ),
+    ],
+)
+BATCHES = Row(
+    "Batches",
+    [
+        Panel(
+            "Duration, p95",
+            "From planning to commit, batches with data.",
+            [Line(_p95("query_batch_duration_seconds"), PER_QUERY)],
+            unit="s",
+        ),
+        Panel(
+            "Batches per second",
+            "Committed batches; no_data are those that only moved the watermark.",
+            [
+                Line(
+                    f"sum by ({QUERY}, kind) (rate(headgate_query_batches_total{OF_QUERY}[$__rate_interval]))",
+                    f"{{{{kind}}}} {PER_QUERY}",
+                )
+            ],
+            unit="cps",
+        ),
+        Panel(
+            "Since the last batch",
+            "Time since a batch ended. While records wait, it should not exceed the commit interval by much.",
+            [Line(f"time() - {_max('query_last_progress_timestamp_seconds')}", PER_QUERY)],
+            unit="s",
+        ),
+        Panel(
+            "State",
+            "Rows in the state stores.",
+            [Line(_max("query_state_rows"), PER_QUERY)],
+        ),
+        Panel(
+            "Planning, p99",
+            "Time of one planner call: what governing costs per trigger.",
+            [
+                Line(
+                    "histogram_quantile(0.99, sum by (namespace, application, le) "
+                    f"(rate(headgate_planner_duration_seconds_bucket{OF}[$__rate_interval])))",
+                    PER_APPLICATION,
+                )
+            ],
+            unit="s",
+        ),
+        Panel(
+            "What went wrong",
+            "Planner calls that failed, and control documents that were refused, per second.",
+            [
+                Line(
+                    "sum by (namespace, application) "
+                    f"(rate(headgate_planner_failures_total{OF}[$__rate_interval]))",
+                    f"planner {PER_APPLICATION}",
+                ),
+                Line(
+                    "sum by (namespace, application, reason) "
+                    f"(rate(headgate_control_refused_total{OF}[$__rate_interval]))",
+                    f"refused {{{{reason}}}} {PER_APPLICATION}",
+                ),
+            ],
+            unit="cps",
+        ),
+    ],
+)
+
+
+def dashboard() -> dict[str, Any]:
+    """Return the dashboard."""
+    started = "headgate_query_started_timestamp_seconds"
+    variables = [
+        variable("namespace", f"label_values({started}, namespace)"),
+        variable("application", f'label_values({started}{{namespace=~"$namespace"}}, application)'),
+        variable("query", f"label_values({started}{OF}, query)"),
+    ]
+    return made("headgate-drivers", "Headgate / Applications", variables, [BEHIND, IN_FORCE, BATCHES])

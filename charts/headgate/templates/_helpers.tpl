@@ -1,0 +1,65 @@
+{{- define "headgate.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "headgate.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains (include "headgate.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "headgate.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "headgate.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "headgate.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "headgate.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "headgate.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: headgate
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "headgate.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "headgate.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "headgate.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The settings file: what the chart knows, over what is given. */}}
+{{- define "headgate.settings" -}}
+{{- $own := dict
+    "driverServiceAccount" .Values.drivers.serviceAccount.name
+    "leaseName" (include "headgate.fullname" .)
+    "leaseNamespace" .Release.Namespace -}}
+{{- with .Values.namespaces -}}
+{{- $_ := set $own "namespaces" . -}}
+{{- end -}}
+{{- toYaml (merge $own .Values.settings) -}}
+{{- end -}}
+
+{{/* Namespaces of drivers, as a JSON object: Helm's templates hand on text only. */}}
+{{- define "headgate.driverNamespaces" -}}
+{{- $names := .Values.drivers.namespaces | default .Values.namespaces | default (list .Release.Namespace) -}}
+{{- dict "names" ($names | uniq) | toJson -}}
+{{- end -}}
