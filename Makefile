@@ -20,14 +20,16 @@ setup: $(STAMP)  ## Make .venv with everything; quick when it is there
 lint: setup  ## Style, types, layers, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark
+	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark charts/generate
 	$(BIN)/lint-imports
 	$(BIN)/headgate crd --check crds
 	$(BIN)/headgate crd --reference --check docs/reference
+	$(BIN)/python -m charts.generate --check
 
-generate: setup  ## Write the generated files (CRD and reference)
+generate: setup  ## Write the generated files (CRD, reference, chart)
 	$(BIN)/headgate crd --out crds
 	$(BIN)/headgate crd --reference --out docs/reference
+	$(BIN)/python -m charts.generate
 
 test: setup lint  ## Every test
 	$(BIN)/python -m pytest
