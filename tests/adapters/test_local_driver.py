@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from headgate.adapters import local_driver, processes
@@ -26,6 +25,7 @@ from headgate.reconcile.ports import Outage, OutageReason
 from support.looping import application
 from support.waiting import wait_until
 
+GRACE = 120.0
 FAKE_DRIVER = (sys.executable, str(Path(__file__).parents[1] / "support" / "fake_driver.py"))
 
 
@@ -111,8 +111,8 @@ def test_asking_twice_for_an_attempt_starts_one_driver(place: Place) -> None:
 
 def test_a_stop_lets_the_driver_end_at_a_batch_boundary(place: Place) -> None:
     place.started()
-    place.drivers.stop()
-    place.drivers.stop()
+    place.drivers.stop(GRACE)
+    place.drivers.stop(GRACE)
     ended = place.ended().exit
     assert ended is not None
     assert ended.code == 0
@@ -124,7 +124,7 @@ def test_a_kill_ends_a_driver_that_ignores_the_stop_with_all_that_it_started(pla
     place.started()
     wait_until(lambda: "child" in place.log, "the driver has a child")
     child = int(place.log.split("child ")[1].split()[0])
-    place.drivers.stop()
+    place.drivers.stop(GRACE)
     assert place.seen().exit is None
     place.drivers.kill()
     ended = place.ended().exit
@@ -152,10 +152,41 @@ def test_a_new_loop_finds_the_driver_of_the_one_before(place: Place) -> None:
     before = place.started()
     place.drivers = LocalDrivers(place.files, place.root, FAKE_DRIVER)
     assert place.seen() == before
-    place.drivers.stop()
+    place.drivers.stop(GRACE)
     ended = place.ended().exit
     assert ended is not None
-    assert ended.code is None, "only its parent could know"
+    assert ended.code == 0
+
+
+def test_a_driver_that_ended_while_no_loop_was_there_has_its_exit_code(place: Place) -> None:
+    place.job(exitCode=75)
+    place.start()
+    place.drivers._child.wait(30)  # type: ignore[union-attr]
+    place.drivers = LocalDrivers(place.files, place.root, FAKE_DRIVER)
+    assert place.seen().exit is not None
+    assert place.ended().exit.code == 75  # type: ignore[union-attr]
+
+
+def test_nobody_knows_the_exit_code_of_a_driver_that_was_killed_with_its_keeper(place: Place) -> None:
+    place.started()
+    place.drivers.kill()
+    place.drivers = LocalDrivers(place.files, place.root, FAKE_DRIVER)
+    ended = place.ended().exit
+    assert ended is not None
+    assert ended.code is None
+
+
+def test_the_exit_code_of_one_attempt_is_not_that_of_the_next(place: Place) -> None:
+    place.job(exitCode=75)
+    place.start()
+    assert place.ended().exit.code == 75  # type: ignore[union-attr]
+    place.job()
+    place.started(attempt=2)
+    place.drivers.kill()
+    place.drivers = LocalDrivers(place.files, place.root, FAKE_DRIVER)
+    ended = place.ended().exit
+    assert ended is not None
+    assert ended.code is None
 
 
 def test_a_stranger_with_the_same_pid_is_not_taken_for_the_driver(place: Place) -> None:
@@ -247,8 +278,8 @@ def test_a_driver_that_hangs_is_an_outage_in_time(place: Place) -> None:
 
 def test_a_driver_that_is_gone_is_an_outage(place: Place) -> None:
     place.started()
-    psutil.Process(place.pid).kill()
-    wait_until(lambda: processes.start_mark(place.pid) is None, "the driver is dead")
+    place.drivers.kill()
+    place.ended()
     outage = DriverScrape(place.drivers.locate).sample(1.0)
     assert isinstance(outage, Outage)
     assert outage.reason is OutageReason.CONNECTION_FAILED

@@ -97,7 +97,8 @@ class World(RuleBasedStateMachine):
                 self._end(137)
             case Stop(attempt=attempt):
                 assert [driver.attempt for driver in self.living] == [attempt]
-            case Wait(until=until):
+            case Wait():
+                until = step.until
                 assert until is None or 0 < until - self.now <= self.restart.max_backoff_seconds
             case Finish():
                 assert not self.living

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision.driver import Driver, Exit
+from headgate.decision.driver import Driver, Exit, Obstacle
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Reading
 from headgate_contract import ControlDocument
@@ -23,6 +23,7 @@ class FakeDrivers:
     launches: list[tuple[int, Launch]] = field(default_factory=list)
     stops: int = 0
     kills: int = 0
+    in_the_way: Obstacle | None = None
 
     def observe(self, now: float) -> Driver | None:
         return self.driver
@@ -35,7 +36,10 @@ class FakeDrivers:
         self.launches.append((attempt, launch))
         self.driver = Driver(attempt=attempt, revision=launch.revision, started_at=now)
 
-    def stop(self) -> None:
+    def obstacle(self, now: float) -> Obstacle | None:
+        return self.in_the_way
+
+    def stop(self, grace_seconds: float) -> None:
         self.stops += 1
 
     def kill(self) -> None:

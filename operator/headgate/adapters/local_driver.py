@@ -39,14 +39,29 @@ LINGER_SECONDS = 5.0
 LARGEST_LOG_BYTES = 64 * 1024 * 1024
 """A log larger than this is moved aside before the next attempt; one older log is kept."""
 
-_START_ONCE_RECORDED = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
-"""The process waits for a line before it becomes the driver. If the loop dies before it has written down
-which process it is, the line never comes, and the process ends instead of running unknown to anybody."""
+_KEEPER = """
+read -r _ || exit 1
+file=$1; shift
+trap 'asked=1; test -z "$child" || kill -TERM "$child"' TERM
+"$@" </dev/null & child=$!
+test -z "$asked" || kill -TERM "$child"
+wait "$child"; code=$?
+while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+wait "$child"; late=$?
+test "$late" -eq 127 || code=$late
+echo "$code" >"$file.new" && mv "$file.new" "$file"
+exit "$code"
+"""
+"""The shell that keeps the driver, and writes down what it ended with: only its parent can know, and the loop
+may not be there then. It hands the signal to stop on; `wait` returns early for that, and is called again.
+
+It waits for a line before it starts the driver. If the loop dies before it has written down which process it
+is, the line never comes, and the shell ends instead of running a driver unknown to anybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """Which process the driver is, as kept on disk."""
+    """Which process keeps the driver, as kept on disk."""
 
     attempt: int
     revision: str
@@ -55,7 +70,7 @@ class _Record:
     started_at: float
     was_asked_to_stop: bool = False
     parent_ended_at: float | None = None
-    """When the Python process was found ended; the rest of its group may still live."""
+    """When the keeper was found ended, and with it the Python process; the rest may still live."""
     exit_code: int | None = None
     ended_at: float | None = None
 
@@ -72,7 +87,7 @@ class LocalDrivers:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the driver that is there."""
+        """The process id of the driver that is there: of its keeper, which leads its process group."""
         return None if self._record is None else self._record.pid
 
     def observe(self, now: float) -> Driver | None:
@@ -83,14 +98,18 @@ class LocalDrivers:
             self._look_after(self._record, now)
         return _driver(self._record, is_ready=self._files.announcement.exists())
 
+    def obstacle(self, now: float) -> None:
+        """Return that nothing is known to be in the way."""
+
     def start(self, launch: Launch, attempt: int, now: float) -> None:
         """Start the driver, its output going to the log file."""
         if self._record is not None and self._record.attempt == attempt:
             return
-        self._files.announcement.unlink(missing_ok=True)
+        for left_over in (self._files.announcement, self._files.exit_code):
+            left_over.unlink(missing_ok=True)
         with self._open_log(attempt, now) as log:
             self._child = subprocess.Popen(
-                [*_START_ONCE_RECORDED, *self._command(launch)],
+                ["/bin/sh", "-c", _KEEPER, "sh", str(self._files.exit_code), *self._command(launch)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -109,7 +128,7 @@ class LocalDrivers:
         )
         _release(self._child)
 
-    def stop(self) -> None:
+    def stop(self, grace_seconds: float) -> None:  # noqa: ARG002  the loop kills what does not stop
         """Ask the Python process, and it alone: a JVM that gets the signal too would not finish its batch."""
         record = self._record
         if record is None or record.was_asked_to_stop:
@@ -161,11 +180,13 @@ class LocalDrivers:
         return not is_taken and processes.group_is_alive(record.pid)
 
     def _exit_code(self, record: _Record) -> int | None:
-        """Return the code as a shell would; `None` for a driver that an earlier loop started."""
-        if self._child is None or self._child.pid != record.pid or self._child.returncode is None:
+        """Return the code as a shell would; `None` where the keeper was killed with its driver."""
+        if self._child is not None and self._child.pid == record.pid and (code := self._child.returncode):
+            return code if code >= 0 else 128 - code
+        try:
+            return int(read_text(self._files.exit_code) or "")
+        except ValueError:
             return None
-        code = self._child.returncode
-        return code if code >= 0 else 128 - code
 
     def _keep(self, record: _Record) -> None:
         if record != self._record:

@@ -59,6 +59,11 @@ class StateDir:
         return self.root / "announce.json"
 
     @property
+    def exit_code(self) -> Path:
+        """What the driver ended with, written by the process that waited for it."""
+        return self.root / "exit-code"
+
+    @property
     def log(self) -> Path:
         """What the driver and the job print."""
         return self.root / "driver.log"

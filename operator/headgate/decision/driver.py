@@ -57,7 +57,33 @@ class StepReason(StrEnum):
     RETRIES_EXHAUSTED = "RetriesExhausted"
     """The driver failed once more than `restart.maxRetries` allows."""
     CHECKPOINT_IN_USE = "CheckpointInUse"
-    """Another driver holds the checkpoint; trying again would help neither of them."""
+    """Another driver or application has the checkpoint; trying again would help neither of them."""
+    BATCH_TOO_LARGE = "BatchTooLarge"
+    """One batch failed again and again for want of memory; it is planned, and cannot be made smaller."""
+    DISRUPTED = "Disrupted"
+    """Somebody else ends the driver: its node is drained, or its pod was deleted. It comes back."""
+    DRIVER_LOST = "DriverLost"
+    """The driver was turned away before it ran, and is taken away so that it can be started again."""
+    NODE_UNREACHABLE = "NodeUnreachable"
+    """The driver should have ended by now, and its node does not say that it has."""
+    UNSCHEDULABLE = "Unschedulable"
+    """No node has room for the driver."""
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    """The driver's image cannot be had."""
+    CONTAINER_CONFIG_ERROR = "ContainerConfigError"
+    """The driver's container cannot be made as it is described."""
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    """The namespace's quota has no room for the driver."""
+    SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
+    """The driver's service account does not exist."""
+    START_REFUSED = "StartRefused"
+    """The driver may not be created, for a reason that the message gives."""
+    PREDECESSOR_REMAINS = "PredecessorRemains"
+    """What is left of a driver from before has to go first."""
+    DELETED = "Deleted"
+    """The resource is being deleted: its driver stops first."""
+    EXPIRED = "Expired"
+    """The application ended longer ago than `ttlAfterFinished`, and is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +92,23 @@ class Exit:
 
     at: float
     code: int | None = None
-    """`None`: nobody knows, for instance when its node is gone. Counts as a failure."""
+    """`None`: nobody knows, for instance when its node is gone."""
+    note: str | None = None
+    """What else is known of it, for people: the last words of the job, or who ended it."""
+    is_disruption: bool = False
+    """Whether it was ended from outside: its node went down, or its pod was deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """What keeps a driver from starting, or from ending, and is for somebody else to remove."""
+
+    reason: StepReason
+    message: str
+    """What it is, and the remedy."""
+    since: float
+    forbids_start: bool = False
+    """Whether nothing is to be tried while it stands, because trying could do harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +121,12 @@ class Driver:
     """What it runs; `None`: it does not say, and what was asked for is taken."""
     is_ready: bool = False
     """Whether it reports."""
+    is_leaving: bool = False
+    """Whether it has been asked to end, by whomever."""
+    is_lost: bool = False
+    """Whether it was turned away before it ran: nothing of it will ever run, but it is still in the way."""
+    obstacle: Obstacle | None = None
+    """What it waits for."""
     exit: Exit | None = None
     """`None` as long as any part of it may still write to a checkpoint."""
 
@@ -92,6 +140,11 @@ class Desired:
     suspended: bool = False
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     grace_period_seconds: float = 120.0
+    """How long a stop waits for the running batch; 0: whoever asks wants no orderly end."""
+    ttl_seconds: float | None = None
+    """How long a completed or failed application is kept; `None`: for good."""
+    deletion_asked_at: float | None = None
+    """When somebody asked for the resource to be deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +160,17 @@ class History:
     stop_asked_at: float | None = None
     ended: bool = False
     """Whether its end is booked in what follows."""
+    ended_at: float | None = None
     exit_code: int | None = None
+    exit_note: str | None = None
+    disrupted: bool = False
+    """Whether it was ended from outside, or nobody saw it end."""
     planned: bool = False
     """Whether its end counts for nothing: it was asked to stop, or the resource has changed since."""
     failures: int = 0
     """Failures in a row."""
+    disruptions: int = 0
+    """Disruptions in a row: they are no failures, but each is followed by a longer pause than the last."""
     retry_at: float | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -149,9 +208,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Do nothing until `until`, or until something else is seen."""
-
-    until: float | None = None
+    """Do nothing for now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +216,17 @@ class Finish:
     """Do nothing more until the resource changes; what is left of the driver stays, for its logs."""
 
 
-Action = Start | Stop | Kill | Wait | Finish
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Let go of the resource, whose deletion waits for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Delete the resource: it has been kept for as long as it asked for."""
+
+
+Action = Start | Stop | Kill | Wait | Finish | Release | Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +238,7 @@ class Step:
     reason: StepReason
     message: str
     history: History
+    until: float | None = None
+    """When there is something to do even if nothing is heard before."""
+    needs_help: bool = False
+    """Whether it goes on only once somebody has done something."""

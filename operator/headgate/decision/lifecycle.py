@@ -8,6 +8,9 @@ round finds the same step again. Two laws are worth the care:
   asked for but never seen is asked for again under the same number, which the other side can tell apart;
 - every end of a driver is booked once, so that failures are neither lost nor counted twice.
 
+An end that somebody else brought about (a node that is drained, a pod that was deleted) is a disruption: the
+job did not fail, so it comes back however often that happens, only not at once.
+
 `headgate local` drives a subprocess with it, the operator a pod.
 """
 
@@ -25,6 +28,9 @@ from headgate.decision.driver import (
     Finish,
     History,
     Kill,
+    Obstacle,
+    Release,
+    Remove,
     Start,
     State,
     Step,
@@ -36,10 +42,24 @@ from headgate.decision.driver import (
 CHECKPOINT_IN_USE_EXIT_CODE = 75
 """EX_TEMPFAIL of sysexits.h: what the driver's launcher returns when another driver holds the checkpoint."""
 
+BATCH_TOO_LARGE_EXIT_CODE = 76
+"""What it returns when one batch has failed again and again for want of memory."""
+
+SCRIPT_SECONDS = 10.0
+"""The launcher itself gives up on a batch after the grace period; then the script has so long to its own end."""
+
+RELEASE_SECONDS = 60.0
+"""A deletion waits so much longer than the grace period for a driver that does not end, and no longer: a
+resource that cannot be deleted is worse than a driver that is ended with it."""
+
+PATIENCE_SECONDS = 60.0
+"""A node may be on its way, and a registry may have a bad moment; beyond this, somebody should look."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Situation:
     driver: Driver | None
+    obstacle: Obstacle | None
     desired: Desired
     history: History
     now: float
@@ -49,22 +69,59 @@ class _Situation:
     def living(self) -> Driver | None:
         return self.driver if self.driver is not None and self.driver.exit is None else None
 
+    @property
+    def seconds_to_stop(self) -> float:
+        """How long a driver may take from being asked to stop until it has ended."""
+        grace = self.desired.grace_period_seconds
+        return grace + SCRIPT_SECONDS if grace > 0 else 0.0
+
     def knowing(self, history: History) -> _Situation:
         return replace(self, history=history)
 
-    def step(self, state: State, action: Action, reason: StepReason, message: str) -> Step:
-        return Step(state=state, action=action, reason=reason, message=message, history=self.history)
+    def step(
+        self, state: State, action: Action, reason: StepReason, message: str, *, until: float | None = None
+    ) -> Step:
+        return Step(
+            state=state, action=action, reason=reason, message=message, history=self.history, until=until
+        )
+
+    def stopping(self, living: Driver, reason: StepReason, message: str) -> Step:
+        """Ask `living` to stop, and date the first time that it was asked."""
+        asked_at = (
+            self.now if self.history.stop_asked_at is None else min(self.history.stop_asked_at, self.now)
+        )
+        dated = self.knowing(replace(self.history, stop_asked_at=asked_at))
+        until = asked_at + self.seconds_to_stop
+        step = dated.step(State.STOPPING, Stop(attempt=living.attempt), reason, message, until=until)
+        return dated.hindered(step, living.obstacle)
+
+    def hindered(self, step: Step, obstacle: Obstacle | None) -> Step:
+        """Return `step` with what stands in its way as its reason, if anything does."""
+        if obstacle is None:
+            return step
+        patience_ends = obstacle.since + PATIENCE_SECONDS
+        needs_help = obstacle.forbids_start or self.now >= patience_ends
+        until = step.until if needs_help else min(step.until or patience_ends, patience_ends)
+        return replace(
+            step, reason=obstacle.reason, message=obstacle.message, needs_help=needs_help, until=until
+        )
 
 
-def next_step(
-    driver: Driver | None, desired: Desired, history: History, *, now: float, jitter: float
+def next_step(  # noqa: PLR0913  three things that are seen, and the two that make it repeatable
+    driver: Driver | None,
+    desired: Desired,
+    history: History,
+    *,
+    now: float,
+    jitter: float,
+    obstacle: Obstacle | None = None,
 ) -> Step:
     """Return what brings the driver nearer to what is desired.
 
-    `driver` is the newest one to be seen, or `None`. `jitter` is a fresh random number in 0..1; each end of a
-    driver uses one.
+    `driver` is the newest one to be seen, or `None`. `obstacle` is what keeps the next one from being started.
+    `jitter` is a fresh random number in 0..1; each end of a driver uses one.
     """
-    s = _Situation(driver=driver, desired=desired, history=history, now=now, jitter=jitter)
+    s = _Situation(driver=driver, obstacle=obstacle, desired=desired, history=history, now=now, jitter=jitter)
     for learn in LESSONS:
         s = s.knowing(learn(s))
     return next(step for check in CHECKS if (step := check(s)))
@@ -79,10 +136,20 @@ def driver_is_recognised(s: _Situation) -> History:
         revision = driver.revision or s.desired.revision
         return History(attempt=driver.attempt, revision=revision, started_at=driver.started_at)
     history = replace(history, revision=driver.revision or history.revision, started_at=driver.started_at)
-    if history.ended and driver.exit is None:  # it was out of sight, and has not ended
-        failures = max(0, history.failures - 1)
-        history = replace(history, ended=False, exit_code=None, retry_at=None, failures=failures)
-    return history
+    return _unended(history) if history.ended and driver.exit is None else history
+
+
+def _unended(history: History) -> History:
+    """Return the history of a driver that was out of sight, and has not ended after all."""
+    return replace(
+        history,
+        ended=False,
+        ended_at=None,
+        exit_note=None,
+        disrupted=False,
+        disruptions=max(0, history.disruptions - 1),
+        retry_at=None,
+    )
 
 
 def end_is_booked(s: _Situation) -> History:
@@ -91,7 +158,7 @@ def end_is_booked(s: _Situation) -> History:
     if history.ended or history.started_at is None:
         return history
     if driver is None or driver.attempt < history.attempt:
-        return _booked(s, Exit(at=s.now), run_seconds=s.now - history.started_at)
+        return _booked(s, Exit(at=s.now, is_disruption=True), run_seconds=s.now - history.started_at)
     if driver.exit is None:
         return history
     return _booked(s, driver.exit, run_seconds=driver.exit.at - history.started_at)
@@ -101,7 +168,7 @@ def change_forgives(s: _Situation) -> History:
     """Whoever suspends the application, or changes what its driver runs, has seen to the failures."""
     history = s.history
     if history.ended and (s.desired.suspended or s.desired.revision != history.revision):
-        return replace(history, planned=True, failures=0, retry_at=None)
+        return replace(history, planned=True, failures=0, disruptions=0, retry_at=None)
     return history
 
 
@@ -109,13 +176,48 @@ LESSONS: tuple[Callable[[_Situation], History], ...] = (driver_is_recognised, en
 
 
 def _booked(s: _Situation, end: Exit, *, run_seconds: float) -> History:
-    history, restart = replace(s.history, ended=True, exit_code=end.code), s.desired.restart
+    history, restart = s.history, s.desired.restart
+    history = replace(
+        history,
+        ended=True,
+        ended_at=end.at,
+        exit_code=end.code,
+        exit_note=end.note,
+        disrupted=end.is_disruption,
+    )
     if history.stop_asked_at is not None:
-        return replace(history, planned=True, failures=0)
-    failures = 0 if end.code == 0 else 1
-    if failures and run_seconds <= restart.reset_after_seconds:
-        failures += history.failures
-    return replace(history, failures=failures, retry_at=end.at + restart.wait_seconds(failures, s.jitter))
+        return replace(history, planned=True, failures=0, disruptions=0)
+    if run_seconds > restart.reset_after_seconds:
+        history = replace(history, failures=0, disruptions=0)
+    if end.is_disruption:
+        disruptions = history.disruptions + 1
+        retry_at = end.at + restart.wait_seconds(disruptions, s.jitter)
+        return replace(history, disruptions=disruptions, retry_at=retry_at)
+    failures = 0 if end.code == 0 else history.failures + 1
+    retry_at = end.at + restart.wait_seconds(failures, s.jitter)
+    return replace(history, failures=failures, disruptions=0, retry_at=retry_at)
+
+
+def deletion_has_waited_long_enough(s: _Situation) -> Step | None:
+    """Whatever keeps the driver from ending, the resource is let go; what is left of it goes with it."""
+    asked_at = s.desired.deletion_asked_at
+    if s.living is None or asked_at is None:
+        return None
+    if s.now < asked_at + s.desired.grace_period_seconds + RELEASE_SECONDS:
+        return None
+    message = f"attempt {s.living.attempt} has not ended in time; the application is deleted without waiting"
+    return s.step(State.STOPPING, Release(), StepReason.DELETED, message)
+
+
+def grace_period_is_over(s: _Situation) -> Step | None:
+    """A batch that takes too long to end is given up; Spark repeats it."""
+    asked_at = s.history.stop_asked_at
+    if s.living is None or asked_at is None or s.now - asked_at <= s.seconds_to_stop:
+        return None
+    grace = s.desired.grace_period_seconds
+    message = f"attempt {s.living.attempt} has not stopped within {grace:g}s: killing it"
+    step = s.step(State.STOPPING, Kill(attempt=s.living.attempt), StepReason.GRACE_PERIOD_EXPIRED, message)
+    return s.hindered(step, s.living.obstacle)
 
 
 def older_driver_is_alive(s: _Situation) -> Step | None:
@@ -123,25 +225,16 @@ def older_driver_is_alive(s: _Situation) -> Step | None:
     if s.living is None or s.living.attempt >= s.history.attempt:
         return None
     message = f"attempt {s.living.attempt} is still alive beside attempt {s.history.attempt}; it goes first"
-    return s.step(State.STOPPING, Stop(attempt=s.living.attempt), StepReason.REPLACED, message)
-
-
-def grace_period_is_over(s: _Situation) -> Step | None:
-    """A batch that takes too long to end is given up; Spark repeats it."""
-    asked_at = s.history.stop_asked_at
-    if s.living is None or asked_at is None or s.now - asked_at <= s.desired.grace_period_seconds:
-        return None
-    message = (
-        f"attempt {s.living.attempt} has not stopped within {s.desired.grace_period_seconds:g}s: killing it"
-    )
-    return s.step(State.STOPPING, Kill(attempt=s.living.attempt), StepReason.GRACE_PERIOD_EXPIRED, message)
+    return s.stopping(s.living, StepReason.REPLACED, message)
 
 
 def living_driver_is_unwanted(s: _Situation) -> Step | None:
-    """A suspended application, and one whose driver runs something else, stop at the next batch boundary."""
+    """A driver that nobody wants, or that runs something else, stops at the next batch boundary."""
     if s.living is None:
         return None
-    if s.desired.suspended:
+    if s.desired.deletion_asked_at is not None:
+        reason, message = StepReason.DELETED, "the application is being deleted: stopping its driver"
+    elif s.desired.suspended:
         reason, message = StepReason.SUSPENDED, "the application is suspended: stopping its driver"
     elif s.desired.revision != s.history.revision:
         reason, message = StepReason.REVISION_CHANGED, "the change needs a restart: stopping the driver"
@@ -149,9 +242,25 @@ def living_driver_is_unwanted(s: _Situation) -> Step | None:
         reason, message = StepReason.STOP_REQUESTED, "the driver was asked to stop and has not ended yet"
     else:
         return None
-    asked_at = s.now if s.history.stop_asked_at is None else min(s.history.stop_asked_at, s.now)
-    stopping = s.knowing(replace(s.history, stop_asked_at=asked_at))
-    return stopping.step(State.STOPPING, Stop(attempt=s.living.attempt), reason, message)
+    return s.stopping(s.living, reason, message)
+
+
+def driver_was_turned_away(s: _Situation) -> Step | None:
+    """What will never run is taken away, so that its end is known and it can be started again."""
+    if s.living is None or not s.living.is_lost:
+        return None
+    message = f"attempt {s.living.attempt} was turned away before it ran"
+    step = s.step(State.PENDING, Stop(attempt=s.living.attempt), StepReason.DRIVER_LOST, message)
+    return s.hindered(step, s.living.obstacle)
+
+
+def driver_is_leaving(s: _Situation) -> Step | None:
+    """Somebody else ends the driver, in the same orderly way; it comes back once it is gone."""
+    if s.living is None or not s.living.is_leaving:
+        return None
+    message = f"attempt {s.living.attempt} is being ended by somebody else; it comes back elsewhere"
+    step = s.step(State.STOPPING, Wait(), StepReason.DISRUPTED, message)
+    return s.hindered(step, s.living.obstacle)
 
 
 def driver_is_alive(s: _Situation) -> Step | None:
@@ -161,7 +270,15 @@ def driver_is_alive(s: _Situation) -> Step | None:
     if s.living.is_ready:
         return s.step(State.RUNNING, Wait(), StepReason.RUNNING, f"attempt {s.living.attempt} runs")
     message = f"attempt {s.living.attempt} has started and does not report yet"
-    return s.step(State.STARTING, Wait(), StepReason.WAITING_FOR_DRIVER, message)
+    step = s.step(State.STARTING, Wait(), StepReason.WAITING_FOR_DRIVER, message)
+    return s.hindered(step, s.living.obstacle)
+
+
+def application_is_deleted(s: _Situation) -> Step | None:
+    """No driver lives, and the resource may go."""
+    if s.desired.deletion_asked_at is None:
+        return None
+    return s.step(State.STOPPING, Release(), StepReason.DELETED, "no driver is left")
 
 
 def application_is_suspended(s: _Situation) -> Step | None:
@@ -178,20 +295,43 @@ def application_has_ended(s: _Situation) -> Step | None:
     if reason is None:
         return None
     state = State.COMPLETED if reason is StepReason.COMPLETED else State.FAILED
-    return s.step(state, Finish(), reason, _how_it_ended(s.history) + _what_to_do(reason, s.desired.restart))
+    expires_at = _expires_at(s)
+    if expires_at is not None and s.now >= expires_at:
+        message = (
+            f"ended more than {s.desired.ttl_seconds:g}s ago (ttlAfterFinished): deleting the application"
+        )
+        return s.step(state, Remove(), StepReason.EXPIRED, message)
+    message = how_it_ended(s.history) + _what_to_do(reason, s.desired.restart)
+    return s.step(state, Finish(), reason, message, until=expires_at)
+
+
+def _expires_at(s: _Situation) -> float | None:
+    if s.desired.ttl_seconds is None or s.history.ended_at is None:
+        return None
+    return min(s.history.ended_at, s.now) + s.desired.ttl_seconds
 
 
 def _last_end(history: History, restart: RestartPolicy) -> StepReason | None:
     """Return why the attempt that has ended was the last one; `None` where it was not."""
     if not history.ended or history.planned:
         return None
-    if history.exit_code == CHECKPOINT_IN_USE_EXIT_CODE:
-        return StepReason.CHECKPOINT_IN_USE
-    if history.exit_code == 0:
-        return None if restart.policy is RestartWhen.ALWAYS else StepReason.COMPLETED
+    if history.disrupted:
+        return StepReason.DRIVER_FAILED if restart.policy is RestartWhen.NEVER else None
+    match history.exit_code:
+        case 0:
+            return None if restart.policy is RestartWhen.ALWAYS else StepReason.COMPLETED
+        case code if code in FINAL_EXITS:
+            return FINAL_EXITS[code]
     if restart.policy is RestartWhen.NEVER:
         return StepReason.DRIVER_FAILED
     return StepReason.RETRIES_EXHAUSTED if history.failures > restart.max_retries else None
+
+
+FINAL_EXITS = {
+    CHECKPOINT_IN_USE_EXIT_CODE: StepReason.CHECKPOINT_IN_USE,
+    BATCH_TOO_LARGE_EXIT_CODE: StepReason.BATCH_TOO_LARGE,
+}
+"""Exit codes that another attempt would only repeat."""
 
 
 def driver_is_backing_off(s: _Situation) -> Step | None:
@@ -202,42 +342,74 @@ def driver_is_backing_off(s: _Situation) -> Step | None:
     if s.now >= due:
         return None
     waiting = s.knowing(replace(s.history, retry_at=due))
-    message = f"{_how_it_ended(s.history)}; the next one starts after a pause"
-    return waiting.step(State.BACKING_OFF, Wait(until=due), StepReason.BACKING_OFF, message)
+    message = f"{how_it_ended(s.history)}; the next one starts after a pause"
+    return waiting.step(State.BACKING_OFF, Wait(), StepReason.BACKING_OFF, message, until=due)
+
+
+def start_would_do_harm(s: _Situation) -> Step | None:
+    """A second writer would ruin what the first one writes."""
+    if s.obstacle is None or not s.obstacle.forbids_start:
+        return None
+    step = s.step(State.PENDING, Wait(), s.obstacle.reason, s.obstacle.message)
+    return s.hindered(step, s.obstacle)
 
 
 def driver_is_missing(s: _Situation) -> Step:
     """Ask for the next attempt, or once more for one that was asked for and never seen."""
     asked_for = s.history.attempt > 0 and s.history.started_at is None
     attempt = s.history.attempt if asked_for else s.history.attempt + 1
-    intent = History(attempt=attempt, revision=s.desired.revision, failures=s.history.failures)
+    intent = History(
+        attempt=attempt,
+        revision=s.desired.revision,
+        failures=s.history.failures,
+        disruptions=s.history.disruptions,
+    )
     start = Start(attempt=attempt, revision=s.desired.revision)
-    return s.knowing(intent).step(State.PENDING, start, StepReason.STARTED, f"starting attempt {attempt}")
+    step = s.knowing(intent).step(State.PENDING, start, StepReason.STARTED, f"starting attempt {attempt}")
+    return s.hindered(step, s.obstacle)
 
 
 CHECKS: tuple[
     Callable[[_Situation], Step | None], ...
 ] = (  # the first to answer decides; the last always does
-    older_driver_is_alive,
+    deletion_has_waited_long_enough,
     grace_period_is_over,
+    older_driver_is_alive,
     living_driver_is_unwanted,
+    driver_was_turned_away,
+    driver_is_leaving,
     driver_is_alive,
+    application_is_deleted,
     application_is_suspended,
     application_has_ended,
     driver_is_backing_off,
+    start_would_do_harm,
     driver_is_missing,
 )
 
 
-def _how_it_ended(history: History) -> str:
-    how = "disappeared" if history.exit_code is None else f"ended with exit code {history.exit_code}"
-    return f"attempt {history.attempt} {how}"
+def how_it_ended(history: History) -> str:
+    """Return the end of the attempt in words."""
+    if history.disrupted:
+        how = "disappeared" if history.exit_note is None else "was ended from outside"
+    elif history.exit_code is None:
+        how = "disappeared"
+    else:
+        how = f"ended with exit code {history.exit_code}"
+    note = "" if history.exit_note is None else f" ({history.exit_note})"
+    return f"attempt {history.attempt} {how}{note}"
 
 
 def _what_to_do(reason: StepReason, restart: RestartPolicy) -> str:
     match reason:
         case StepReason.CHECKPOINT_IN_USE:
             return ": another driver holds the checkpoint; stop that one, or use a checkpoint of its own"
+        case StepReason.BATCH_TOO_LARGE:
+            return (
+                ": a batch does not fit in memory, and what is planned cannot be made smaller. Raise "
+                "executor.memory, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
+                "batch.maxRecords, so that the next one is smaller"
+            )
         case StepReason.RETRIES_EXHAUSTED:
             retries = restart.max_retries
             return f", and restart.maxRetries ({retries}) is used up; suspend and resume to try again"

@@ -9,26 +9,28 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from headgate.decision.driver import Finish, Kill, Start, Stop, Wait
+from headgate.decision.driver import Finish, Kill, Release, Remove, Start, Stop, Wait
 from headgate.reconcile.decide import Plan
-from headgate.reconcile.memory import Kept
-from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Ports
 
 
-def apply(plan: Plan, seen: Seen, ports: Ports, *, kept: Kept) -> None:
-    """Bring the world to `plan`; `kept` is what was written down last."""
-    if plan.kept != kept:
+def apply(plan: Plan, ports: Ports, *, now: float, saves: bool) -> None:
+    """Bring the world to `plan`; with `saves`, what is to be remembered of it is written down first."""
+    if saves:
         ports.store.save(plan.kept.to_json())
-    if plan.document != seen.published:
+    if plan.publishes:
         ports.controls.publish(plan.document)
     match plan.step.action:
         case Start(attempt=attempt):
-            ports.drivers.start(plan.launch, attempt, seen.now)
+            ports.drivers.start(plan.launch, attempt, now)
         case Stop():
-            ports.drivers.stop()
+            ports.drivers.stop(plan.grace_period_seconds)
         case Kill():
             ports.drivers.kill()
+        case Release():
+            ports.custody.release()
+        case Remove():
+            ports.custody.remove()
         case Wait() | Finish():
             pass
         case other:

@@ -91,6 +91,8 @@ def _ready(seen: Seen, plan: Plan) -> Answer:
 
 def _reconciling(seen: Seen, plan: Plan) -> Answer:
     step = plan.step
+    if step.needs_help:
+        return Answer("Reconciling", FALSE, step.reason, step.message)
     if step.state in IN_TRANSITION:
         return Answer("Reconciling", TRUE, step.reason, step.message)
     if step.state is State.RUNNING and _is_behind(seen, plan):
@@ -106,7 +108,8 @@ def _is_behind(seen: Seen, plan: Plan) -> bool:
 
 
 def _stalled(plan: Plan) -> Answer:
-    status = TRUE if plan.step.state is State.FAILED else FALSE
+    is_stalled = plan.step.needs_help or plan.step.state is State.FAILED
+    status = TRUE if is_stalled else FALSE
     return Answer("Stalled", status, plan.step.reason, plan.step.message)
 
 

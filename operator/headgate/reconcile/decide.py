@@ -33,8 +33,12 @@ class Plan:
     """What the driver should be told; it may have been already."""
     launch: Launch
     """What the driver should run with."""
+    publishes: bool
+    """Whether the driver, or the one that is started now, has another document, or none."""
     step: Step
     """The driver's next step."""
+    grace_period_seconds: float
+    """How long a stop waits for the running batch."""
     kept: Kept
     """What is to be written down first."""
 
@@ -44,27 +48,32 @@ def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: flo
     judged = _judge(application, seen, kept, kept.latches)
     in_backlog = launch_in_backlog(application, _verdicts(judged), before=kept.launch_in_backlog)
     launch = launch_of(application, in_backlog=in_backlog)
-    step = next_step(seen.driver, _desired(application, launch), kept.history, now=seen.now, jitter=jitter)
-    starts = isinstance(step.action, Start) and step.action.attempt != kept.history.attempt
-    for_verdict = kept.restarted_for_verdict
-    if starts:
+    desired = _desired(application, seen, launch)
+    step = next_step(seen.driver, desired, kept.history, now=seen.now, jitter=jitter, obstacle=seen.obstacle)
+    keeps_votes = _still_to_be_heard(kept, judged)
+    if isinstance(step.action, Start) and step.action.attempt != kept.history.attempt:
         other = launch_of(application, in_backlog=not in_backlog)
-        for_verdict = kept.history.revision == other.revision != launch.revision
-    if starts and not for_verdict:
-        judged = _judge(application, seen, kept, {})  # what was true before says nothing of the new attempt
+        is_for_verdict = kept.history.revision == other.revision != launch.revision
+        keeps_votes = frozenset(judged) if is_for_verdict else frozenset()
+        if not is_for_verdict:  # what was true before says nothing of the new attempt
+            judged = _judge(application, seen, kept, {})
     verdicts = _verdicts(judged)
     document = next_document(application, verdicts, published=seen.published, last_generation=kept.generation)
+    has_reader = seen.living_driver is not None or isinstance(step.action, Start)
+    publishes = has_reader and document != seen.published
     return Plan(
         verdicts=verdicts,
         document=document,
+        publishes=publishes,
         launch=launch,
         step=step,
+        grace_period_seconds=desired.grace_period_seconds,
         kept=Kept(
             history=step.history,
             latches={name: latches for name, (_, latches) in judged.items()},
-            generation=document.generation,
+            generation=document.generation if has_reader else kept.generation,
             launch_in_backlog=in_backlog,
-            restarted_for_verdict=for_verdict,
+            keeps_votes=keeps_votes,
         ),
     )
 
@@ -78,10 +87,19 @@ def _judge(application: SparkApplication, seen: Seen, kept: Kept, latches: Mappi
             seen.observations[name],
             policy,
             latches.get(name, Latches()),
-            restarted_for_verdict=kept.restarted_for_verdict,
+            restarted_for_verdict=name in kept.keeps_votes,
         )
         for name, policy in query_policies(application).items()
     }
+
+
+def _still_to_be_heard(kept: Kept, judged: Judged) -> frozenset[str]:
+    """Return the queries whose votes are still those of the driver before: their new run has not begun yet."""
+    return frozenset(
+        name
+        for name, (_, latches) in judged.items()
+        if name in kept.keeps_votes and latches.attempt == kept.latches.get(name, Latches()).attempt
+    )
 
 
 def _verdicts(judged: Judged) -> Mapping[str, Verdict]:
@@ -114,11 +132,13 @@ def _is_heard(verdict: Verdict) -> bool:
     return not votes or any(vote is not None for vote in votes)
 
 
-def _desired(application: SparkApplication, launch: Launch) -> Desired:
-    spec = application.spec
+def _desired(application: SparkApplication, seen: Seen, launch: Launch) -> Desired:
+    spec, ttl = application.spec, application.spec.ttl_after_finished
     return Desired(
         revision=launch.revision,
         suspended=spec.suspend,
         restart=restart_policy(spec.restart),
         grace_period_seconds=spec.stop.grace_period.total_seconds(),
+        ttl_seconds=None if ttl is None else ttl.total_seconds(),
+        deletion_asked_at=seen.deletion_asked_at,
     )

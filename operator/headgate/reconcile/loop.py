@@ -30,7 +30,7 @@ class Outcome:
     @property
     def wake_at(self) -> float | None:
         """Unix time at which there is something to do even if nothing is heard before."""
-        return getattr(self.plan.step.action, "until", None)
+        return self.plan.step.until
 
 
 def reconcile(
@@ -42,8 +42,11 @@ def reconcile(
     """
     seen, memory = observe(application, ports, memory, now)
     plan = decide(application, seen, memory.kept, jitter=jitter)
-    apply(plan, seen, ports, kept=memory.kept)
-    events, memory = report(application, seen, plan, replace(memory, kept=plan.kept), ports)
+    tolerance = ports.upkeep.dwell_share * application.spec.metrics.stale_after.total_seconds()
+    saves = plan.kept.is_worth_saving(memory.saved, dwell_tolerance_seconds=tolerance)
+    apply(plan, ports, now=now, saves=saves)
+    memory = replace(memory, kept=plan.kept, saved=plan.kept if saves else memory.saved)
+    events, memory = report(application, seen, plan, memory, ports)
     return Outcome(seen=seen, plan=plan, memory=memory, events=events)
 
 
@@ -51,4 +54,4 @@ def recall(ports: Ports, complain: Callable[[str], None]) -> LoopMemory:
     """Return the memory of a loop that starts, or starts again. `complain` is told of what is damaged."""
     saved, status = ports.store.load(), ports.reports.last()
     kept = Kept() if saved is None else Kept.from_json(saved, complain)
-    return LoopMemory(kept=kept, status=status, status_written=status)
+    return LoopMemory(kept=kept, saved=kept, status=status, status_written=status)

@@ -7,11 +7,12 @@ measured anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from headgate.api.status import SparkApplicationStatus
+from headgate.decision import Latch
 from headgate.decision import Memory as Latches
 from headgate.decision.driver import History
 from headgate.reconcile.ports import Outage, Reading
@@ -31,14 +32,29 @@ class Kept:
     """Of the control document published last."""
     launch_in_backlog: bool = False
     """Whether the driver is to run with `duringBacklog.sparkConf`; unknown votes leave it as it is."""
-    restarted_for_verdict: bool = False
-    """Whether the present attempt was started for no other reason than a verdict; it then keeps its votes."""
+    keeps_votes: frozenset[str] = frozenset()
+    """Queries that were restarted for no other reason than a verdict, and have not begun to run since: the
+    first votes of that run go on from those of the run before."""
 
     def forgiven(self) -> Kept:
         """Return it after a person has asked for a new run: what ended the last one counts no more."""
         if not self.history.ended:
             return self
-        return replace(self, history=replace(self.history, planned=True, failures=0, retry_at=None))
+        forgiven = replace(self.history, planned=True, failures=0, disruptions=0, retry_at=None)
+        return replace(self, history=forgiven)
+
+    def is_worth_saving(self, saved: Kept, *, dwell_tolerance_seconds: float) -> bool:
+        """Return whether a loop that starts again with `saved` could decide otherwise.
+
+        A dwell clock says at each tick when its value was last known. A loop that starts again only has to
+        know that within what it would bear as a gap.
+        """
+        if self == saved:
+            return False
+        if _with_clocks_at(self, 0.0) != _with_clocks_at(saved, 0.0):
+            return True
+        ticks = zip(_clocks(self), _clocks(saved), strict=True)
+        return any(abs(now - then) > dwell_tolerance_seconds for now, then in ticks)
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal value."""
@@ -47,7 +63,7 @@ class Kept:
             "latches": {query: latches.to_json() for query, latches in self.latches.items()},
             "generation": self.generation,
             "launchInBacklog": self.launch_in_backlog,
-            "restartedForVerdict": self.restarted_for_verdict,
+            "keepsVotes": sorted(self.keeps_votes),
         }
 
     @classmethod
@@ -66,8 +82,31 @@ class Kept:
             latches=part("latches", _latches, {}),
             generation=part("generation", int, 0),
             launch_in_backlog=part("launchInBacklog", bool, False),
-            restarted_for_verdict=part("restartedForVerdict", bool, False),
+            keeps_votes=part("keepsVotes", _names, frozenset()),
         )
+
+
+def _clocks(kept: Kept) -> Iterator[float]:
+    for query in sorted(kept.latches):
+        for source in sorted(latches := kept.latches[query].latches):
+            for voter in sorted(latches[source]):
+                if (dwell := latches[source][voter].dwell) is not None:
+                    yield dwell.known_at
+
+
+def _with_clocks_at(kept: Kept, t: float) -> Kept:
+    def latch(one: Latch) -> Latch:
+        return one if one.dwell is None else replace(one, dwell=replace(one.dwell, known_at=t))
+
+    def memory(one: Latches) -> Latches:
+        sources = {s: {v: latch(found) for v, found in voters.items()} for s, voters in one.latches.items()}
+        return replace(one, latches=sources)
+
+    return replace(kept, latches={query: memory(latches) for query, latches in kept.latches.items()})
+
+
+def _names(document: Any) -> frozenset[str]:
+    return frozenset(str(name) for name in document)
 
 
 def _latches(document: Any) -> dict[str, Latches]:
@@ -79,6 +118,8 @@ class LoopMemory:
     """Everything that is carried from one tick to the next."""
 
     kept: Kept = field(default_factory=Kept)
+    saved: Kept = field(default_factory=Kept)
+    """What the store has; `kept`, but for clocks that have moved a little."""
     readings: tuple[Reading, ...] = ()
     """The last ones that came; they count until they are stale."""
     readings_of_attempt: int | None = None
@@ -92,3 +133,7 @@ class LoopMemory:
     """As of the last tick."""
     status_written: SparkApplicationStatus | None = None
     status_written_at: float = 0.0
+
+    def having_written_all(self, now: float) -> LoopMemory:
+        """Return it where store and status were written together, whichever of them asked for it."""
+        return replace(self, saved=self.kept, status_written=self.status, status_written_at=now)

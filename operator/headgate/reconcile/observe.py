@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.decision import Observation, SourceObservation
-from headgate.decision.driver import Driver
+from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Outage, OutageReason, Ports
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, sort
@@ -30,6 +30,9 @@ class Seen:
 
     now: float
     driver: Driver | None
+    obstacle: Obstacle | None
+    """What keeps the next driver from being started."""
+    deletion_asked_at: float | None
     metrics: DriverMetrics | None
     """What is known and not stale; `None`: nothing is."""
     outage: Outage | None
@@ -61,6 +64,8 @@ def observe(
     seen = Seen(
         now=now,
         driver=driver,
+        obstacle=ports.drivers.obstacle(now),
+        deletion_asked_at=ports.custody.deletion_asked_at(),
         metrics=metrics,
         outage=memory.outage,
         published=ports.controls.published(),

@@ -1,4 +1,4 @@
-"""What the loop needs of the world: five small ports, each bound to one application.
+"""What the loop needs of the world: a few small ports, each bound to one application.
 
 The loop itself knows neither processes nor pods. On one machine the ports are a subprocess, an HTTP scrape
 and a few files (`headgate.adapters`); in a cluster they are pods, Prometheus and annotations. Whatever only
@@ -12,12 +12,12 @@ from, such as a disk that cannot be written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision.driver import Driver
+from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
 
@@ -31,11 +31,20 @@ class Drivers(Protocol):
         It counts as alive while any part of it may still write to a checkpoint.
         """
 
-    def start(self, launch: Launch, attempt: int, now: float) -> None:
-        """Start the driver of `attempt` in place of one that has ended; asked twice for one, start one."""
+    def obstacle(self, now: float) -> Obstacle | None:
+        """Return what keeps the next driver from being started; `None` when nothing is known to."""
 
-    def stop(self) -> None:
-        """Ask the driver to end at a batch boundary; asked again, it changes nothing."""
+    def start(self, launch: Launch, attempt: int, now: float) -> None:
+        """Start the driver of `attempt` in place of one that has ended; asked twice for one, start one.
+
+        What is left of drivers from before is cleared away first, if need be over several calls.
+        """
+
+    def stop(self, grace_seconds: float) -> None:
+        """Ask the driver to end at a batch boundary; asked again, it changes nothing.
+
+        It may be given up on, by whoever can, once `grace_seconds` have passed.
+        """
 
     def kill(self) -> None:
         """End the driver at once, with all that it started."""
@@ -130,6 +139,47 @@ class Reports(Protocol):
         """Record an event."""
 
 
+class Custody(Protocol):
+    """Holds on to the resource, so that it does not go before its driver."""
+
+    def deletion_asked_at(self) -> float | None:
+        """Return the Unix time at which somebody asked for its deletion; `None` if nobody has."""
+
+    def release(self) -> None:
+        """Let it go; asked again, it changes nothing."""
+
+    def remove(self) -> None:
+        """Ask for its deletion."""
+
+
+class NoCustody:
+    """A resource that lies in a file comes and goes as its owner likes."""
+
+    def deletion_asked_at(self) -> None:
+        """Return that nobody has asked."""
+
+    def release(self) -> None:
+        """Do nothing."""
+
+    def remove(self) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What is written again although little of it has changed, and how often.
+
+    On one machine a write costs nothing. An API server serves ten thousand applications.
+    """
+
+    numbers_seconds: float = 30.0
+    """How old the numbers in a written status may be while they move."""
+    small_moves_seconds: float = 30.0
+    """How old they may be while none of them has moved by more than a factor of two."""
+    dwell_share: float = 0.0
+    """How much older than now the dwell clocks in the store may be, as a share of `metrics.staleAfter`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The world of one application."""
@@ -139,3 +189,5 @@ class Ports:
     controls: Controls
     store: Store
     reports: Reports
+    custody: Custody = field(default_factory=NoCustody)
+    upkeep: Upkeep = field(default_factory=Upkeep)

@@ -1,8 +1,8 @@
 """Report: tell people what is so, when it is worth telling.
 
 Numbers move with every tick, and writing each of them to an API server would cost more than the job is worth.
-So a status is written when something changed that a person would act on, and otherwise now and then, so that
-whoever looks sees numbers that are not old.
+So a status is written when something changed that a person would act on, and otherwise now and then (`Upkeep`
+says how often), so that whoever looks sees numbers that are not old.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.api.application import SparkApplication
-from headgate.api.status import QueryStatus, SourceStatus, SparkApplicationStatus, Summary
+from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.events import UNKNOWN_NAME, changes, unknown_names
 from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.moves import numbers_moved, without_numbers
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import Event, Ports
+from headgate.reconcile.ports import Event, Ports, Upkeep
 from headgate.reconcile.status import status_of
-
-REFRESH_SECONDS = 30.0
-"""How old the numbers in a written status may be while they move."""
 
 
 def report(
@@ -39,36 +37,17 @@ def report(
     for event in events:
         ports.reports.tell(event)
     memory = replace(memory, status=status, unknown_names=complaints)
-    if _is_worth_writing(status, memory, seen.now):
+    if _is_worth_writing(status, memory, ports.upkeep, seen.now):
         ports.reports.write(status)
         memory = replace(memory, status_written=status, status_written_at=seen.now)
     return events, memory
 
 
-def _is_worth_writing(status: SparkApplicationStatus, memory: LoopMemory, now: float) -> bool:
+def _is_worth_writing(status: SparkApplicationStatus, memory: LoopMemory, upkeep: Upkeep, now: float) -> bool:
     written = memory.status_written
     if written is None or without_numbers(status) != without_numbers(written):
         return True
-    return status != written and not 0 <= now - memory.status_written_at < REFRESH_SECONDS
-
-
-def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
-    """Return the status without what moves from tick to tick."""
-    return status.model_copy(
-        update={
-            "summary": Summary(query=status.summary.query, backlog=status.summary.backlog),
-            "conditions": tuple(c.model_copy(update={"message": ""}) for c in status.conditions),
-            "queries": tuple(_query_without_numbers(query) for query in status.queries),
-        }
-    )
-
-
-def _query_without_numbers(query: QueryStatus) -> QueryStatus:
-    still = dict.fromkeys(("grant", "throughput", "pending_records", "watermark_lag", "eta"))
-    sources = tuple(_source_without_numbers(source) for source in query.sources)
-    return query.model_copy(update={**still, "sources": sources})
-
-
-def _source_without_numbers(source: SourceStatus) -> SourceStatus:
-    still = dict.fromkeys(("watermark_lag", "pending_records", "alignment", "held"))
-    return source.model_copy(update=still)
+    age = now - memory.status_written_at
+    if status == written or 0 <= age < upkeep.numbers_seconds:
+        return False
+    return not 0 <= age < upkeep.small_moves_seconds or numbers_moved(written, status)

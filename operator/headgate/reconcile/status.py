@@ -57,7 +57,7 @@ def status_of(
         state=ApplicationState(plan.step.state),
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
-        control_generation=plan.document.generation,
+        control_generation=plan.kept.generation,
         acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
         summary=_summary(queries),
         conditions=conditions(application, seen, plan, memory),
