@@ -1,0 +1,158 @@
+"""Which application is worked on next.
+
+Everything that is heard of an application leads to the same turn of the loop, so an event is nothing but its key: ten
+of them are one turn. Keys wait by the time since which they are due, so that a busy application never keeps a quiet
+one waiting. What fails waits longer each time; a key is never worked on twice at once.
+
+Pure: time and chance come in as arguments, and nothing waits in here. `workers.py` does the waiting. Not thread-safe,
+but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for from its own thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long a key waits after failures in a row, in seconds.
+
+        delay = min(longest, first * 2 ** (failures - 1)) * (0.5 + jitter / 2)
+
+    with a jitter in 0..1, so that what failed together is not tried again together.
+    """
+
+    first: float = 0.5
+    longest: float = 30.0
+
+    def delay(self, failures: int, jitter: float) -> float:
+        """Return the pause after this many failures, at least one."""
+        doublings = min(failures - 1, 64)  # beyond it a float would overflow, and the longest holds anyway
+        return float(min(self.longest, self.first * 2.0**doublings) * (0.5 + jitter / 2))
+
+
+@dataclass(slots=True)
+class _Entry:
+    due: float | None = None
+    """When it may be taken; `None`: not before something is heard."""
+    running_since: float | None = None
+    failures: int = 0
+    not_before: float = 0.0
+    """An event does not bring a key that fails forward beyond this."""
+    ticket: int = 0
+    """That of its place in line; an older one is void."""
+
+
+@dataclass(slots=True)
+class WorkQueue(Generic[K]):
+    """Keys, each with the time at which it is due. Times are seconds on one clock, that of the caller."""
+
+    backoff: Backoff = field(default_factory=Backoff)
+    _entries: dict[K, _Entry] = field(default_factory=dict)
+    _line: list[tuple[float, int, K]] = field(default_factory=list)
+    _tickets: int = 0
+
+    def add(self, key: K, now: float) -> None:
+        """Something was heard of `key`: it is due, or will be again once its present turn has ended.
+
+        While it fails it is due after the first pause at the earliest; that is soon enough for a person who
+        has mended something, and keeps a turn that causes events itself from spinning.
+        """
+        entry = self._entries.setdefault(key, _Entry())
+        self._schedule(key, entry, max(now, entry.not_before))
+
+    def take(self, now: float) -> K | None:
+        """Return the key that has been due longest, and count it as running; `None` when none is due."""
+        while self._line and self._line[0][0] <= now:
+            _, ticket, key = heapq.heappop(self._line)
+            entry = self._entries.get(key)
+            if entry is None or entry.ticket != ticket or entry.running_since is not None:
+                continue
+            entry.due, entry.running_since = None, now
+            return key
+        return None
+
+    def done(self, key: K, now: float, *, again_in: float | None = None) -> None:
+        """The turn of `key` has ended well; look at it again in so many seconds at the latest."""
+        entry = self._ended(key)
+        entry.failures, entry.not_before = 0, 0.0
+        if again_in is not None:
+            self._schedule(key, entry, now + max(0.0, again_in))
+        elif entry.due is None:
+            del self._entries[key]
+
+    def failed(self, key: K, now: float, *, jitter: float, at_least: float = 0.0) -> float:
+        """The turn of `key` has failed; returns in how many seconds it is due again, `at_least` so many.
+
+        What was heard during the turn brings it forward to the end of the first pause.
+        """
+        entry = self._ended(key)
+        entry.failures += 1
+        entry.not_before = now + max(at_least, self.backoff.delay(1, jitter))
+        if entry.due is not None:
+            entry.due = None
+            self._schedule(key, entry, entry.not_before)
+        else:
+            self._schedule(key, entry, now + max(at_least, self.backoff.delay(entry.failures, jitter)))
+        return (entry.due or now) - now
+
+    def next_due(self) -> float | None:
+        """Return when the next key that is not running is due."""
+        while self._line:
+            due, ticket, key = self._line[0]
+            entry = self._entries.get(key)
+            if entry is not None and entry.ticket == ticket and entry.running_since is None:
+                return due
+            heapq.heappop(self._line)
+        return None
+
+    def depth(self, now: float) -> int:
+        """Return how many keys are due and wait for a worker."""
+        return len(self._waits(now))
+
+    def longest_wait(self, now: float) -> float:
+        """Return for how long the key that has been due longest waits for a worker; 0 when none does."""
+        return max(self._waits(now), default=0.0)
+
+    def longest_run(self, now: float) -> float:
+        """Return for how long the longest turn has been going on; 0 when none is."""
+        starts = [entry.running_since for entry in list(self._entries.values())]
+        return max((now - start for start in starts if start is not None), default=0.0)
+
+    @property
+    def running(self) -> int:
+        """How many keys are being worked on."""
+        return sum(entry.running_since is not None for entry in list(self._entries.values()))
+
+    def _waits(self, now: float) -> list[float]:
+        entries = list(self._entries.values())
+        return [
+            now - due
+            for entry in entries
+            if entry.running_since is None and (due := entry.due) is not None and due <= now
+        ]
+
+    def _ended(self, key: K) -> _Entry:
+        entry = self._entries[key]
+        entry.running_since = None
+        if entry.due is not None:
+            self._line_up(key, entry)  # its place was passed over while it ran
+        return entry
+
+    def _schedule(self, key: K, entry: _Entry, due: float) -> None:
+        """Make it due at `due`, unless it is sooner."""
+        if entry.due is None or due < entry.due:
+            entry.due = due
+            if entry.running_since is None:
+                self._line_up(key, entry)
+
+    def _line_up(self, key: K, entry: _Entry) -> None:
+        if entry.due is not None:
+            self._tickets += 1
+            entry.ticket = self._tickets
+            heapq.heappush(self._line, (entry.due, entry.ticket, key))
