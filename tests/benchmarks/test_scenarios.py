@@ -10,6 +10,8 @@ from benchmarks.local.scenarios.catchup import Outcome, figures, outcome, rotate
 from benchmarks.local.scenarios.idle import taken
 from benchmarks.local.scenarios.pace import buckets
 from benchmarks.local.scenarios.rate import of_query
+from benchmarks.local.scenarios.reaction import reaction
+from headgate_contract import QueryControl
 
 BACKLOG = HOUR.backlog_rows
 
@@ -91,6 +93,28 @@ def test_a_rate_counts_the_batches_planned_in_its_time():
     found = of_query(batches, 1000, begin=2.0, end=6.5)
     assert found.runs == pytest.approx([0.0])
     assert found.details["batches"] == 4
+
+
+class Changed:
+    """A query whose document changes at 10.0 and that has these batches then."""
+
+    def __init__(self, *batches):
+        self.batches = iter(batches)
+
+    def change(self, control):
+        return 10.0
+
+    def next_batch(self, seconds):
+        return next(self.batches)
+
+
+def test_a_reaction_ends_with_the_first_planning_after_the_change():
+    assert reaction(Changed(batch(0, 10.1, 10.4, (0, 1))), QueryControl()) == pytest.approx(0.11)
+
+
+def test_a_change_that_meets_a_running_batch_counts_from_its_end():
+    batches = batch(0, 9.0, 9.5, (0, 1)), batch(1, 9.6, 12.0, (1, 2)), batch(2, 12.1, 12.4, (2, 3))
+    assert reaction(Changed(*batches), QueryControl()) == pytest.approx(0.11)
 
 
 def test_a_process_that_ended_is_no_negative_time():

@@ -87,10 +87,15 @@ class Subject:
         self._generation = 0
 
     def change(self, control: QueryControl) -> float:
-        """Publish a document; returns when it was there, in seconds since 1970."""
+        """Publish a document; returns when that began, in seconds since 1970.
+
+        Not when it was done: on a busy disk a rename can be seen long before it returns, and a driver that has
+        acted by then would seem not to have acted at all.
+        """
         self._generation += 1
+        began = time.time()
         publish(self._place, document(self._generation, control))
-        return time.time()
+        return began
 
     def next_batch(self, seconds: float) -> Batch:
         """Wait for a batch that has not been seen; raises TimeoutError."""
@@ -124,12 +129,14 @@ def reactions(subject: Subject) -> dict[str, Sequence[float]]:
 
 
 def reaction(subject: Subject, control: QueryControl) -> float:
-    """Return the seconds from a change to the first planning after it."""
-    published = subject.change(control)
-    batch = subject.next_batch(DEADLINE)
-    while batch.planned < published:  # it was in flight when the document changed
-        batch = subject.next_batch(DEADLINE)
-    return batch.planned - published
+    """Return the seconds from a change to the first planning that could act by it.
+
+    While a batch runs nothing is planned, whatever the driver knows: a change that meets one counts from its end.
+    """
+    since = subject.change(control)
+    while (batch := subject.next_batch(DEADLINE)).planned < since:
+        since = max(since, batch.committed)
+    return batch.planned - since
 
 
 def document(generation: int, control: QueryControl) -> ControlDocument:
