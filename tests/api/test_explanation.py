@@ -43,14 +43,16 @@ def about_source(reentry: Manifest | None = None, **settings: Any) -> str:
             {"duringBacklog": {"sparkConf": {"a": "1", "b": "2"}}},
             "[Restart] while a query is in backlog also sets a=1, b=2: the driver is restarted",
         ),
-        ({"restart": {"policy": "Never"}}, "[Live] the driver is never restarted"),
+        ({"restart": {"policy": "Never"}}, "[Operator] the driver is never restarted"),
         (
             {"restart": {"maxRetries": 1}},
             "after a failure it is restarted, up to 1 time in a row: 10s after the first",
         ),
         ({"restart": {"policy": "Always"}}, "after any end of the driver it is restarted"),
         ({"stop": {"gracePeriod": "90s"}}, "a stop waits up to 1m30s for the running batch"),
-        ({"suspend": True}, "is suspended"),
+        ({"suspend": True}, "[Operator] is suspended"),
+        ({"sparkVersion": "4.3.0"}, "[Operator] expects Spark 4.3.0 in the image"),
+        ({"sparkConf": {"a": "1", "a.password": "x"}}, "[Restart] sets a=1, a.password=(redacted)"),
         ({"ttlAfterFinished": "24h"}, "is deleted 24h after it has finished"),
         (
             {"metrics": {"source": "Driver", "onOutage": "Normal"}},
@@ -147,8 +149,11 @@ def test_a_source_after_another_says_what_it_waits_for() -> None:
         ("spec.duringBacklog.executor.instances", Lane.EXECUTORS),
         ("spec.duringBacklog.sparkConf", Lane.RESTART),
         ("spec.queries[].checkpoint.interval", Lane.LIVE),
-        ("spec.restart.backoff", Lane.LIVE),
+        ("spec.queries[].sources[]", Lane.LIVE),
+        ("spec.restart.backoff", Lane.OPERATOR),
+        ("spec.restart", Lane.OPERATOR),
+        ("spec.executor", Lane.RESTART),
     ],
 )
-def test_a_setting_reaches_the_job_by_the_lane_of_its_closest_owner(path: str, lane: Lane) -> None:
+def test_a_setting_has_a_lane_and_an_object_the_dearest_of_its_settings(path: str, lane: Lane) -> None:
     assert lane_of(path) is lane

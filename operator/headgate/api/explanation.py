@@ -18,6 +18,7 @@ from headgate.api.application import (
     SparkApplication,
     SparkApplicationSpec,
 )
+from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.lanes import lane_of
 from headgate.api.query import Query, Reentry, ReentryPolicy
@@ -65,7 +66,7 @@ def _application(spec: SparkApplicationSpec) -> Said:
     if spec.image:
         yield "image", f"in the image {spec.image}"
     if spec.spark_version:
-        yield "sparkVersion", f"with Spark {spec.spark_version}"
+        yield "sparkVersion", f"expects Spark {spec.spark_version} in the image"
     yield "driver", f"the driver has {_of_size(spec.driver)}"
     yield "executor.cores", f"each executor has {_of_size(spec.executor)}"
     yield "executor.instances", f"{_count(spec.executor.instances, 'executor')} while no query is in backlog"
@@ -261,4 +262,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _properties(conf: dict[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in conf.items())
+    return ", ".join(f"{name}={shown_property(name, value)}" for name, value in conf.items())

@@ -1,32 +1,145 @@
-"""By which way a setting reaches the running job.
+"""By which way a change of each setting takes effect, and what then happens.
 
-Three lanes, from cheap to dear: live (the control document, in force at the next planning of a batch), executors
-(Spark adds or removes some, the query goes on), restart (the driver is stopped at the end of a batch and started
-anew). Only what cannot be changed in a running driver is in the last one.
+Four lanes, from cheap to dear: the operator acts on it by itself; the running job goes by it from its next batch
+on; executors come or go; the driver is stopped at the end of a batch and started anew. Only what cannot be changed
+in a running driver is in the last one.
+
+Every field of the resource is declared here, and a test holds the list to the models: a field without a lane is a
+change that nobody has thought through. `changes` applies it to two resources, `explanation` and the reference page
+say it of one.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from headgate.api.status import Lane
 
-_LANES: Final[Mapping[str, Lane]] = {
-    "spec.sparkVersion": Lane.RESTART,
-    "spec.image": Lane.RESTART,
-    "spec.main": Lane.RESTART,
-    "spec.sparkConf": Lane.RESTART,
-    "spec.driver": Lane.RESTART,
-    "spec.executor": Lane.RESTART,
-    "spec.executor.instances": Lane.EXECUTORS,
-    "spec.duringBacklog.executor": Lane.EXECUTORS,
-    "spec.duringBacklog.sparkConf": Lane.RESTART,
-}
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How changes of one setting take effect."""
+
+    lane: Lane
+    effect: str
+    """What follows, as the end of a sentence."""
+    undone: str | None = None
+    """What follows where it was removed or set to false, if that is something else."""
+
+    def effect_of(self, after: object) -> str:
+        """Return what follows when the setting has become `after`; None is "not set"."""
+        is_undone = after is None or after is False
+        return self.undone if is_undone and self.undone is not None else self.effect
+
+
+_RESTARTED: Final = Setting(Lane.RESTART, "the driver is stopped at the end of its batch and started anew")
+_IN_BACKLOG: Final = Setting(
+    Lane.RESTART,
+    "the driver is restarted at the end of its batch if a query is in backlog, otherwise when one enters it",
+)
+_SCALED: Final = Setting(Lane.EXECUTORS, "executors are added or removed, and the queries go on")
+_SCALED_IN_BACKLOG: Final = Setting(
+    Lane.EXECUTORS, "executors are added or removed while a query is in backlog, and the queries go on"
+)
+_PLANNED: Final = Setting(Lane.LIVE, "in force when the next batch is planned")
+_SIZED: Final = Setting(Lane.LIVE, "the next batch is sized by it")
+_JUDGED: Final = Setting(Lane.LIVE, "the verdict goes by it from the next look at the metrics")
+_STOPPED: Final = Setting(Lane.LIVE, "holds for the next stop")
+_PUBLISHED: Final = Setting(Lane.LIVE, "accepted, and nothing acts on it in this version")
+_LISTED: Final = Setting(
+    Lane.LIVE, "governed from its next batch on", "no longer governed: it runs as the job wrote it"
+)
+_LISTED_SOURCE: Final = Setting(
+    Lane.LIVE, "governed from the next batch on", "no longer governed, apart from the size of batches"
+)
+_NOTED: Final = Setting(Lane.OPERATOR, "only noted: what is in the image decides which Spark runs")
+_RETRIED: Final = Setting(Lane.OPERATOR, "holds for the next end of the driver")
+_KEPT: Final = Setting(Lane.OPERATOR, "counts from when the application finished", "it is kept")
+_READ: Final = Setting(Lane.OPERATOR, "holds from the next look at the metrics")
+
+_QUERY: Final = "spec.queries"
+_SOURCE: Final = "spec.queries.sources"
+
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {
+        "spec.sparkVersion": _NOTED,
+        "spec.image": _RESTARTED,
+        "spec.main.file": _RESTARTED,
+        "spec.main.arguments": _RESTARTED,
+        "spec.sparkConf": _RESTARTED,
+        "spec.driver.cores": _RESTARTED,
+        "spec.driver.memory": _RESTARTED,
+        "spec.executor.instances": _SCALED,
+        "spec.executor.cores": _RESTARTED,
+        "spec.executor.memory": _RESTARTED,
+        "spec.restart.policy": _RETRIED,
+        "spec.restart.maxRetries": _RETRIED,
+        "spec.restart.backoff": _RETRIED,
+        "spec.restart.maxBackoff": _RETRIED,
+        "spec.restart.resetAfter": _RETRIED,
+        "spec.stop.gracePeriod": _STOPPED,
+        "spec.suspend": Setting(
+            Lane.OPERATOR, "the driver is stopped at the end of its batch", "the driver is started"
+        ),
+        "spec.ttlAfterFinished": _KEPT,
+        "spec.metrics.source": _READ,
+        "spec.metrics.staleAfter": _READ,
+        "spec.metrics.onOutage": _READ,
+        "spec.duringBacklog.executor.instances": _SCALED_IN_BACKLOG,
+        "spec.duringBacklog.sparkConf": _IN_BACKLOG,
+        _QUERY: _LISTED,
+        f"{_QUERY}.name": _LISTED,
+        f"{_QUERY}.checkpoint.interval": _PLANNED,
+        f"{_QUERY}.checkpoint.intervalDuringBacklog": _PLANNED,
+        f"{_QUERY}.checkpoint.minPause": _PLANNED,
+        f"{_QUERY}.batch.targetDuration": _SIZED,
+        f"{_QUERY}.batch.initialRecords": _SIZED,
+        f"{_QUERY}.batch.maxGrowth": _SIZED,
+        f"{_QUERY}.batch.maxRecords": _SIZED,
+        f"{_QUERY}.backlog.reentry.above": _JUDGED,
+        f"{_QUERY}.backlog.reentry.pendingRecordsAbove": _JUDGED,
+        f"{_QUERY}.backlog.reentry.dwell": _JUDGED,
+        f"{_QUERY}.backlog.reentry.policy": _JUDGED,
+        _SOURCE: _LISTED_SOURCE,
+        f"{_SOURCE}.name": _LISTED_SOURCE,
+        f"{_SOURCE}.backlog.watermarkLag": _JUDGED,
+        f"{_SOURCE}.backlog.pendingRecords": _JUDGED,
+        f"{_SOURCE}.backlog.query": _JUDGED,
+        f"{_SOURCE}.rateLimit.recordsPerSecond": _PLANNED,
+        f"{_SOURCE}.rateLimit.recordsPerCheckpoint": _PLANNED,
+        f"{_SOURCE}.rateLimit.maxBurst": _PLANNED,
+        f"{_SOURCE}.rateLimit.duringBacklog.recordsPerSecond": _PLANNED,
+        f"{_SOURCE}.rateLimit.duringBacklog.recordsPerCheckpoint": _PLANNED,
+        f"{_SOURCE}.alignment.group": _PLANNED,
+        f"{_SOURCE}.alignment.maxDrift": _PLANNED,
+        f"{_SOURCE}.alignment.updateInterval": _PLANNED,
+        f"{_SOURCE}.alignment.idleAfter": _PLANNED,
+        f"{_SOURCE}.eventTime.column": _PLANNED,
+        f"{_SOURCE}.eventTime.format": _PLANNED,
+        f"{_SOURCE}.eventTime.maxFuture": _PLANNED,
+        f"{_SOURCE}.after": _PLANNED,
+        f"{_SOURCE}.paused": Setting(Lane.LIVE, "nothing more is planned from it", "it is read again"),
+        f"{_SOURCE}.idleAfter": _PLANNED,
+        f"{_SOURCE}.kafka.publishGroup": _PUBLISHED,
+    }
+)
+"""By path, without the brackets of lists. A list of queries or sources stands for an item that comes or goes."""
+
+
+def setting_at(path: str) -> Setting:
+    """Return how a change at `path` takes effect: of the setting there, or of all below it at once (the dearest).
+
+    `path` is one of the resource, with or without brackets; raises ValueError for one that the resource does not
+    have.
+    """
+    bare = path.replace("[]", "")
+    if found := SETTINGS.get(bare):
+        return found
+    below = (setting for path, setting in SETTINGS.items() if path.startswith(f"{bare}."))
+    return max(below, key=lambda setting: tuple(Lane).index(setting.lane))
 
 
 def lane_of(path: str) -> Lane:
-    """Return the lane of the setting at `path`, such as `spec.executor.instances`: that of its closest owner."""
-    while path:
-        if lane := _LANES.get(path):
-            return lane
-        path = path.rpartition(".")[0]
-    return Lane.LIVE
+    """Return the lane of the setting at `path`, such as `spec.executor.instances`; of an object, the dearest."""
+    return setting_at(path).lane

@@ -22,8 +22,9 @@ _HEAD: Final = f"""\
 {{description}}
 
 Durations are written like `250ms`, `5s`, `2m` or `1h30m`; a number without a unit is refused. The lane of a setting
-says how a change of it reaches the running job: *live* (in force at the next planning of a batch), *executors* (some
-come or go, the query goes on) or *restart* (the driver is stopped at the end of a batch and started anew).
+says how a change of it takes effect: *operator* (it acts on it by itself), *live* (the running job goes by it from
+its next batch on), *executors* (some come or go, the query goes on) or *restart* (the driver is stopped at the end of
+a batch and started anew).
 """
 
 _RULES: Final = """\

@@ -53,11 +53,19 @@ class ConditionStatus(StrEnum):
 
 
 class Lane(StrEnum):
-    """How a setting reaches the running job."""
+    """How a change of a setting takes effect, from cheap to dear."""
+
+    OPERATOR = "Operator"
+    """The operator acts on it by itself, and the driver is told nothing."""
 
     LIVE = "Live"
+    """The running job goes by it, without a restart."""
+
     EXECUTORS = "Executors"
+    """Executors come or go, and the queries go on."""
+
     RESTART = "Restart"
+    """The driver is stopped at the end of a batch and started anew."""
 
 
 class OffsetUnit(StrEnum):

@@ -1,0 +1,166 @@
+"""What a change of the resource will do: field by field, with the lane that each takes.
+
+Compared are the resources as they were accepted, with defaults filled in, so that writing out a default or the same
+duration in another unit is no change. `headgate explain --diff` shows the result before somebody applies it, the
+operator and `headgate local` tell it afterwards, in the same words.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final, TypeAlias
+
+from headgate.api.application import SparkApplication
+from headgate.api.lanes import SETTINGS, Setting, setting_at
+from headgate.api.status import Lane
+
+LONGEST_SUMMARY: Final = 1000
+"""Bytes; the message of an Event may have 1,024."""
+
+_ORDER: Final = Setting(Lane.LIVE, "where several give a reason for a verdict, the first one is reported")
+_WITHOUT_EFFECT: Final = Setting(Lane.OPERATOR, "nothing: what holds in a backlog is the same as before")
+_BACKLOG_PROPERTY: Final = "spec.duringBacklog.sparkConf["
+_SECRET: Final = re.compile(r"(?i)secret|password|token|credential|(access|account)[._-]?key")
+_REDACTED: Final = "(redacted)"
+_SHOWN: Final = 80  # characters of a value in a sentence
+
+Values: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One difference between two resources. Values are JSON types; None is "not set"."""
+
+    path: str
+    """As people write it: `spec.queries[delays].checkpoint.interval`."""
+    before: Any
+    after: Any
+    lane: Lane
+    effect: str
+    """What follows, as the end of a sentence."""
+
+    @property
+    def text(self) -> str:
+        """Path and both values, on one line; of a query or a source that it comes or goes."""
+        match self.before, self.after:
+            case None, {"name": _}:
+                return f"{self.path}: added"
+            case {"name": _}, None:
+                return f"{self.path}: removed"
+        return f"{self.path}: {written(self.before)} -> {written(self.after)}"
+
+
+def changes(old: SparkApplication, new: SparkApplication) -> tuple[Change, ...]:
+    """Return every difference between the `spec` of two resources, in the order of the new one.
+
+    Empty only if nothing differs. Metadata is not compared: annotations are no part of what is declared.
+    """
+    before, after = (resource.to_manifest()["spec"] for resource in (old, new))
+    return tuple(
+        _without_effect(change, before, after) for change in _differences("spec", "spec", before, after)
+    )
+
+
+def summary(told: Sequence[Change]) -> str:
+    """Return the changes as one sentence for an Event or a log, the dearest first, cut to a bounded length."""
+    dearest_first = sorted(told, key=lambda change: (-tuple(Lane).index(change.lane), change.effect))
+    parts = [
+        f"{', '.join(change.text for change in alike)} ({effect})"
+        for effect, alike in groupby(dearest_first, key=lambda change: change.effect)
+    ]
+    text = "; ".join(parts)
+    kept = text.encode()[:LONGEST_SUMMARY].decode(errors="ignore")
+    return text if kept == text else f"{kept}..."
+
+
+def written(value: Any) -> str:
+    """Return a value as a person would write it in the resource, shortened if it is long."""
+    match value:
+        case None:
+            return "not set"
+        case str():
+            text = value
+        case float() if value == int(value):
+            text = str(int(value))
+        case Mapping():
+            text = f"{{{', '.join(f'{name}: {written(member)}' for name, member in value.items())}}}"
+        case _:
+            text = json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def shown_property(name: str, value: str | None) -> str | None:
+    """Return the value of a Spark property, unless its name says that it is a secret."""
+    return _REDACTED if value is not None and _SECRET.search(name) else value
+
+
+def _differences(path: str, setting: str, before: Any, after: Any) -> Iterator[Change]:
+    """Yield the differences at `path`; `setting` is the same path without the names of items."""
+    if before == after:
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        find = _properties if setting in SETTINGS else _members
+        yield from find(path, setting, before, after)
+    elif _is_list_of_named(before, after):
+        yield from _items(path, setting, _by_name(before), _by_name(after))
+    else:
+        yield _change(path, setting_at(setting), before, after)
+
+
+def _members(path: str, setting: str, before: Values, after: Values) -> Iterator[Change]:
+    for name in dict.fromkeys((*after, *before)):
+        yield from _differences(f"{path}.{name}", f"{setting}.{name}", before.get(name), after.get(name))
+
+
+def _properties(path: str, setting: str, before: Values, after: Values) -> Iterator[Change]:
+    """Yield the differences of a map, whose keys are the user's own."""
+    for name in dict.fromkeys((*after, *before)):
+        if before.get(name) != after.get(name):
+            shown = (shown_property(name, values.get(name)) for values in (before, after))
+            yield _change(f"{path}[{name}]", setting_at(setting), *shown)
+
+
+def _items(
+    path: str, setting: str, before: Mapping[str, Values], after: Mapping[str, Values]
+) -> Iterator[Change]:
+    """Yield the differences of a list whose items are told apart by name, and one if their order changed."""
+    for name in dict.fromkeys((*after, *before)):
+        item = f"{path}[{name}]"
+        if name in before and name in after:
+            yield from _members(item, setting, before[name], after[name])
+        else:
+            yield _change(item, setting_at(setting), before.get(name), after.get(name))
+    stayed = [[name for name in one if name in other] for one, other in ((before, after), (after, before))]
+    if stayed[0] != stayed[1]:
+        yield _change(path, _ORDER, list(before), list(after))
+
+
+def _change(path: str, setting: Setting, before: Any, after: Any) -> Change:
+    return Change(path=path, before=before, after=after, lane=setting.lane, effect=setting.effect_of(after))
+
+
+def _without_effect(change: Change, before: Values, after: Values) -> Change:
+    """Say so where a property for a backlog has changed to or from what holds anyway."""
+    if not change.path.startswith(_BACKLOG_PROPERTY):
+        return change
+    name = change.path[len(_BACKLOG_PROPERTY) : -1]
+    if _in_backlog(before, name) != _in_backlog(after, name):
+        return change
+    return replace(change, lane=_WITHOUT_EFFECT.lane, effect=_WITHOUT_EFFECT.effect)
+
+
+def _in_backlog(spec: Values, name: str) -> str | None:
+    value: str | None = spec["duringBacklog"]["sparkConf"].get(name, spec["sparkConf"].get(name))
+    return value
+
+
+def _is_list_of_named(*values: Any) -> bool:
+    """Whether both are lists of queries or sources, whose items are told apart by name."""
+    items = [item for value in values if isinstance(value, list) for item in value]
+    return bool(items) and all(isinstance(value, list) for value in values) and isinstance(items[0], Mapping)
+
+
+def _by_name(items: Sequence[Values]) -> dict[str, Values]:
+    return {item["name"]: item for item in items}
