@@ -126,8 +126,9 @@ def flights_with(*, stop: str = "2m", drift: str = "1h", **checkpoint: str) -> d
     return manifest
 
 
-def test_the_example_gives_no_warning() -> None:
-    assert warnings(flights_with()) == []
+@pytest.mark.parametrize("checkpoint", [{}, {"interval": "10s"}])
+def test_the_example_gives_no_warning(checkpoint: dict[str, str]) -> None:
+    assert warnings(flights_with(**checkpoint)) == []
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,12 @@ def test_the_example_gives_no_warning() -> None:
             flights_with(drift="2h"),
             "sources[weather].alignment.maxDrift: group air also has a member with maxDrift 1h",
         ),
+        (
+            flights_with(interval="40s"),
+            "sources[flights].rateLimit: live, batches are 40s apart, but only 10s of the rate are saved up "
+            "meanwhile: at most 12,500 of the 50,000 records per second are read. Set maxBurst to 40s for",
+        ),
+        (flights_with(minPause="20s"), "at most 25,000 of the 50,000 records per second are read"),
     ],
 )
 def test_what_is_allowed_but_seldom_meant_is_a_warning(manifest: dict[str, Any], said: str) -> None:

@@ -86,12 +86,31 @@ def _backlog_is_never_entered(application: SparkApplication) -> Advice:
             )
 
 
+def _rate_is_lost_between_commits(application: SparkApplication) -> Advice:
+    """Warn of a bucket that is full long before the next batch may take anything out of it."""
+    for at, query in enumerate(application.spec.queries):
+        pause = max(query.checkpoint.interval or ZERO, query.checkpoint.min_pause)
+        for index, source in enumerate(query.sources):
+            limit = source.rate_limit
+            if limit is None or limit.records_per_second is None or pause <= limit.max_burst:
+                continue
+            apart, rate = format_duration(pause), limit.records_per_second
+            reached = rate * (limit.max_burst / pause)
+            yield (
+                f"live, batches are {apart} apart, but only {format_duration(limit.max_burst)} of the rate are saved "
+                f"up meanwhile: at most {reached:,.6g} of the {rate:,.6g} records per second are read. Set maxBurst "
+                f"to {apart} for the whole rate",
+                ("spec", "queries", at, "sources", index, "rateLimit"),
+            )
+
+
 _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
     _grace_period_is_shorter_than_a_batch,
     _interval_is_below_the_trigger_base,
     _group_has_different_drifts,
     _group_has_one_member,
     _backlog_is_never_entered,
+    _rate_is_lost_between_commits,
 )
 
 
