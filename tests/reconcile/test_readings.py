@@ -1,7 +1,14 @@
 from __future__ import annotations
 
 from headgate.reconcile.ports import Reading
-from headgate.reconcile.readings import DriverMetrics, SourceMetrics, sort
+from headgate.reconcile.readings import (
+    BACKLOG_QUERY,
+    HELD_LATELY,
+    DriverMetrics,
+    SourceMetrics,
+    backlog_queries,
+    sort,
+)
 
 
 def reading(name: str, value: float, at: float = 100.0, **labels: str) -> Reading:
@@ -62,3 +69,30 @@ def test_readings_that_are_too_old_are_unknown() -> None:
     assert metrics.queries["a"].active is True
     assert metrics.at == 40.0
     assert sort([old], oldest=40.0) is None
+
+
+def test_the_answer_to_an_expression_is_no_word_of_the_driver() -> None:
+    answer = Reading(name=BACKLOG_QUERY, labels={"query": "a", "source": "x"}, value=1.0, at=100.0)
+    assert sort([answer], oldest=0.0) is None
+    assert backlog_queries([answer], oldest=100.0) == {("a", "x"): 1.0}
+    assert backlog_queries([answer], oldest=100.1) == {}
+
+
+def test_a_history_tells_that_nothing_held_a_source_from_that_nobody_watched() -> None:
+    def held(reason: str, seconds: float, source: str) -> Reading:
+        labels = {"query": "a", "source": source, "reason": reason}
+        return Reading(name=HELD_LATELY, labels=labels, value=seconds, at=100.0)
+
+    sources = (
+        sorted_(
+            held("", 0.0, "free"),
+            held("", 0.0, "held"),
+            held("Paused", 3.0, "held"),
+            reading("source_phase", 0, query="a", source="new"),
+        )
+        .queries["a"]
+        .sources
+    )
+    assert sources["free"].held_lately == {"": 0.0}
+    assert sources["held"].held_lately == {"": 0.0, "Paused": 3.0}
+    assert sources["new"].held_lately is None

@@ -81,3 +81,15 @@ def test_waiting_for_the_commit_interval_is_not_being_held() -> None:
 def test_a_paused_source_is_held_by_that() -> None:
     paused = QueryMetrics(sources={"flights": SourceMetrics(paused=True)})
     assert watched((0.0, paused)).held_by == {"flights": "Paused"}
+
+
+def test_what_a_history_tells_of_the_last_minute_goes_before_the_difference_of_two_looks() -> None:
+    def look(lately: dict[str, float] | None) -> QueryMetrics:
+        return QueryMetrics(
+            sources={"flights": SourceMetrics(held_seconds={"Paused": 5.0}, held_lately=lately)}
+        )
+
+    assert watched((0.0, look({"": 0.0, "Alignment": 4.0, "RateLimit": 9.0}))).held_by == {
+        "flights": "RateLimit"
+    }
+    assert watched((0.0, look(None)), (1.0, look({"": 0.0, "Interval": 50.0}))).held_by == {"flights": None}

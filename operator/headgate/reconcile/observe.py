@@ -15,7 +15,7 @@ from headgate.decision import Observation, SourceObservation
 from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Outage, OutageReason, Ports
-from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, sort
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, backlog_queries, sort
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, Track
 from headgate_contract import ControlDocument
 
@@ -59,6 +59,7 @@ def observe(
     memory = _with_readings(memory, driver, ports, now)
     stale_after = application.spec.metrics.stale_after.total_seconds()
     metrics = sort(memory.readings, oldest=now - stale_after)
+    answers = backlog_queries(memory.readings, oldest=now - stale_after)
     if metrics is not None:
         memory = replace(memory, tracks=_tracks(application, metrics, memory))
     seen = Seen(
@@ -70,7 +71,8 @@ def observe(
         outage=memory.outage,
         published=ports.controls.published(),
         observations={
-            query.name: _observation(query, metrics, memory, now) for query in application.spec.queries
+            query.name: _with_answers(_observation(query, metrics, memory, now), query, answers)
+            for query in application.spec.queries
         },
     )
     return seen, memory
@@ -83,7 +85,7 @@ def _with_readings(memory: LoopMemory, driver: Driver | None, ports: Ports, now:
         memory = replace(memory, readings=(), readings_of_attempt=driver.attempt)
     sample = ports.metrics.sample(now)
     if isinstance(sample, Outage):
-        return replace(memory, outage=sample)
+        return replace(memory, outage=sample, readings=sample.known or memory.readings)
     return replace(memory, readings=tuple(sample), outage=None)
 
 
@@ -130,8 +132,20 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
             if (reported := found.sources.get(source.name)) is not None
         },
         throughput=found.throughput,
-        arrival_rate=track.arrival_rate,
+        arrival_rate=track.arrival_rate if found.arrival_rate is None else found.arrival_rate,
     )
+
+
+def _with_answers(
+    observation: Observation, query: Query, answers: Mapping[tuple[str, str], float]
+) -> Observation:
+    """Add what the sources' own expressions returned; the driver need not have been heard for that."""
+    answered = {
+        source.name: replace(observation.source(source.name), query_value=answers[query.name, source.name])
+        for source in query.sources
+        if (query.name, source.name) in answers
+    }
+    return replace(observation, sources={**observation.sources, **answered}) if answered else observation
 
 
 def _source(

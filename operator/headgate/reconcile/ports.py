@@ -64,17 +64,21 @@ class OutageReason(StrEnum):
     HTTP_ERROR = "HttpError"
     """The answer was not 200."""
     MALFORMED = "Malformed"
-    """The answer is not in the Prometheus text format."""
+    """The answer is not in the form that was asked for: the Prometheus text format, or its API's JSON."""
+    NO_SERIES = "NoSeries"
+    """Prometheus answers, and has nothing from the driver: it does not scrape it, or not yet."""
+    CONTRADICTORY_SERIES = "ContradictorySeries"
+    """Prometheus has series of two drivers under one name, and none can be preferred."""
+    QUERY_TIMEOUT = "QueryTimeout"
+    """Prometheus did not answer in time."""
+    QUERY_FAILED = "QueryFailed"
+    """Prometheus did not evaluate a query, and says why."""
+    CREDENTIALS_UNREADABLE = "CredentialsUnreadable"
+    """The file with the token or the password for Prometheus cannot be read."""
+    NOT_ASKED = "NotAsked"
+    """The operator has not asked yet, or has nobody to ask."""
     STALE = "Stale"
     """Readings came, but all of them are older than `metrics.staleAfter`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """There is no sample, and why."""
-
-    reason: OutageReason
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,16 @@ class Reading:
     value: float
     at: float
     """Unix time at which the driver served it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """There is no full sample, and why."""
+
+    reason: OutageReason
+    message: str
+    known: tuple[Reading, ...] = ()
+    """What is known all the same, each with its own time; empty: only what was known before."""
 
 
 class Metrics(Protocol):

@@ -2,18 +2,30 @@
 
 A scrape and a PromQL result are both lists of (name, labels, value, time). Whatever is absent from them, or
 older than `metrics.staleAfter`, is `None` here: unknown, which nobody may take for 0.
+
+Readings whose names have a colon, as those of recording rules have, are not the driver's own: whoever keeps a
+history computed them from it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.reconcile.ports import Reading
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
+
+ARRIVAL_RATE: Final = "headgate:query_arrival_records:rate1m"
+"""Records per second that came in over the last minute; labelled `query`."""
+HELD_LATELY: Final = "headgate:source_held_seconds:increase1m"
+"""For how long a source was held in the last minute; labelled `query`, `source` and `reason`. A source that
+was not held has one with an empty reason and 0, which tells it from one that nobody watched."""
+BACKLOG_QUERY: Final = "headgate:source_backlog_query"
+"""What `backlog.query` returned; labelled `query` and `source`. It says nothing of the driver, and stands
+where the driver is not heard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,8 @@ class SourceMetrics:
     alignment_drift_seconds: float | None = None
     held_seconds: Mapping[str, float] = field(default_factory=dict)
     """Since the driver started, by reason."""
+    held_lately: Mapping[str, float] | None = None
+    """Seconds in the last minute, by reason; `None` where no history is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +70,8 @@ class QueryMetrics:
     grant_records: float | None = None
     throughput: float | None = None
     """Records per second."""
+    arrival_rate: float | None = None
+    """Records per second, over the last minute; `None` where no history is kept."""
     watermark: float | None = None
     """Unix time."""
     state_rows: float | None = None
@@ -87,11 +103,11 @@ class _Key(NamedTuple):
 
 
 def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
-    """Return the readings by query and source; those from before `oldest` (Unix time) are left out.
+    """Return what the driver said, by query and source; readings from before `oldest` (Unix time) are left out.
 
     `None` when nothing is left.
     """
-    fresh = [reading for reading in readings if reading.at >= oldest and not math.isnan(reading.value)]
+    fresh = [reading for reading in _known(readings, oldest) if reading.name != BACKLOG_QUERY]
     if not fresh:
         return None
     table = {_key(reading): reading.value for reading in fresh}
@@ -104,7 +120,21 @@ def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
     )
 
 
+def backlog_queries(readings: Iterable[Reading], *, oldest: float) -> Mapping[tuple[str, str], float]:
+    """Return what `backlog.query` gave, by query and source, where that is known and not from before `oldest`."""
+    return {
+        (reading.labels["query"], reading.labels["source"]): reading.value
+        for reading in _known(readings, oldest)
+        if reading.name == BACKLOG_QUERY
+    }
+
+
+def _known(readings: Iterable[Reading], oldest: float) -> Iterator[Reading]:
+    return (reading for reading in readings if reading.at >= oldest and not math.isnan(reading.value))
+
+
 _DETAIL: Mapping[str, str] = {
+    HELD_LATELY: "reason",
     metrics.SOURCE_INFO.name: "lane",
     metrics.SOURCE_HELD.name: "reason",
     metrics.QUERY_BATCHES.name: "kind",
@@ -135,6 +165,7 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         interval_seconds=value(metrics.QUERY_INTERVAL),
         grant_records=value(metrics.QUERY_GRANT),
         throughput=value(metrics.QUERY_THROUGHPUT),
+        arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
         watermark=value(metrics.QUERY_WATERMARK),
         state_rows=value(metrics.QUERY_STATE_ROWS),
         last_progress_at=value(metrics.QUERY_LAST_PROGRESS),
@@ -149,13 +180,11 @@ def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetri
     def value(metric: Metric) -> float | None:
         return table.get(_Key(metric.name, query, source, ""))
 
-    def details(metric: Metric) -> dict[str, float]:
-        return {
-            key.detail: number for key, number in table.items() if key[:3] == (metric.name, query, source)
-        }
+    def details(name: str) -> dict[str, float]:
+        return {key.detail: number for key, number in table.items() if key[:3] == (name, query, source)}
 
     return SourceMetrics(
-        lane=next(iter(details(metrics.SOURCE_INFO)), None),
+        lane=next(iter(details(metrics.SOURCE_INFO.name)), None),
         pending_records=value(metrics.SOURCE_PENDING),
         planned_records=value(metrics.SOURCE_PLANNED),
         processed_records=value(metrics.SOURCE_PROCESSED),
@@ -169,7 +198,8 @@ def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetri
         rate_limit=value(metrics.SOURCE_RATE_LIMIT),
         alignment_limit=value(metrics.SOURCE_ALIGNMENT_LIMIT),
         alignment_drift_seconds=value(metrics.SOURCE_ALIGNMENT_DRIFT),
-        held_seconds=details(metrics.SOURCE_HELD),
+        held_seconds=details(metrics.SOURCE_HELD.name),
+        held_lately=details(HELD_LATELY) or None,
     )
 
 

@@ -3,6 +3,9 @@
 A scrape is a moment. The arrival rate is a difference between two moments, and so is being held: the driver
 counts held seconds by reason, and the reason whose count grew is the one that holds now. A track is kept from
 one tick to the next and not over a restart of the loop: it is measured anew within a minute.
+
+Prometheus keeps a history of its own. What it knows of the last minute is taken from there, so that nothing
+depends on how often the loop looked.
 """
 
 from __future__ import annotations
@@ -56,14 +59,19 @@ class Track:
         if source.paused:
             return "Paused"
         before = self.held_seconds.get(name)
+        if source.held_lately is not None:
+            return _longest(source.held_lately)
         if before is None:
             return None
-        grown = {
-            reason: seconds - before.get(reason, 0.0)
-            for reason, seconds in source.held_seconds.items()
-            if reason not in UNREMARKABLE and seconds > before.get(reason, 0.0)
-        }
-        return max(grown, key=lambda reason: grown[reason]) if grown else None
+        return _longest(
+            {reason: seconds - before.get(reason, 0.0) for reason, seconds in source.held_seconds.items()}
+        )
+
+
+def _longest(held: Mapping[str, float]) -> str | None:
+    """Return the remarkable reason that held for longest; `None` where none did."""
+    remarkable = {reason: held[reason] for reason in held if reason not in UNREMARKABLE and held[reason] > 0}
+    return max(remarkable, key=lambda reason: remarkable[reason], default=None)
 
 
 def _extended(marks: tuple[Progress, ...], mark: Progress) -> tuple[Progress, ...]:
