@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from headgate.api.application import SparkApplication
 from headgate.decision import Memory, Observation, SourceObservation, decide
 from headgate.reconcile.document import declares_the_same, next_document
 from headgate.reconcile.policy import query_policies
@@ -97,14 +98,40 @@ def test_a_source_carries_all_that_is_declared_of_it() -> None:
     assert (told.event_time.column, told.event_time.format) == ("$.at", "Json")
 
 
+def annotated_with(declared: SparkApplication, **annotations: str) -> SparkApplication:
+    """The application with annotations of our own prefix."""
+    prefixed = {f"headgate.dev/{name}": text for name, text in annotations.items()}
+    metadata = declared.metadata.model_copy(update={"annotations": prefixed})
+    return declared.model_copy(update={"metadata": metadata})
+
+
 def test_a_source_is_paused_by_declaration_or_by_annotation() -> None:
     declared = with_source()
-    metadata = declared.metadata.model_copy(update={"annotations": {"headgate.dev/paused": "delays/flights"}})
-    annotated = declared.model_copy(update={"metadata": metadata})
+    annotated = annotated_with(declared, paused="delays/flights")
     assert [
         document(each).queries["delays"].sources["flights"].paused
         for each in (declared, annotated, with_source(paused=True))
     ] == [False, True, True]
+
+
+def test_a_checkpoint_is_asked_for_by_the_annotation_of_the_query_or_else_of_all() -> None:
+    declared = application(queries=[query(), query(name="totals")])
+    asked = annotated_with(declared, checkpoint="08:00, totals/09:00")
+    assert {name: control.checkpoint_request for name, control in document(asked).queries.items()} == {
+        "delays": "08:00",
+        "totals": "09:00",
+    }
+    assert document(declared).queries["delays"].checkpoint_request is None
+
+
+def test_asking_for_another_checkpoint_changes_the_document() -> None:
+    declared = annotated_with(with_source(), checkpoint="08:00")
+    first = next_document(declared, {}, published=None, last_generation=0)
+    again = next_document(declared, {}, published=first, last_generation=1)
+    later = next_document(
+        annotated_with(declared, checkpoint="08:05"), {}, published=first, last_generation=1
+    )
+    assert (first.generation, again.generation, later.generation) == (1, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from headgate.api.application import SparkApplication
 from headgate.api.load import load_application
 from headgate.decision import (
@@ -19,7 +17,7 @@ from headgate.decision import (
     SourcePolicy,
 )
 from headgate.decision.backoff import RestartPolicy, RestartWhen
-from headgate.reconcile.policy import paused_by_annotation, query_policies, restart_policy
+from headgate.reconcile.policy import query_policies, restart_policy
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights.yaml"
 
@@ -98,20 +96,6 @@ def test_every_setting_of_a_verdict_arrives() -> None:
             ),
         ),
     )
-
-
-ANNOTATIONS = (
-    ("", set()),
-    ("q/a", {("q", "a")}),
-    ("q/a, q/b ,r/a", {("q", "a"), ("q", "b"), ("r", "a")}),
-    ("q", set()),
-    ("q/a,,nonsense", {("q", "a")}),
-)
-
-
-@pytest.mark.parametrize(("text", "pairs"), ANNOTATIONS, ids=[row[0] or "empty" for row in ANNOTATIONS])
-def test_the_annotation_names_queries_and_sources(text: str, pairs: set[tuple[str, str]]) -> None:
-    assert paused_by_annotation(application([], paused=text)) == pairs
 
 
 def test_the_annotation_adds_to_what_is_declared() -> None:

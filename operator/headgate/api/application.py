@@ -210,7 +210,7 @@ class Metadata(ApiModel):
     """Namespace of the application."""
 
     annotations: dict[str, str] = Field(default_factory=dict)
-    """Annotations; `headgate.dev/paused` is read from here."""
+    """Annotations; those that people ask by are read from here (`annotations`)."""
 
     generation: int | None = None
     """Counts the changes of `spec`; the API server writes it."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
+from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision import Reason, Verdict
-from headgate.reconcile.policy import paused_by_annotation
 from headgate_contract import (
     AlignmentControl,
     BatchControl,
@@ -26,6 +27,13 @@ from headgate_contract import (
 )
 
 
+class Asked(NamedTuple):
+    """What people ask for by annotations."""
+
+    paused: frozenset[SourceId]
+    checkpoints: Mapping[str, str]
+
+
 def next_document(
     application: SparkApplication,
     verdicts: Mapping[str, Verdict],
@@ -34,13 +42,14 @@ def next_document(
     last_generation: int,
 ) -> ControlDocument:
     """Return the document that the driver should have: `published` itself where that says the same."""
-    paused = paused_by_annotation(application)
+    annotations = application.metadata.annotations
+    asked = Asked(paused_sources(annotations), checkpoint_requests(annotations))
     wanted = ControlDocument(
         generation=0,
         application=application.name,
         grace_period_seconds=application.spec.stop.grace_period.total_seconds(),
         queries={
-            query.name: _query(query, verdicts.get(query.name), paused) for query in application.spec.queries
+            query.name: _query(query, verdicts.get(query.name), asked) for query in application.spec.queries
         },
     )
     if published is not None and replace(published, generation=0) == wanted:
@@ -59,7 +68,7 @@ def _without_verdicts(document: ControlDocument) -> ControlDocument:
     return replace(document, generation=0, queries=queries)
 
 
-def _query(query: Query, verdict: Verdict | None, paused: frozenset[tuple[str, str]]) -> QueryControl:
+def _query(query: Query, verdict: Verdict | None, asked: Asked) -> QueryControl:
     checkpoint = query.checkpoint
     during_backlog = checkpoint.interval_during_backlog
     return QueryControl(
@@ -68,6 +77,7 @@ def _query(query: Query, verdict: Verdict | None, paused: frozenset[tuple[str, s
         min_pause_seconds=checkpoint.min_pause.total_seconds(),
         backlog=verdict is not None and verdict.published_backlog,
         reason=_published_reason(verdict),
+        checkpoint_request=asked.checkpoints.get(query.name, asked.checkpoints.get(ALL_QUERIES)),
         batch=BatchControl(
             target_seconds=query.batch.target_duration.total_seconds(),
             initial_records=query.batch.initial_records,
@@ -75,7 +85,7 @@ def _query(query: Query, verdict: Verdict | None, paused: frozenset[tuple[str, s
             max_records=query.batch.max_records,
         ),
         sources={
-            source.name: _source(source, paused=source.paused or (query.name, source.name) in paused)
+            source.name: _source(source, paused=source.paused or (query.name, source.name) in asked.paused)
             for source in query.sources
         },
     )

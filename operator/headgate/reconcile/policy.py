@@ -8,8 +8,8 @@ is judged by what the running application would be judged by.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
 
+from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
 from headgate.api.query import Query
 from headgate.api.query import Reentry as DeclaredReentry
@@ -26,13 +26,10 @@ from headgate.decision import (
 )
 from headgate.decision.backoff import RestartPolicy, RestartWhen
 
-PAUSED_ANNOTATION: Final = "headgate.dev/paused"
-"""Pauses that a person asked for and Git does not own: `query/source`, separated by commas."""
-
 
 def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
     """Return the policy of each declared query, by its name, in the order of the resource."""
-    paused = paused_by_annotation(application)
+    paused = paused_sources(application.metadata.annotations)
     return {query.name: _query_policy(query, application, paused) for query in application.spec.queries}
 
 
@@ -47,16 +44,7 @@ def restart_policy(restart: Restart) -> RestartPolicy:
     )
 
 
-def paused_by_annotation(application: SparkApplication) -> frozenset[tuple[str, str]]:
-    """Return the (query, source) pairs that the annotation pauses; what has no slash names nothing."""
-    listed = application.metadata.annotations.get(PAUSED_ANNOTATION, "").split(",")
-    pairs = (entry.strip().partition("/") for entry in listed)
-    return frozenset((query, source) for query, slash, source in pairs if slash)
-
-
-def _query_policy(
-    query: Query, application: SparkApplication, paused: frozenset[tuple[str, str]]
-) -> QueryPolicy:
+def _query_policy(query: Query, application: SparkApplication, paused: frozenset[SourceId]) -> QueryPolicy:
     metrics = application.spec.metrics
     return QueryPolicy(
         name=query.name,
