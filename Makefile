@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup demo test lint generate bench bench-local test-spark-versions clean
+.PHONY: help setup tools demo test lint generate bench bench-local test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -31,7 +31,10 @@ generate: setup  ## Write the generated files (CRD, reference, chart)
 	$(BIN)/headgate crd --reference --out docs/reference
 	$(BIN)/python -m charts.generate
 
-test: setup lint  ## Every test
+tools: setup  ## Build the programs that tests run against; minutes at first, then nothing
+	PYTHONPATH=tests $(BIN)/python -m support.go_tools
+
+test: setup lint tools  ## Every test
 	$(BIN)/python -m pytest
 
 test-spark-versions: setup  ## The shim on every supported version of Spark

@@ -1,9 +1,35 @@
-"""What holds for every test."""
+"""What holds for every test, and the servers that tests of several folders share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from support.cluster import Cluster
+from support.control_plane import control_plane_in
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("headgate")
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A real API server with our CRD; without controllers, so that only tests change objects."""
+    with control_plane_in(tmp_path_factory.mktemp("control-plane")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def with_controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A real API server with our CRD, kube-controller-manager and kube-scheduler, but no node."""
+    with control_plane_in(tmp_path_factory.mktemp("with-controllers"), controllers=True) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: Cluster) -> str:
+    """A namespace of `control_plane` for one test."""
+    return control_plane.namespace()
