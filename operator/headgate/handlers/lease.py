@@ -1,0 +1,267 @@
+"""Which replica acts: the one that holds the Lease.
+
+The election of the official client is not used, for what it does when things go wrong: a refused connection escapes
+it and ends it, an answer that never comes is waited for beyond the renew deadline while somebody else takes over, and
+it does not release the lease on the way out. Each of these would break the one promise that is made here:
+
+    the leader is gone before another one acts
+
+A holder counts from when it *sent* its last good renewal, others from when they *saw* it. The holder's deadline is
+the shorter one, so it has ended before they act, whatever their clocks say: only durations are compared, never the
+times that are written down. They are measured on a clock that goes on while the machine is suspended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NoReturn, Protocol
+
+import structlog
+
+from headgate.adapters.kubernetes.client import Kind, Manifest
+from headgate.adapters.kubernetes.key import Key
+from headgate.errors import ApiConflict, ApiNotFound, HeadgateError, TransientError
+
+log = structlog.get_logger("headgate.lease")
+
+LEASES = Kind("coordination.k8s.io/v1", "leases")
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def now() -> float:
+    """Return seconds on a clock that no one sets and that goes on while the machine sleeps."""
+    return time.clock_gettime(CLOCK)
+
+
+class LeaseLost(HeadgateError):  # noqa: N818  what happened, not a fault of its own
+    """The lease is not ours any more; whoever hears it must do nothing further."""
+
+
+class Leases(Protocol):
+    """The calls that are needed of the API server; `Cluster` has them."""
+
+    async def get(self, kind: Kind, key: Key) -> Manifest:
+        """Return the object; raises `ApiNotFound`."""
+
+    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+        """Create the object; raises `ApiConflict` where there is one."""
+
+    async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
+        """Change members; raises `ApiConflict` where the object has another `metadata.resourceVersion`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTerms:
+    """How long is waited for what, in seconds."""
+
+    duration: float = 15.0
+    """After so long without a renewal another replica may take the lease."""
+    renew_deadline: float = 10.0
+    """After so long without a renewal its holder ends itself."""
+    retry_period: float = 2.0
+    """Between two tries."""
+
+    @property
+    def patience(self) -> float:
+        """For one try: a single lost answer must not use up the deadline."""
+        return self.renew_deadline / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A Lease as it was read."""
+
+    holder: str
+    """Empty: nobody."""
+    duration: float
+    renewed_at: str
+    """As its holder wrote it; only compared for being equal."""
+    transitions: int
+    version: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Record:
+        """Read a Lease; what is missing counts as not held."""
+        spec = manifest.get("spec") or {}
+        return cls(
+            holder=spec.get("holderIdentity") or "",
+            duration=float(spec.get("leaseDurationSeconds") or 0),
+            renewed_at=spec.get("renewTime") or "",
+            transitions=int(spec.get("leaseTransitions") or 0),
+            version=manifest["metadata"]["resourceVersion"],
+        )
+
+
+@dataclass(slots=True)
+class Observed:
+    """What was read of the Lease, and since when it has been like that."""
+
+    record: Record | None = None
+    since: float = 0.0
+
+    def saw(self, record: Record, at: float) -> None:
+        """Take in what was read at `at`."""
+        if record != self.record:
+            self.record, self.since = record, at
+
+    def may_be_taken(self, identity: str, at: float) -> bool:
+        """Whether nobody else holds it: given up, or not renewed for as long as its holder said.
+
+        A lease of our own name is from an earlier life of this very process, which is over.
+        """
+        record = self.record
+        if record is None or record.holder in ("", identity):
+            return True
+        return at - self.since >= record.duration
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One replica's way to the lease, and its hold on it."""
+
+    leases: Leases
+    key: Key
+    identity: str
+    terms: LeaseTerms = field(default_factory=LeaseTerms)
+    clock: Callable[[], float] = now
+    reached: Callable[[], None] = lambda: None
+    """Told each time the API server has answered."""
+    renewed_at: float | None = None
+    """When the last good renewal was sent, while the lease is held."""
+    _observed: Observed = field(default_factory=Observed)
+    _held: Record | None = None
+    _unanswered: dict[str, float] = field(default_factory=dict)
+    """Renewals that nobody knows the fate of: what was written, and when it was sent."""
+
+    async def acquire(self) -> None:
+        """Return once the lease is ours."""
+        while not await self.try_to_acquire():
+            await asyncio.sleep(self.terms.retry_period)
+        log.info("this replica leads", identity=self.identity, lease=str(self.key))
+
+    async def hold(self) -> NoReturn:
+        """Renew the lease for ever; raises `LeaseLost` as soon as it is known to be somebody else's.
+
+        That it was not renewed in time is for `overdue` to say, which needs no event loop that turns.
+        """
+        while True:
+            await asyncio.sleep(self.terms.retry_period)
+            await self.renew()
+
+    async def release(self) -> None:
+        """Give the lease up, so that another replica need not wait; best effort."""
+        if self._held is None:
+            return
+        held, self._held, self.renewed_at = self._held, None, None
+        try:
+            async with asyncio.timeout(self.terms.patience):
+                await self.leases.patch(LEASES, self.key, _patch(held.version, {"holderIdentity": None}))
+        except (TransientError, TimeoutError) as error:
+            log.warning(f"the lease was not released and runs out by itself: {error or 'no answer'}")
+        else:
+            log.info("the lease is released", identity=self.identity, lease=str(self.key))
+
+    def overdue(self) -> bool:
+        """Whether the lease is held and was not renewed within the deadline; may be asked from any thread."""
+        renewed_at = self.renewed_at
+        return renewed_at is not None and self.clock() - renewed_at >= self.terms.renew_deadline
+
+    async def try_to_acquire(self) -> bool:
+        """Take the lease if it may be taken; returns whether it is ours now."""
+        try:
+            async with asyncio.timeout(self.terms.patience):
+                return await self._look_and_take()
+        except ApiConflict:
+            return False  # another replica was quicker
+        except (TransientError, TimeoutError) as error:
+            log.warning(f"cannot look at the lease: {error or 'no answer'}", lease=str(self.key))
+            return False
+
+    async def renew(self) -> None:
+        """Renew the lease that is held; what does not succeed now is tried again. Raises `LeaseLost`."""
+        try:
+            async with asyncio.timeout(self.terms.patience):
+                await self._renew()
+        except (TransientError, TimeoutError) as error:
+            log.warning(f"the lease was not renewed: {error or 'no answer'}", lease=str(self.key))
+
+    async def _look_and_take(self) -> bool:
+        sent = self.clock()
+        try:
+            record = Record.of(await self.leases.get(LEASES, self.key))
+        except ApiNotFound:
+            self.reached()
+            self._took(await self.leases.create(LEASES, self._new_lease()), sent)
+            return True
+        self.reached()
+        self._observed.saw(record, self.clock())
+        if not self._observed.may_be_taken(self.identity, self.clock()):
+            return False
+        sent = self.clock()
+        claim = self._claim(transitions=record.transitions + (record.holder != self.identity))
+        self._took(await self.leases.patch(LEASES, self.key, _patch(record.version, claim)), sent)
+        return True
+
+    async def _renew(self) -> None:
+        if self._held is None:
+            raise LeaseLost(f"lease {self.key} is not held")
+        moment, sent = _moment(), self.clock()
+        renewal = _patch(self._held.version, {"holderIdentity": self.identity, "renewTime": moment})
+        self._unanswered[moment] = sent
+        try:
+            self._took(await self.leases.patch(LEASES, self.key, renewal), sent)
+        except ApiNotFound:  # somebody has deleted it; whoever creates it first has it
+            if not await self._look_and_take():
+                raise LeaseLost(f"lease {self.key} was deleted, and taken by another replica") from None
+        except ApiConflict:
+            self._check(self._held, Record.of(await self.leases.get(LEASES, self.key)))
+
+    def _check(self, held: Record, found: Record) -> None:
+        """Go on where it was changed by ourselves, or in something else: a label, for instance."""
+        self.reached()
+        if found.holder != self.identity:
+            raise LeaseLost(f"lease {self.key} is held by {found.holder or 'nobody'} now")
+        if sent := self._unanswered.get(found.renewed_at):
+            self.renewed_at = sent
+        elif found.renewed_at != held.renewed_at:
+            raise LeaseLost(
+                f"lease {self.key} is renewed by another process of the same name; "
+                f"give each replica an identity of its own, not {self.identity} to all"
+            )
+        self._held = found
+
+    def _took(self, manifest: Manifest, sent: float) -> None:
+        self.reached()
+        self._unanswered.clear()
+        self._held, self.renewed_at = Record.of(manifest), sent
+
+    def _new_lease(self) -> Manifest:
+        return {
+            "apiVersion": LEASES.group_version,
+            "kind": "Lease",
+            "metadata": {"namespace": self.key.namespace, "name": self.key.name},
+            "spec": self._claim(transitions=0),
+        }
+
+    def _claim(self, *, transitions: int) -> dict[str, Any]:
+        moment = _moment()
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": round(self.terms.duration),
+            "acquireTime": moment,
+            "renewTime": moment,
+            "leaseTransitions": transitions,
+        }
+
+
+def _patch(version: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": version}, "spec": dict(spec)}
+
+
+def _moment() -> str:
+    """Return now in the form of a `MicroTime`."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
