@@ -1,11 +1,13 @@
 """The tools of the cluster tests are what they say they are: a real API server, real controllers."""
 
 import json
+import time
 
 import pytest
 
 from support.cluster import KubectlError
 from support.manifests import application, query
+from support.prometheus import exposed, prometheus
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -90,3 +92,27 @@ def test_controllers_collect_what_lost_its_owner(with_controllers):
     with_controllers.kubectl("delete", "configmap", "owner", "-n", namespace)
     names = ("get", "configmap", "owned", "-n", namespace, "--ignore-not-found", "-o", "name")
     wait_until(lambda: not with_controllers.kubectl(*names), "the end of the owned ConfigMap")
+
+
+def test_prometheus_scrapes_what_a_target_says_now(tmp_path):
+    with (
+        exposed("lag_seconds 7\n") as target,
+        prometheus(tmp_path, scrape={"drivers": [target.address]}) as server,
+    ):
+        server.wait_until_scraped("drivers")
+        assert server.value("lag_seconds") == 7
+        target.text = "lag_seconds 8\n"
+        server.wait_until_scraped("drivers")
+        assert server.value("lag_seconds") == 8
+        server.stop()
+        server.start()
+        assert server.value("max_over_time(lag_seconds[1m])") == 8
+
+
+def test_prometheus_serves_a_history_that_a_test_wrote(tmp_path):
+    now = time.time() // 1
+    history = f"# TYPE lag gauge\nlag 1 {now - 7200}\nlag 2 {now - 3600}\n"
+    with prometheus(tmp_path, history=history) as server:
+        assert server.value("lag", at=now - 7200) == 1
+        assert server.value("lag", at=now - 3600) == 2
+        assert server.value("lag") is None

@@ -13,8 +13,7 @@ from support.go_tools import go_tool
 
 @pytest.fixture(scope="module")
 def promtool():
-    package = "github.com/prometheus/prometheus/cmd/promtool"
-    return go_tool("promtool", package, "-tags", "remove_all_sd", "-ldflags", "-s -w")
+    return go_tool("promtool")
 
 
 @pytest.mark.spark

@@ -67,6 +67,12 @@ TOOLS: Mapping[str, Tool] = {
     "helm3": Tool("helm3", "helm.sh/helm/v3/cmd/helm"),
     "kstatus": Tool("kube", "./kstatus"),
     "kubeconform": Tool("kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
+    "containerd": Tool("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
+    "containerd-shim-runc-v2": Tool(
+        "containerd", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"
+    ),
+    "ctr": Tool("containerd", "github.com/containerd/containerd/v2/cmd/ctr"),
+    "coredns": Tool("coredns"),
 }
 
 
