@@ -6,6 +6,7 @@ import time
 import pytest
 
 from support.cluster import KubectlError
+from support.kstatus import kstatus
 from support.manifests import application, query
 from support.prometheus import exposed, prometheus
 from support.waiting import wait_until
@@ -116,3 +117,17 @@ def test_prometheus_serves_a_history_that_a_test_wrote(tmp_path):
         assert server.value("lag", at=now - 7200) == 1
         assert server.value("lag", at=now - 3600) == 2
         assert server.value("lag") is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ({"type": "Stalled", "status": "True", "reason": "BadSpec", "message": "no"}, "Failed"),
+        ({"type": "Reconciling", "status": "True", "reason": "Starting", "message": "soon"}, "InProgress"),
+        ({"type": "Ready", "status": "True", "reason": "Running", "message": "yes"}, "Current"),
+    ],
+)
+def test_kstatus_reads_conditions(condition, status):
+    manifest = application() | {"status": {"observedGeneration": 1, "conditions": [condition]}}
+    manifest["metadata"]["generation"] = 1
+    assert [verdict.status for verdict in kstatus([manifest])] == [status]
