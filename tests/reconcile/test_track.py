@@ -93,3 +93,11 @@ def test_what_a_history_tells_of_the_last_minute_goes_before_the_difference_of_t
         "flights": "RateLimit"
     }
     assert watched((0.0, look(None)), (1.0, look({"": 0.0, "Interval": 50.0}))).held_by == {"flights": None}
+
+
+def test_the_last_minute_goes_on_while_no_newer_reading_comes() -> None:
+    def look(lately: dict[str, float]) -> QueryMetrics:
+        return QueryMetrics(sources={"flights": SourceMetrics(held_lately=lately)})
+
+    track = watched((5.0, look({"": 0.0, "RateLimit": 9.0})), (5.0, look({"": 0.0})))
+    assert (track.held_by, track.at) == ({"flights": None}, 5.0)

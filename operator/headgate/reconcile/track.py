@@ -11,7 +11,7 @@ depends on how often the loop looked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.decision import Progress, arrival_rate
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
@@ -45,14 +45,16 @@ class Track:
         """Return the track after `query` was reported at `at`; a new attempt starts a new one."""
         if attempt != self.attempt:
             return Track(attempt=attempt).following(query, attempt=attempt, at=at)
+        held_by = {name: self._held_by(name, source) for name, source in query.sources.items()}
         if self.at is not None and at <= self.at:
-            return self
+            lately = (source.held_lately for source in query.sources.values())
+            return self if None in lately else replace(self, held_by=held_by)
         return Track(
             attempt=attempt,
             at=at,
             marks=_extended(self.marks, _progress(query, at)),
             held_seconds={name: source.held_seconds for name, source in query.sources.items()},
-            held_by={name: self._held_by(name, source) for name, source in query.sources.items()},
+            held_by=held_by,
         )
 
     def _held_by(self, name: str, source: SourceMetrics) -> str | None:

@@ -1,0 +1,163 @@
+"""One query to Prometheus, within its time.
+
+`prometheus-api-client` writes the request. Three things are done for it here, in the session that it is given.
+Its own time-out starts anew with each byte, so a server that sends one a second would hold a tick for ever: the
+whole exchange has one deadline. It puts the parameters even of a POST into the URL, which proxies cut off: they
+go into the body. And it reports an error as the bytes of a page: here it becomes a sentence.
+
+Nothing is tried twice. The next tick is the next try, with newer numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from urllib3 import HTTPResponse
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+from urllib3.util.retry import Retry
+
+from headgate.adapters.prometheus.answer import Vector, VectorDecoder, error_of
+from headgate.adapters.prometheus.credentials import Credentials
+from headgate.adapters.prometheus.failure import QueryFailure
+from headgate.adapters.prometheus.options import PrometheusOptions
+from headgate.reconcile.ports import OutageReason
+
+LabelsT = TypeVar("LabelsT")
+
+LARGEST_BYTES = 512 * 1024 * 1024
+"""An answer for ten thousand applications has 12 MB."""
+_CHUNK_BYTES = 1024 * 1024
+
+
+class PrometheusClient:
+    """Asks one server; may be used by several threads."""
+
+    def __init__(
+        self, options: PrometheusOptions, *, timeout_seconds: float, largest_bytes: int = LARGEST_BYTES
+    ) -> None:
+        self.url = options.url.rstrip("/")
+        self._timeout_seconds = timeout_seconds
+        self._connection = PrometheusConnect(
+            url=self.url,
+            headers={"Accept-Encoding": "identity"},  # packing costs both sides more than the way does
+            auth=Credentials(options),
+            retry=Retry(total=0, read=False),
+            session=_Session(largest_bytes, verify=True if options.ca_file is None else str(options.ca_file)),
+            timeout=timeout_seconds,
+            method="POST",
+        )
+
+    def ask(
+        self,
+        query: str,
+        decoder: VectorDecoder[LabelsT],
+        *,
+        at: float | None = None,
+        limit: int | None = None,
+    ) -> Vector[LabelsT]:
+        """Return what `query` evaluates to at Unix time `at` of the server's clock (`None`: its now).
+
+        `limit` is the largest number of samples; servers before 3.0 do not know it. Raises QueryFailure.
+        """
+        params = {"timeout": f"{self._timeout_seconds:g}s"}
+        params |= {} if at is None else {"time": repr(at)}
+        params |= {} if limit is None else {"limit": str(limit)}
+        try:
+            return decoder.decode(self._connection.custom_query(query, params))
+        except QueryFailure as failure:
+            raise QueryFailure(failure.outage.reason, f"{self.url} {failure.outage.message}") from failure
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._connection.close()
+
+
+class _Body:
+    """A response as `prometheus-api-client` takes it apart; what it takes out is the body, not decoded yet."""
+
+    status_code = HTTPStatus.OK
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def json(self) -> Mapping[str, Mapping[str, bytes]]:
+        return {"data": {"result": self.content}}
+
+
+class _Session(requests.Session):
+    def __init__(self, largest_bytes: int, *, verify: bool | str) -> None:
+        super().__init__()
+        self.verify = verify
+        self._largest_bytes = largest_bytes
+
+    def request(self, method: str, url: str, **rest: Any) -> Any:  # type: ignore[override]
+        """Return the body of an answer of success; raises QueryFailure for all else."""
+        timeout_seconds: float = rest["timeout"]
+        deadline = time.monotonic() + timeout_seconds
+        rest["data"] = rest.pop("params")
+        try:
+            with super().request(method, url, stream=True, allow_redirects=False, **rest) as response:
+                body = _read(response.raw, deadline, self._largest_bytes)
+        except (TimeoutError, ReadTimeoutError, requests.Timeout) as problem:
+            raise QueryFailure(
+                OutageReason.QUERY_TIMEOUT, f"did not answer within {timeout_seconds:g} s"
+            ) from problem
+        except (OSError, HTTPError) as problem:  # requests' own errors are OSErrors
+            raise QueryFailure(
+                OutageReason.CONNECTION_FAILED, f"cannot be reached: {_cause(problem)}"
+            ) from problem
+        if response.status_code != HTTPStatus.OK:
+            raise _refusal(response, body)
+        if not body.lstrip().startswith(b"{"):
+            kind = response.headers.get("Content-Type", "something without a type")
+            raise QueryFailure(OutageReason.MALFORMED, f"answers with {kind}, not JSON: {_WRONG_URL}")
+        return _Body(body)
+
+
+_WRONG_URL = "is it the base URL of a Prometheus API?"
+
+
+def _read(raw: HTTPResponse, deadline: float, largest_bytes: int) -> bytes:
+    body = bytearray()
+    while chunk := raw.read1(_CHUNK_BYTES, decode_content=True):
+        body += chunk
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        if len(body) > largest_bytes:
+            raise QueryFailure(OutageReason.MALFORMED, f"sends more than {largest_bytes:,} bytes")
+    return bytes(body)
+
+
+def _refusal(response: requests.Response, body: bytes) -> QueryFailure:
+    status = f"{response.status_code} {response.reason or ''}".strip()
+    if (error := error_of(body)) is not None:
+        kind, text = error
+        is_late = kind in {"timeout", "canceled"}
+        return QueryFailure(
+            OutageReason.QUERY_TIMEOUT if is_late else OutageReason.QUERY_FAILED, f"says: {text}"
+        )
+    if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        remedy = "give the operator a token or a password that it accepts"
+    elif response.is_redirect:
+        remedy = f"it sends to {response.headers['Location']}; {_WRONG_URL}"
+    elif response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        remedy = _WRONG_URL
+    else:
+        remedy = "it, or a proxy before it, is not well"
+    return QueryFailure(OutageReason.HTTP_ERROR, f"answers {status}: {remedy}")
+
+
+def _cause(problem: BaseException) -> str:
+    """Return the innermost reason: libraries wrap "connection refused" three times."""
+    inner: BaseException | None = problem
+    while inner is not None:
+        problem = inner
+        first = problem.args[0] if problem.args else None
+        reason = getattr(problem, "reason", None)
+        inner = next((one for one in (reason, first) if isinstance(one, BaseException)), problem.__cause__)
+    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__

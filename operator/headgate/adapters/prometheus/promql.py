@@ -1,0 +1,96 @@
+"""The queries of a tick: their number does not depend on the number of applications.
+
+Plain selectors throughout. Aggregating away the labels that nobody reads costs Prometheus as much as it saves in
+bytes, and joining flags into one number costs several times that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+
+from headgate.reconcile.track import UNREMARKABLE
+from headgate_contract import metrics
+from headgate_contract.metrics import Metric
+
+
+class Column(StrEnum):
+    """What one query of the pulse brings, for all drivers."""
+
+    DRIVERS = "drivers"
+    """The control generation of drivers, the state and start of their queries."""
+    LAGS = "lags"
+    PENDING = "pending"
+    PHASES = "phases"
+    EXCEPTIONS = "exceptions"
+    """Sources that are paused, finished or held: few, so only they are listed."""
+
+
+DETAILS = (
+    metrics.DRIVER_STOPPING,
+    metrics.QUERY_BACKLOG,
+    metrics.QUERY_INTERVAL,
+    metrics.QUERY_GRANT,
+    metrics.QUERY_THROUGHPUT,
+    metrics.SOURCE_INFO,
+    metrics.SOURCE_RATE_LIMIT,
+    metrics.SOURCE_ALIGNMENT_LIMIT,
+    metrics.SOURCE_ALIGNMENT_DRIFT,
+)
+"""What a status shows and no vote depends on."""
+
+
+def scrape_times(matchers: str) -> str:
+    """Return the query for when each driver was scraped last, with all labels of its target.
+
+    All series of one scrape have one time, and this metric is in every scrape.
+    """
+    return f"timestamp({_selector([metrics.DRIVER_STOPPING], matchers)})"
+
+
+def pulse(column: Column, matchers: str) -> str:
+    """Return the query for one column of the pulse."""
+    match column:
+        case Column.DRIVERS:
+            names = [metrics.CONTROL_GENERATION, metrics.QUERY_ACTIVE, metrics.QUERY_STARTED]
+            return _selector(names, matchers)
+        case Column.LAGS:
+            return _selector([metrics.SOURCE_WATERMARK_LAG], matchers)
+        case Column.PENDING:
+            return _selector([metrics.SOURCE_PENDING], matchers)
+        case Column.PHASES:
+            return _selector([metrics.SOURCE_PHASE], matchers)
+        case Column.EXCEPTIONS:
+            flags = _selector([metrics.SOURCE_PAUSED, metrics.SOURCE_FINISHED], matchers)
+            pace = "|".join(sorted(UNREMARKABLE))
+            held = _selector([metrics.SOURCE_HELD], _both(matchers, f'reason!~"{pace}"'))
+            return f"{flags} == 1 or increase({held}[1m]) > 0"
+
+
+def details(pods: Collection[str], matchers: str) -> str:
+    """Return the query for the details of drivers."""
+    return _selector(DETAILS, _both(matchers, _pods(pods)))
+
+
+def arrivals(pods: Collection[str], matchers: str) -> str:
+    """Return the query for what came in by source: what was read plus what waits more, per second."""
+    matchers = _both(matchers, _pods(pods))
+    processed = _selector([metrics.SOURCE_PROCESSED], matchers)
+    pending = _selector([metrics.SOURCE_PENDING], matchers)
+    return f"rate({processed}[1m]) + deriv({pending}[1m])"
+
+
+def _pods(pods: Collection[str]) -> str:
+    one_of = "|".join(sorted(pods))
+    return f'pod=~"{one_of}"'
+
+
+def _selector(names: Sequence[Metric], matchers: str) -> str:
+    if len(names) == 1:
+        return f"{names[0].name}{{{matchers}}}"
+    one_of = "|".join(metric.name for metric in names)
+    return "{" + _both(f'__name__=~"{one_of}"', matchers) + "}"
+
+
+def _both(one: str, other: str) -> str:
+    return ",".join(part for part in (one, other) if part)
