@@ -63,7 +63,7 @@ def test_the_lease_of_this_release_is_the_only_one_that_it_may_change() -> None:
 
     assert create["verbs"] == ["create"]
     assert change["resourceNames"] == ["headgate"]
-    assert set(change["verbs"]) == {"get", "update"}
+    assert set(change["verbs"]) == {"get", "patch"}
 
 
 def test_a_driver_may_manage_executors_in_its_own_namespace() -> None:
