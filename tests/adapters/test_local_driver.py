@@ -258,11 +258,11 @@ def test_the_executors_cores_become_threads_as_far_as_there_are_any(
 def test_metrics_are_scraped_from_where_the_driver_announced_them(place: Place) -> None:
     place.job(sources={"flights": {"pending_records": 7}})
     scrape = DriverScrape(place.drivers.locate)
-    outage = scrape.sample(1.0)
+    outage = scrape.sample(1.0, attempt=1)
     assert isinstance(outage, Outage)
     assert outage.reason is OutageReason.DRIVER_STARTING
     place.started()
-    readings = scrape.sample(5.0)
+    readings = scrape.sample(5.0, attempt=1)
     assert not isinstance(readings, Outage)
     pending = [r for r in readings if r.name == "headgate_source_pending_records"]
     assert [(r.value, r.at, r.labels["source"]) for r in pending] == [(7.0, 5.0, "flights")]
@@ -271,7 +271,7 @@ def test_metrics_are_scraped_from_where_the_driver_announced_them(place: Place) 
 def test_a_driver_that_hangs_is_an_outage_in_time(place: Place) -> None:
     place.started()
     place.job(hangs=60)
-    outage = DriverScrape(place.drivers.locate, timeout_seconds=0.2).sample(1.0)
+    outage = DriverScrape(place.drivers.locate, timeout_seconds=0.2).sample(1.0, attempt=1)
     assert isinstance(outage, Outage)
     assert outage.reason is OutageReason.SCRAPE_TIMEOUT
 
@@ -280,7 +280,7 @@ def test_a_driver_that_is_gone_is_an_outage(place: Place) -> None:
     place.started()
     place.drivers.kill()
     place.ended()
-    outage = DriverScrape(place.drivers.locate).sample(1.0)
+    outage = DriverScrape(place.drivers.locate).sample(1.0, attempt=1)
     assert isinstance(outage, Outage)
     assert outage.reason is OutageReason.CONNECTION_FAILED
 

@@ -62,7 +62,7 @@ class FakeMetrics:
     outage: Outage | None = None
     asked: int = 0
 
-    def sample(self, now: float) -> Sequence[Reading] | Outage:
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
         self.asked += 1
         if self.outage is not None:
             return self.outage

@@ -42,7 +42,7 @@ class DriverScrape:
         self._locate = locate
         self._timeout_seconds = timeout_seconds
 
-    def sample(self, now: float) -> Sequence[Reading] | Outage:
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  there is one
         """Return what the driver serves, stamped with `now`."""
         address = self._locate()
         if isinstance(address, Outage):

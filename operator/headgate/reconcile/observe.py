@@ -83,7 +83,7 @@ def _with_readings(memory: LoopMemory, driver: Driver | None, ports: Ports, now:
         return replace(memory, readings=(), readings_of_attempt=None, outage=NO_DRIVER)
     if driver.attempt != memory.readings_of_attempt:
         memory = replace(memory, readings=(), readings_of_attempt=driver.attempt)
-    sample = ports.metrics.sample(now)
+    sample = ports.metrics.sample(now, driver.attempt)
     if isinstance(sample, Outage):
         return replace(memory, outage=sample, readings=sample.known or memory.readings)
     return replace(memory, readings=tuple(sample), outage=None)

@@ -105,8 +105,8 @@ class Outage:
 class Metrics(Protocol):
     """Reads what the driver measured."""
 
-    def sample(self, now: float) -> Sequence[Reading] | Outage:
-        """Return the readings of the application's driver at `now`."""
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
+        """Return the readings of the application's driver at `now`, of this attempt and no other."""
 
 
 class Controls(Protocol):
