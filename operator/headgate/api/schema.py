@@ -35,6 +35,7 @@ _ORDER: Final = (  # of the words in a written schema; any other is dropped
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
     "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-map-type",
     "x-kubernetes-validations",
     "required",
     "properties",

@@ -7,9 +7,9 @@ left out: it is neither zero nor "no".
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Name, list_map
@@ -18,6 +18,13 @@ Text = Annotated[str, StringConstraints(max_length=1024)]
 Word = Annotated[str, StringConstraints(max_length=128)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0)]
+
+FREE_FORM: Final = {
+    "type": "object",
+    "x-kubernetes-preserve-unknown-fields": True,
+    "x-kubernetes-map-type": "atomic",
+}
+"""Kept as it is, and as one value, so that the API server does not note an owner for each of its members."""
 
 
 class StatusModel(ApiModel):
@@ -269,3 +276,6 @@ class SparkApplicationStatus(StatusModel):
 
     queries: Annotated[tuple[QueryStatus, ...], Field(max_length=64, json_schema_extra=list_map("name"))] = ()
     """The streaming queries of the application."""
+
+    memory: Annotated[dict[str, Any], WithJsonSchema(FREE_FORM)] | None = None
+    """Headgate's own notes: what it must not forget over a restart of its own. Not an interface."""

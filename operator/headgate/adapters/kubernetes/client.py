@@ -34,6 +34,8 @@ TIMEOUT_SECONDS = 10.0
 PAGE = 500
 """Objects in one answer to a listing."""
 
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
 
 class Kind(NamedTuple):
     """Where objects of a kind are found."""
@@ -52,7 +54,7 @@ class Kind(NamedTuple):
 APPLICATIONS = Kind("headgate.dev/v1alpha1", "sparkapplications")
 PODS = Kind("v1", "pods")
 CONFIG_MAPS = Kind("v1", "configmaps")
-EVENTS = Kind("events.k8s.io/v1", "events")
+EVENTS = Kind("v1", "events")
 
 
 class _Call(NamedTuple):
@@ -62,6 +64,7 @@ class _Call(NamedTuple):
     query: Mapping[str, str] = MappingProxyType({})
     body: Mapping[str, Any] | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
 
     @property
     def target(self) -> str:
@@ -97,10 +100,16 @@ class Cluster:
         return await self._call(_Call("GET", kind, kind.path(*key)))
 
     async def list(
-        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str | None = None,
+        metadata_only: bool = False,
     ) -> list[Manifest]:
         """Return all objects of a namespace, or of all namespaces, that bear the labels (a selector)."""
-        return [item async for item in self._items(kind, namespace, labels)]
+        accept = _METADATA_ONLY if metadata_only else "application/json"
+        return [item async for item in self._items(kind, namespace, labels, accept)]
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         """Create an object; `ApiConflict` where there is one of that name."""
@@ -130,17 +139,23 @@ class Cluster:
             _Call("PATCH", kind, kind.path(*key), query, patch, "application/merge-patch+json")
         )
 
-    async def delete(self, kind: Kind, key: Key, *, uid: str, grace_seconds: int | None = None) -> Manifest:
-        """Ask for the end of this very object: `ApiConflict` where another one bears its name by now."""
-        options: Manifest = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+    async def delete(
+        self, kind: Kind, key: Key, *, uid: str | None = None, grace_seconds: int | None = None
+    ) -> Manifest:
+        """Ask for the end of an object; with `uid`, `ApiConflict` where another one bears its name by now."""
+        options: Manifest = {"propagationPolicy": "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         return await self._call(_Call("DELETE", kind, kind.path(*key), body=options))
 
-    async def _items(self, kind: Kind, namespace: str | None, labels: str | None) -> AsyncIterator[Manifest]:
+    async def _items(
+        self, kind: Kind, namespace: str | None, labels: str | None, accept: str
+    ) -> AsyncIterator[Manifest]:
         query = {"limit": str(PAGE)} | ({} if labels is None else {"labelSelector": labels})
         while True:
-            page = await self._call(_Call("GET", kind, kind.path(namespace), query))
+            page = await self._call(_Call("GET", kind, kind.path(namespace), query, accept=accept))
             for item in page["items"]:
                 yield item
             if not (token := page["metadata"].get("continue")):
@@ -166,7 +181,7 @@ class Cluster:
         return answer
 
     async def _send(self, call: _Call) -> RESTResponse:
-        api, headers = self._api, {"Accept": "application/json", "Content-Type": call.content_type}
+        api, headers = self._api, {"Accept": call.accept, "Content-Type": call.content_type}
         await api.update_params_for_auth(headers, [], ["BearerToken"], call.path, call.method, call.body)
         return await api.rest_client.request(  # type: ignore[no-untyped-call, no-any-return]
             call.method,

@@ -1,0 +1,144 @@
+"""What is known of the cluster: fed by watches and by the answers to our own writes.
+
+Both come in any order, so the object with the newest resource version wins, and an object that is gone stays
+gone: an old event must not bring it back. What nobody reads of an object is left out, since a large cluster has
+ten thousand of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.adapters.kubernetes.names import APPLICATION, DRIVER, ROLE
+
+GONE_KEPT = 4096
+"""How many objects are remembered as gone: more than can have a late answer on its way."""
+
+
+def version_of(manifest: Mapping[str, Any]) -> int:
+    """Return the resource version, which rises with every write (KEP-5504 lets clients compare it)."""
+    text = manifest["metadata"].get("resourceVersion", "0")
+    return int(text) if text.isdecimal() else 0
+
+
+@dataclass(slots=True)
+class Family:
+    """An application with its driver pods."""
+
+    application: Manifest | None = None
+    pods: dict[str, Manifest] = field(default_factory=dict)
+    """By name."""
+
+
+class Cache:
+    """Applications and their driver pods, by the key of the application."""
+
+    def __init__(self) -> None:
+        self._families: dict[Key, Family] = {}
+        self._gone: dict[str, None] = {}
+        """By uid, the oldest first."""
+
+    def keys(self) -> Collection[Key]:
+        """Return the keys of the applications that are there, or of which a pod is."""
+        return self._families.keys()
+
+    def application(self, key: Key) -> Manifest | None:
+        """Return the application, without what nobody reads."""
+        family = self._families.get(key)
+        return None if family is None else family.application
+
+    def pods(self, key: Key) -> tuple[Manifest, ...]:
+        """Return the driver pods of the application, without what nobody reads."""
+        family = self._families.get(key)
+        return () if family is None else tuple(family.pods.values())
+
+    def pod(self, key: Key, name: str) -> Manifest | None:
+        """Return one of the application's driver pods."""
+        family = self._families.get(key)
+        return None if family is None else family.pods.get(name)
+
+    def put_application(self, manifest: Manifest) -> Key:
+        """Take in an application, as a watch or an answer shows it."""
+        key = key_of(manifest)
+        family = self._families.setdefault(key, Family())
+        if self._is_news(manifest, family.application):
+            family.application = _without_bookkeeping(manifest)
+        return self._tidied(key)
+
+    def drop_application(self, manifest: Manifest) -> Key:
+        """Take in that an application is gone."""
+        key = key_of(manifest)
+        family = self._families.setdefault(key, Family())
+        self._bury(manifest)
+        if _is_same(manifest, family.application):
+            family.application = None
+        return self._tidied(key)
+
+    def put_pod(self, manifest: Manifest) -> Key | None:
+        """Take in a driver pod; returns whose it is, or `None` for a pod of another kind."""
+        key = application_of(manifest)
+        if key is None:
+            return None
+        family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
+        if self._is_news(manifest, family.pods.get(name)):
+            family.pods[name] = _slim_pod(manifest)
+        return self._tidied(key)
+
+    def drop_pod(self, manifest: Manifest) -> Key | None:
+        """Take in that a driver pod is gone."""
+        key = application_of(manifest)
+        if key is None:
+            return None
+        family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
+        self._bury(manifest)
+        if _is_same(manifest, family.pods.get(name)):
+            del family.pods[name]
+        return self._tidied(key)
+
+    def _is_news(self, manifest: Manifest, known: Manifest | None) -> bool:
+        if manifest["metadata"]["uid"] in self._gone:
+            return False
+        return known is None or version_of(manifest) >= version_of(known)
+
+    def _bury(self, manifest: Manifest) -> None:
+        self._gone[manifest["metadata"]["uid"]] = None
+        while len(self._gone) > GONE_KEPT:
+            del self._gone[next(iter(self._gone))]
+
+    def _tidied(self, key: Key) -> Key:
+        family = self._families[key]
+        if family.application is None and not family.pods:
+            del self._families[key]
+        return key
+
+
+def application_of(pod: Manifest) -> Key | None:
+    """Return the key of the application whose driver `pod` is."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels", {})
+    if labels.get(ROLE) != DRIVER or APPLICATION not in labels:
+        return None
+    return Key(metadata["namespace"], labels[APPLICATION])
+
+
+def _is_same(manifest: Manifest, known: Manifest | None) -> bool:
+    return known is not None and known["metadata"]["uid"] == manifest["metadata"]["uid"]
+
+
+def _without_bookkeeping(manifest: Manifest) -> Manifest:
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
+    return {**manifest, "metadata": metadata}
+
+
+def _slim_pod(pod: Manifest) -> Manifest:
+    """Keep what `pods` reads, and the identity."""
+    slim = _without_bookkeeping(pod)
+    return {
+        "metadata": slim["metadata"],
+        "spec": {"nodeName": node} if (node := pod.get("spec", {}).get("nodeName")) else {},
+        "status": pod.get("status", {}),
+    }

@@ -1,0 +1,149 @@
+"""Carries out what a turn wants written: in order, one after the other, until one fails.
+
+What follows a write that fails is dropped. The turn is made again, from what is there then; whatever was done
+already is found done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import assert_never
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, CONFIG_MAPS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.adapters.kubernetes.manifests import Owner
+from headgate.adapters.kubernetes.names import APPLICATION, CONTROL, DRIVER, FINALIZER, ROLE
+from headgate.adapters.kubernetes.writes import (
+    ClearAway,
+    CreateDriver,
+    EndPod,
+    HoldApplication,
+    PublishControl,
+    ReleaseApplication,
+    RemoveApplication,
+    Write,
+    WriteStatus,
+)
+from headgate.api.application import API_VERSION, KIND
+from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable
+
+FRESH_SECONDS = 10.0
+"""How old a decision may be when it is carried out. A process that was stopped for longer may have lost its
+lease to another one meanwhile, and must not act on what it knew; so this is shorter than a lease lasts."""
+
+
+class Carrier:
+    """Carries out the writes of one turn.
+
+    `seen` and `gone` are told of each object as the API server answers with it.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        application: Manifest,
+        *,
+        seen: Callable[[Manifest], object],
+        gone: Callable[[Manifest], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._key = key_of(application)
+        self._owner = Owner(key=self._key, uid=application["metadata"]["uid"])
+        self._finalizers = list(application["metadata"].get("finalizers", ()))
+        self._version = application["metadata"]["resourceVersion"]
+        self._seen = seen
+        self._gone = gone
+        self._clock = clock
+        self._decided_at = clock()
+        self.has_written_status = False
+
+    async def carry_out(self, writes: Sequence[Write]) -> None:
+        """Carry the writes out; raises what the first one that fails raises."""
+        for write in writes:
+            if self._clock() - self._decided_at > FRESH_SECONDS:
+                raise ApiUnavailable(f"application {self._key}: the decision is too old to be carried out")
+            await self._carry_out(write)
+
+    async def _carry_out(self, write: Write) -> None:
+        match write:
+            case HoldApplication():
+                await self._set_finalizers([*self._finalizers, FINALIZER])
+            case ReleaseApplication():
+                await self._release()
+            case RemoveApplication():
+                with suppress(ApiNotFound):
+                    await self._cluster.delete(APPLICATIONS, self._key, uid=self._owner.uid)
+            case WriteStatus(status=status):
+                await self._write_status(status)
+            case PublishControl(pod=name, uid=uid, document=document):
+                await self._publish(name, uid, document)
+            case CreateDriver(config_map=config_map, pod=pod):
+                await self._create(config_map, pod)
+            case EndPod(pod=name, uid=uid, grace_seconds=grace):
+                await self._end_pod(name, uid, grace)
+            case ClearAway(pod=name, uid=uid):
+                with suppress(ApiNotFound):
+                    await self._cluster.delete(CONFIG_MAPS, self._at(name))
+                await self._end_pod(name, uid, None)
+            case other:
+                assert_never(other)
+
+    def _at(self, name: str) -> Key:
+        return Key(self._key.namespace, name)
+
+    async def _write_status(self, status: object) -> None:
+        metadata = {
+            "name": self._key.name,
+            "namespace": self._key.namespace,
+            "uid": self._owner.uid,
+            "resourceVersion": self._version,
+        }
+        manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": status}
+        self._learn(await self._cluster.apply_status(manifest))
+        self.has_written_status = True
+
+    async def _set_finalizers(self, finalizers: Sequence[str]) -> None:
+        metadata = {"uid": self._owner.uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
+        self._learn(await self._cluster.patch(APPLICATIONS, self._key, {"metadata": metadata}))
+
+    async def _release(self) -> None:
+        with suppress(ApiNotFound):
+            await self._set_finalizers([name for name in self._finalizers if name != FINALIZER])
+
+    def _learn(self, application: Manifest) -> None:
+        self._version = application["metadata"]["resourceVersion"]
+        self._finalizers = list(application["metadata"].get("finalizers", ()))
+        self._seen(application)
+
+    async def _publish(self, name: str, uid: str, document: str) -> None:
+        patch = {"metadata": {"uid": uid, "annotations": {CONTROL: document}}}
+        try:
+            self._seen(await self._cluster.patch(PODS, self._at(name), patch))
+        except ApiNotFound:
+            self._gone(self._pod(name, uid))
+            raise
+
+    async def _create(self, config_map: Manifest, pod: Manifest) -> None:
+        """Create the ConfigMap and the pod. One of that name is looked at before anything is decided again."""
+        await self._cluster.apply(CONFIG_MAPS, config_map)
+        try:
+            self._seen(await self._cluster.create(PODS, pod))
+        except ApiConflict:
+            with suppress(ApiNotFound):
+                self._seen(await self._cluster.get(PODS, key_of(pod)))
+            raise
+
+    async def _end_pod(self, name: str, uid: str, grace_seconds: int | None) -> None:
+        """Delete the pod. One that is not there any more, or is another one by now, is known to be gone."""
+        try:
+            await self._cluster.delete(PODS, self._at(name), uid=uid, grace_seconds=grace_seconds)
+        except (ApiNotFound, ApiConflict):
+            self._gone(self._pod(name, uid))
+
+    def _pod(self, name: str, uid: str) -> Manifest:
+        """Return as much of a pod as it takes to say that it is gone."""
+        labels = {APPLICATION: self._key.name, ROLE: DRIVER}
+        return {"metadata": {"name": name, "uid": uid, "namespace": self._key.namespace, "labels": labels}}

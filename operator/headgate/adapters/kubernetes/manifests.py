@@ -1,0 +1,250 @@
+"""The objects that make a driver: its pod, and the ConfigMap with what Spark is to find there.
+
+Written by the operator itself, so that a start costs two calls and no JVM. The driver runs in client mode: the
+pod is the driver, and its executors are Spark's own, owned by it, so that they go with it. Both run as the
+restricted Pod Security Standard asks for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import (
+    APPLICATION,
+    ATTEMPT,
+    BLOCK_MANAGER_PORT,
+    CHECKPOINT,
+    CONTAINER,
+    CONTROL,
+    DRIVER_PORT,
+    EXECUTOR,
+    METRICS_PORT,
+    REVISION,
+    ROLE,
+    UI_PORT,
+    driver_labels,
+    driver_name,
+)
+from headgate.adapters.kubernetes.properties import (
+    CONF,
+    EXECUTOR_FILE,
+    PROPERTIES_FILE,
+    DriverDefaults,
+    driver_memory_mib,
+    image_of,
+    is_local,
+    properties_text,
+    spark_properties,
+)
+from headgate.api.application import API_VERSION, KIND
+from headgate.decision.lifecycle import SCRIPT_SECONDS
+from headgate.reconcile.launch import Launch
+from headgate_contract import ControlDocument
+from headgate_contract.receiving import write
+
+CONTROL_FOLDER: Final = "/etc/headgate/control"
+CONTROL_FILE: Final = "document.json"
+WORK: Final = "/var/headgate/work"
+"""Where driver and executors run: a folder of their own that they may write to, as to `/tmp`."""
+
+CHECKPOINT_PROPERTY: Final = "spark.sql.streaming.checkpointLocation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The application, as its driver's objects name it."""
+
+    key: Key
+    uid: str
+
+    def reference(self) -> Manifest:
+        """Return the owner reference: with the application, its objects go."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": self.key.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverStart:
+    """All that the objects of one attempt are made from."""
+
+    owner: Owner
+    launch: Launch
+    attempt: int
+    document: ControlDocument
+    defaults: DriverDefaults
+
+
+def config_map(start: DriverStart) -> Manifest:
+    """Return the ConfigMap of the driver: its properties, and what its executors' pods are made after."""
+    namespace = start.owner.key.namespace
+    properties = spark_properties(start.launch, start.attempt, namespace, start.defaults)
+    data = {PROPERTIES_FILE: properties_text(properties)}
+    if not is_local(start.launch):
+        data[EXECUTOR_FILE] = json.dumps(executor_template(start), indent=1) + "\n"
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(start), "data": data}
+
+
+def driver_pod(start: DriverStart) -> Manifest:
+    """Return the pod of the driver."""
+    metadata = _metadata(start)
+    metadata["annotations"] = _annotations(start)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
+
+
+def executor_template(start: DriverStart) -> Manifest:
+    """Return what Spark makes executors after; it adds image, resources and environment itself."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "labels": {
+                APPLICATION: start.owner.key.name,
+                ATTEMPT: str(start.attempt),
+                ROLE: EXECUTOR,
+                "app.kubernetes.io/name": "headgate-executor",
+                "app.kubernetes.io/instance": start.owner.key.name,
+                "app.kubernetes.io/managed-by": "spark",
+            }
+        },
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": _pod_security(start.defaults),
+            "containers": [
+                {
+                    "name": EXECUTOR,
+                    "workingDir": WORK,
+                    "securityContext": _container_security(),
+                    "volumeMounts": _writable_mounts(),
+                }
+            ],
+            "volumes": _writable_volumes(),
+        },
+    }
+
+
+def _metadata(start: DriverStart) -> Manifest:
+    return {
+        "name": driver_name(start.owner.key.name, start.attempt),
+        "namespace": start.owner.key.namespace,
+        "labels": driver_labels(start.owner.key, start.attempt),
+        "ownerReferences": [start.owner.reference()],
+    }
+
+
+def _annotations(start: DriverStart) -> dict[str, str]:
+    checkpoint = start.launch.spark_conf.get(CHECKPOINT_PROPERTY)
+    return {
+        CONTROL: write(start.document),
+        REVISION: start.launch.revision,
+        **({} if checkpoint is None else {CHECKPOINT: checkpoint}),
+    }
+
+
+def _pod_spec(start: DriverStart) -> Manifest:
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": start.defaults.service_account,
+        "automountServiceAccountToken": not is_local(start.launch),
+        "enableServiceLinks": False,
+        # A node that is drained gives the driver as long as a stop of ours does.
+        "terminationGracePeriodSeconds": int(start.document.grace_period_seconds + SCRIPT_SECONDS),
+        "securityContext": _pod_security(start.defaults),
+        "containers": [_driver_container(start)],
+        "volumes": [
+            {"name": "control", "downwardAPI": {"items": [_projected(CONTROL_FILE, CONTROL)]}},
+            {"name": "conf", "configMap": {"name": driver_name(start.owner.key.name, start.attempt)}},
+            *_writable_volumes(),
+        ],
+    }
+
+
+def _driver_container(start: DriverStart) -> Manifest:
+    return {
+        "name": CONTAINER,
+        "image": image_of(start.launch, start.defaults),
+        "args": _arguments(start.launch),
+        "workingDir": WORK,
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "ports": [
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+            {"name": "driver", "containerPort": DRIVER_PORT, "protocol": "TCP"},
+            {"name": "block-manager", "containerPort": BLOCK_MANAGER_PORT, "protocol": "TCP"},
+            {"name": "ui", "containerPort": UI_PORT, "protocol": "TCP"},
+        ],
+        "resources": _resources(start.launch),
+        # No liveness probe: missing data is no reason to restart a driver.
+        "readinessProbe": {"tcpSocket": {"port": "metrics"}, "periodSeconds": 2, "timeoutSeconds": 2},
+        "securityContext": _container_security(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "control", "mountPath": CONTROL_FOLDER, "readOnly": True},
+            {"name": "conf", "mountPath": CONF, "readOnly": True},
+            *_writable_mounts(),
+        ],
+    }
+
+
+def _arguments(launch: Launch) -> Sequence[str]:
+    """Return the command line. The image's entry point runs it, below an init process that passes signals on."""
+    given = [script_path(launch.main_file), *launch.arguments]
+    return [
+        "headgate-run",
+        *("--application", launch.application),
+        *("--control", f"{CONTROL_FOLDER}/{CONTROL_FILE}"),
+        *("--properties-file", f"{CONF}/{PROPERTIES_FILE}"),
+        *("--conf", "spark.driver.host=$(POD_IP)"),
+        *("--conf", "spark.driver.bindAddress=$(POD_IP)"),
+        *(word.replace("$", "$$") for word in given),  # or the kubelet would fill in $(NAME)
+    ]
+
+
+def script_path(main_file: str) -> str:
+    """Return where the script is in the image."""
+    return main_file.removeprefix("local://").removeprefix("file://")
+
+
+def _resources(launch: Launch) -> Manifest:
+    conf, memory = launch.spark_conf, f"{driver_memory_mib(launch)}Mi"
+    cores = conf.get("spark.driver.cores", str(launch.driver_cores))
+    limits = {"memory": memory}
+    if (limit := conf.get("spark.kubernetes.driver.limit.cores")) is not None:
+        limits["cpu"] = limit
+    requested = conf.get("spark.kubernetes.driver.request.cores", cores)
+    return {"requests": {"cpu": requested, "memory": memory}, "limits": limits}
+
+
+def _projected(path: str, annotation: str) -> Manifest:
+    return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
+
+
+def _writable_volumes() -> list[Manifest]:
+    return [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}]
+
+
+def _writable_mounts() -> list[Manifest]:
+    return [{"name": "tmp", "mountPath": "/tmp"}, {"name": "work", "mountPath": WORK}]  # noqa: S108
+
+
+def _pod_security(defaults: DriverDefaults) -> Manifest:
+    user: dict[str, Any] = {} if defaults.run_as_user is None else {"runAsUser": defaults.run_as_user}
+    return {"runAsNonRoot": True, **user, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def _container_security() -> Manifest:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }

@@ -1,0 +1,59 @@
+"""What objects of ours are called, and how they are marked. Other tools rely on these names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.adapters.kubernetes.key import Key
+
+APPLICATION: Final = "headgate.dev/application"
+ATTEMPT: Final = "headgate.dev/attempt"
+ROLE: Final = "headgate.dev/role"
+DRIVER: Final = "driver"
+EXECUTOR: Final = "executor"
+
+CONTROL: Final = "headgate.dev/control"
+"""Annotation of a driver pod: the control document, projected into its container."""
+REVISION: Final = "headgate.dev/revision"
+"""Annotation: what the driver was started with."""
+CHECKPOINT: Final = "headgate.dev/checkpoint"
+"""Annotation: where the driver writes its checkpoints, as far as its properties tell."""
+
+FINALIZER: Final = "headgate.dev/stop"
+"""Holds a deleted application until its driver has stopped."""
+
+CONTAINER: Final = "driver"
+MANAGER: Final = "headgate"
+
+METRICS_PORT: Final = 8090
+DRIVER_PORT: Final = 7078
+BLOCK_MANAGER_PORT: Final = 7079
+UI_PORT: Final = 4040
+
+DRIVER_SELECTOR: Final = f"{ROLE}={DRIVER}"
+"""Selects the driver pods of all applications."""
+
+
+def driver_name(application: str, attempt: int) -> str:
+    """Return the name of a driver pod and of its ConfigMap.
+
+    One name for one attempt: whoever asks twice for the same attempt finds it there.
+    """
+    return f"{application}-driver-{attempt}"
+
+
+def executor_selector(application: str) -> str:
+    """Return the label selector of an application's executors."""
+    return f"{APPLICATION}={application},{ROLE}={EXECUTOR}"
+
+
+def driver_labels(key: Key, attempt: int) -> dict[str, str]:
+    """Return the labels of a driver pod and its ConfigMap."""
+    return {
+        APPLICATION: key.name,
+        ATTEMPT: str(attempt),
+        ROLE: DRIVER,
+        "app.kubernetes.io/name": "headgate-driver",
+        "app.kubernetes.io/instance": key.name,
+        "app.kubernetes.io/managed-by": MANAGER,
+    }

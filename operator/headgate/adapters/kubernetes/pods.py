@@ -1,0 +1,197 @@
+"""A driver pod, read as the driver that the lifecycle knows.
+
+The one question that must not be answered wrongly is whether the driver may still write. It may until the
+kubelet reports its container as terminated, or the object is gone from the API server. The phase alone does
+not tell: a pod that somebody else marks as failed, because its node does not answer, may well be running there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.names import ATTEMPT, CONTAINER, REVISION
+from headgate.adapters.kubernetes.times import unix_time
+from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
+
+LATE_SECONDS = 30.0
+"""How much later than its grace period a pod may end before its node is suspected."""
+
+LONGEST_NOTE = 400
+
+IMAGE_PROBLEMS = frozenset(
+    {
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+CONTAINER_PROBLEMS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PostStartHookError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+    }
+)
+"""Reasons of the kubelet for a container that waits, and not just for its turn."""
+
+DISRUPTIONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
+"""Reasons of the kubelet for a pod that it ended although nothing was wrong with it."""
+
+
+def attempt_of(pod: Manifest) -> int | None:
+    """Return which attempt the pod is; `None` where its label does not say."""
+    label = pod["metadata"].get("labels", {}).get(ATTEMPT, "")
+    return int(label) if re.fullmatch(r"[0-9]{1,9}", label) else None
+
+
+def is_ended(pod: Manifest) -> bool:
+    """Return whether nothing of the driver can write any more, by the word of the kubelet."""
+    return "terminated" in _state(pod)
+
+
+def driver_of(pod: Manifest, attempt: int, now: float) -> Driver:
+    """Return the driver that `pod` is."""
+    metadata = pod["metadata"]
+    annotations, state = metadata.get("annotations", {}), _state(pod)
+    ran = state.get("terminated") or state.get("running") or {}
+    started = ran.get("startedAt") or metadata["creationTimestamp"]
+    return Driver(
+        attempt=attempt,
+        started_at=unix_time(started),
+        revision=annotations.get(REVISION),
+        is_ready=_condition(pod, "Ready").get("status") == "True",
+        is_leaving="deletionTimestamp" in metadata,
+        is_lost=_was_turned_away(pod),
+        obstacle=_obstacle(pod, now),
+        exit=_exit(pod, state["terminated"], now) if "terminated" in state else None,
+    )
+
+
+def _state(pod: Manifest) -> Mapping[str, Any]:
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    found: Mapping[str, Any] = next((s.get("state", {}) for s in statuses if s["name"] == CONTAINER), {})
+    return found
+
+
+def _condition(pod: Manifest, kind: str) -> Mapping[str, Any]:
+    conditions = pod.get("status", {}).get("conditions", ())
+    found: Mapping[str, Any] = next((c for c in conditions if c["type"] == kind), {})
+    return found
+
+
+def _was_turned_away(pod: Manifest) -> bool:
+    """Whether the kubelet refused the pod, or evicted it, before it ran.
+
+    One that ran may still do so, on a node that nobody reaches; one whose deletion has begun is looked after by
+    whoever began it.
+    """
+    has_failed = pod.get("status", {}).get("phase") == "Failed"
+    never_ran = not _state(pod).keys() & {"running", "terminated"}
+    return has_failed and never_ran and "deletionTimestamp" not in pod["metadata"]
+
+
+def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
+    disruption = _disruption(pod)
+    finished_at = terminated.get("finishedAt")
+    return Exit(
+        at=now if finished_at is None else unix_time(finished_at),
+        code=terminated.get("exitCode"),
+        note=disruption if disruption is not None else _last_words(terminated),
+        is_disruption=disruption is not None,
+    )
+
+
+def _disruption(pod: Manifest) -> str | None:
+    """Return who ended the driver, if it was not the driver itself."""
+    status, target = pod.get("status", {}), _condition(pod, "DisruptionTarget")
+    reason: str = status.get("reason", "")
+    if reason in DISRUPTIONS:
+        return _note(reason, status.get("message"))
+    if target.get("status") == "True":
+        return _note(str(target.get("reason")), target.get("message"))
+    return "its pod was deleted" if "deletionTimestamp" in pod["metadata"] else None
+
+
+def _last_words(terminated: Mapping[str, Any]) -> str | None:
+    reason: str | None = terminated.get("reason")
+    if reason == "OOMKilled":
+        return (
+            "OOMKilled: it took more memory than driver.memory and its overhead; raise driver.memory, or "
+            "spark.driver.memoryOverhead in sparkConf"
+        )
+    lines: list[str] = [line.strip() for line in terminated.get("message", "").splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"(Error|Exception)\b", line)]
+    told = (errors or lines)[-1:]
+    if told:
+        return told[0][:LONGEST_NOTE]
+    return None if reason in ("Completed", "Error") else reason
+
+
+def _obstacle(pod: Manifest, now: float) -> Obstacle | None:
+    metadata, status = pod["metadata"], pod.get("status", {})
+    if is_ended(pod):
+        return None
+    if (deadline := metadata.get("deletionTimestamp")) is not None:
+        return _unreachable(pod, unix_time(deadline)) if now >= unix_time(deadline) + LATE_SECONDS else None
+    if _was_turned_away(pod):
+        told = _note(status.get("reason", "Failed"), status.get("message"))
+        message = f"the kubelet turned the driver away ({told}); it is taken away and started again"
+        return Obstacle(reason=StepReason.DRIVER_LOST, message=message, since=now)
+    if status.get("phase") == "Failed":
+        return _unreachable(pod, now)
+    if status.get("phase", "Pending") != "Pending":
+        return None
+    return _unscheduled(pod) or _waiting(pod)
+
+
+def _unreachable(pod: Manifest, since: float) -> Obstacle:
+    node = pod.get("spec", {}).get("nodeName", "unknown")
+    message = (
+        f"pod {pod['metadata']['name']} should have ended, and node {node} does not say that it has. Nothing "
+        f"else is started, since it may still write. If the node is dead for certain, delete the Node {node}"
+    )
+    return Obstacle(reason=StepReason.NODE_UNREACHABLE, message=message, since=since)
+
+
+def _unscheduled(pod: Manifest) -> Obstacle | None:
+    scheduled = _condition(pod, "PodScheduled")
+    if scheduled.get("status") != "False":
+        return None
+    told = _note(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
+    return Obstacle(
+        reason=StepReason.UNSCHEDULABLE,
+        message=f"no node takes the driver ({told}); add nodes, or lower driver.cores and driver.memory",
+        since=unix_time(scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]),
+    )
+
+
+def _waiting(pod: Manifest) -> Obstacle | None:
+    waiting = _state(pod).get("waiting", {})
+    told = _note(waiting.get("reason", ""), waiting.get("message"))
+    if waiting.get("reason") in IMAGE_PROBLEMS:
+        reason = StepReason.IMAGE_PULL_FAILED
+        remedy = "correct spec.image, or give the driver's service account a pull secret"
+    elif waiting.get("reason") in CONTAINER_PROBLEMS:
+        reason, remedy = StepReason.CONTAINER_CONFIG_ERROR, "correct what the kubelet names"
+    else:
+        return None
+    scheduled = _condition(pod, "PodScheduled")
+    return Obstacle(
+        reason=reason,
+        message=f"the driver's container does not start ({told}); {remedy}",
+        since=unix_time(scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]),
+    )
+
+
+def _note(reason: str, message: str | None) -> str:
+    return (reason if not message else f"{reason}: {' '.join(message.split())}")[:LONGEST_NOTE]

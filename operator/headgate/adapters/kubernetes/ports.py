@@ -1,0 +1,235 @@
+"""The ports of the loop for one application and one turn.
+
+They answer from the cache and change nothing: what the loop wants done is collected as writes, which the
+controller carries out once the turn is over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.manifests import DriverStart, Owner, config_map, driver_pod
+from headgate.adapters.kubernetes.names import CONTROL, FINALIZER, driver_name
+from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
+from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.times import unix_time
+from headgate.adapters.kubernetes.writes import (
+    ClearAway,
+    CreateDriver,
+    EndPod,
+    HoldApplication,
+    PublishControl,
+    ReleaseApplication,
+    RemoveApplication,
+    Write,
+)
+from headgate.api.status import SparkApplicationStatus
+from headgate.decision.driver import Driver, Obstacle, StepReason
+from headgate.decision.lifecycle import SCRIPT_SECONDS
+from headgate.reconcile.launch import Launch
+from headgate.reconcile.ports import Event
+from headgate_contract import ControlDocument, Refusal
+from headgate_contract.receiving import read, write
+
+KILL_GRACE_SECONDS = 1
+"""The least that still leaves it to the kubelet to say that the container has ended: with 0 the API server
+forgets the pod at once, and what runs on a node that does not answer goes on writing."""
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What the loop wants done."""
+
+    memory: Mapping[str, Any] | None = None
+    status: SparkApplicationStatus | None = None
+    document: ControlDocument | None = None
+    writes: list[Write] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+
+class PodDrivers:
+    """The port `Drivers`: pods of the application, of which one at most is alive."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        pods: Sequence[Manifest],
+        wishes: Wishes,
+        *,
+        defaults: DriverDefaults,
+        obstacle: Obstacle | None,
+    ) -> None:
+        self._owner = owner
+        self._wishes = wishes
+        self._defaults = defaults
+        self._obstacle = obstacle
+        self._all = tuple(pods)
+        ours = [pod for pod in pods if _is_owned(pod, owner.uid) and attempt_of(pod) is not None]
+        self._pods = sorted(ours, key=lambda pod: attempt_of(pod) or 0)
+
+    @property
+    def living(self) -> Manifest | None:
+        """The pod of the driver that lives: the oldest, should there be several, since it has to go first."""
+        return next((pod for pod in self._pods if not is_ended(pod)), None)
+
+    def observe(self, now: float) -> Driver | None:
+        """Return the driver that lives, or else the newest one that has ended."""
+        pod = self.living or (self._pods[-1] if self._pods else None)
+        attempt = None if pod is None else attempt_of(pod)
+        return None if pod is None or attempt is None else driver_of(pod, attempt, now)
+
+    def obstacle(self, now: float) -> Obstacle | None:
+        """Return what was found when the turn began, or what is left of an application of the same name."""
+        strangers = [pod for pod in self._all if not _is_owned(pod, self._owner.uid) and not is_ended(pod)]
+        if self._obstacle is not None or not strangers:
+            return self._obstacle
+        names = ", ".join(sorted(pod["metadata"]["name"] for pod in strangers))
+        message = f"an application of the same name was deleted, and its driver is still there: {names}"
+        since = min(unix_time(pod["metadata"].get("deletionTimestamp") or _created(pod)) for pod in strangers)
+        return Obstacle(reason=StepReason.PREDECESSOR_REMAINS, message=message, since=min(since, now))
+
+    def start(self, launch: Launch, attempt: int, now: float) -> None:  # noqa: ARG002  the pod says when
+        """Clear away what has ended; once nothing is left, create the pod."""
+        if any(pod["metadata"]["name"] == driver_name(self._owner.key.name, attempt) for pod in self._pods):
+            return
+        if self._all:
+            self._wishes.writes += [ClearAway(*_identity(pod)) for pod in self._all if is_ended(pod)]
+            self._wishes.writes += [
+                EndPod(*_identity(pod)) for pod in self._all if not is_ended(pod) and not _is_leaving(pod)
+            ]
+            return
+        document = self._wishes.document
+        assert document is not None  # noqa: S101  the loop publishes before it starts, and once per change
+        start = DriverStart(
+            owner=self._owner, launch=launch, attempt=attempt, document=document, defaults=self._defaults
+        )
+        self._wishes.writes.append(CreateDriver(config_map(start), driver_pod(start)))
+
+    def stop(self, grace_seconds: float) -> None:
+        """Delete the pod of the driver that lives, with time for its batch and its script."""
+        if (pod := self.living) is None or _is_leaving(pod):
+            return
+        seconds = int(grace_seconds + SCRIPT_SECONDS) if grace_seconds > 0 else KILL_GRACE_SECONDS
+        self._wishes.writes.append(EndPod(*_identity(pod), grace_seconds=seconds))
+
+    def kill(self) -> None:
+        """Delete the pod with next to no time."""
+        pod = self.living
+        if pod is None or pod["metadata"].get("deletionGracePeriodSeconds") == KILL_GRACE_SECONDS:
+            return
+        self._wishes.writes.append(EndPod(*_identity(pod), grace_seconds=KILL_GRACE_SECONDS))
+
+
+class PodAnnotation:
+    """The port `Controls`: an annotation of the living driver's pod.
+
+    While there is no driver, the document waits for the next one: `staged` is the one from the turn before.
+    """
+
+    def __init__(self, pod: Manifest | None, wishes: Wishes, staged: ControlDocument | None) -> None:
+        self._pod = pod
+        self._wishes = wishes
+        wishes.document = staged
+
+    def published(self) -> ControlDocument | None:
+        """Return the document of the driver that lives, or the one that the next driver gets."""
+        if self._pod is None:
+            return self._wishes.document
+        text = self._pod["metadata"].get("annotations", {}).get(CONTROL)
+        document = None if text is None else read(text)
+        return None if isinstance(document, Refusal) else document
+
+    def publish(self, document: ControlDocument) -> None:
+        """Give the document to the driver that lives, or keep it for the next one."""
+        self._wishes.document = document
+        if self._pod is not None:
+            self._wishes.writes.append(PublishControl(*_identity(self._pod), document=write(document)))
+
+
+class ApplicationStatus:
+    """The ports `Store` and `Reports`: memory and status, side by side in the application's status."""
+
+    def __init__(self, application: Manifest, wishes: Wishes) -> None:
+        self._status: Mapping[str, Any] = application.get("status") or {}
+        self._wishes = wishes
+
+    def load(self) -> Mapping[str, Any] | None:
+        """Return the memory."""
+        memory = self._status.get("memory")
+        return memory if isinstance(memory, dict) else None
+
+    def save(self, document: Mapping[str, Any]) -> None:
+        """Have the memory written."""
+        self._wishes.memory = document
+
+    def last(self) -> SparkApplicationStatus | None:
+        """Return the status; one that this version does not understand counts as none."""
+        shown = {name: value for name, value in self._status.items() if name != "memory"}
+        try:
+            return SparkApplicationStatus.model_validate_json(json.dumps(shown)) if shown else None
+        except ValidationError:
+            return None
+
+    def write(self, status: SparkApplicationStatus) -> None:
+        """Have the status written."""
+        self._wishes.status = status
+
+    def tell(self, event: Event) -> None:
+        """Have the event recorded."""
+        self._wishes.events.append(event)
+
+
+class Finalizer:
+    """The port `Custody`: our finalizer on the application."""
+
+    def __init__(self, application: Manifest, wishes: Wishes) -> None:
+        self._metadata = application["metadata"]
+        self._wishes = wishes
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the application is held."""
+        return FINALIZER in self._metadata.get("finalizers", ())
+
+    def hold(self) -> None:
+        """Hold the application, before anything of it runs."""
+        if not self.is_there:
+            self._wishes.writes.insert(0, HoldApplication())
+
+    def deletion_asked_at(self) -> float | None:
+        """Return when somebody asked for its deletion."""
+        text = self._metadata.get("deletionTimestamp")
+        return None if text is None else unix_time(text)
+
+    def release(self) -> None:
+        """Let the application go."""
+        if self.is_there:
+            self._wishes.writes.append(ReleaseApplication())
+
+    def remove(self) -> None:
+        """Delete the application."""
+        if "deletionTimestamp" not in self._metadata:
+            self._wishes.writes.append(RemoveApplication())
+
+
+def _identity(pod: Manifest) -> tuple[str, str]:
+    return pod["metadata"]["name"], pod["metadata"]["uid"]
+
+
+def _is_owned(pod: Manifest, uid: str) -> bool:
+    return any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences", ()))
+
+
+def _is_leaving(pod: Manifest) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def _created(pod: Manifest) -> str:
+    created: str = pod["metadata"]["creationTimestamp"]
+    return created

@@ -1,0 +1,131 @@
+"""The Spark properties of a driver in a cluster.
+
+Three layers: what Spark does better with here, what the resource asks for, and what must be as it is for the
+driver and its executors to find each other. The last are refused in `sparkConf` (`headgate.api.rules`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.adapters.kubernetes.names import (
+    BLOCK_MANAGER_PORT,
+    DRIVER_PORT,
+    EXECUTOR,
+    UI_PORT,
+    driver_name,
+)
+from headgate.reconcile.launch import Launch
+
+CONF: Final = "/etc/headgate/conf"
+"""Where the driver finds its ConfigMap."""
+PROPERTIES_FILE: Final = "spark.properties"
+EXECUTOR_FILE: Final = "executor.yaml"
+
+OVERHEAD_FACTOR: Final = 0.4
+"""Spark's own factor for jobs that are not of the JVM: the Python processes live in it too."""
+LEAST_OVERHEAD_MIB: Final = 384
+
+_MIB: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverDefaults:
+    """What the operator gives to drivers whose resource says nothing about it."""
+
+    image: str | None = None
+    service_account: str = "default"
+    master: str = "k8s://https://kubernetes.default.svc"
+    """The API server as a driver reaches it."""
+    run_as_user: int | None = 185
+    """As in Spark's own images; `None`: whatever the namespace gives."""
+
+
+def is_local(launch: Launch) -> bool:
+    """Return whether the driver does all the work itself, without executors."""
+    return launch.spark_conf.get("spark.master", "").startswith("local")
+
+
+def image_of(launch: Launch, defaults: DriverDefaults) -> str:
+    """Return the image of driver and executors; `obstacles` has found that there is one."""
+    return launch.image or defaults.image or ""
+
+
+def spark_properties(
+    launch: Launch, attempt: int, namespace: str, defaults: DriverDefaults
+) -> dict[str, str]:
+    """Return all properties of the driver of `attempt`, but for its own address, which only its pod knows."""
+    return {
+        "spark.app.name": launch.application,
+        "spark.jars.ivy": "/tmp/.ivy2",  # noqa: S108  the only folder that may be written to
+        "spark.driver.cores": str(launch.driver_cores),
+        "spark.driver.memory": launch.driver_memory,
+        "spark.executor.cores": str(launch.executor_cores),
+        "spark.executor.memory": launch.executor_memory,
+        "spark.executor.instances": str(launch.executor_instances),
+        "spark.executor.memoryOverheadFactor": str(OVERHEAD_FACTOR),
+        **launch.spark_conf,
+        **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
+        "spark.driver.port": str(DRIVER_PORT),
+        "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
+        "spark.ui.port": str(UI_PORT),
+    }
+
+
+def _cluster_properties(
+    launch: Launch, attempt: int, namespace: str, defaults: DriverDefaults
+) -> dict[str, str]:
+    return {
+        "spark.master": defaults.master,
+        "spark.kubernetes.namespace": namespace,
+        "spark.kubernetes.driver.pod.name": driver_name(launch.application, attempt),
+        "spark.kubernetes.executor.podNamePrefix": f"{launch.application}-{attempt}",
+        "spark.kubernetes.executor.podTemplateFile": f"{CONF}/{EXECUTOR_FILE}",
+        "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR,
+        "spark.kubernetes.container.image": image_of(launch, defaults),
+    }
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """Return the properties as `java.util.Properties` reads them."""
+    return "".join(f"{_key(key)}={_value(value)}\n" for key, value in sorted(properties.items()))
+
+
+def _key(key: str) -> str:
+    return re.sub(r"([\\ :=#!])", r"\\\1", _value(key))
+
+
+def _value(value: str) -> str:
+    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+    escaped = "".join(escapes.get(character, character) for character in value)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def driver_memory_mib(launch: Launch) -> int:
+    """Return the memory of the driver's container: heap and overhead, by Spark's own rule.
+
+    memory + (memoryOverhead, or the larger of factor * memory and 384 MiB)
+    """
+    conf = launch.spark_conf
+    heap = memory_mib(conf.get("spark.driver.memory", launch.driver_memory))
+    if (overhead := conf.get("spark.driver.memoryOverhead")) is not None:
+        return heap + memory_mib(overhead)
+    factor = _number(conf.get("spark.driver.memoryOverheadFactor"), OVERHEAD_FACTOR)
+    least = memory_mib(conf.get("spark.driver.minMemoryOverhead", f"{LEAST_OVERHEAD_MIB}m"))
+    return heap + max(int(heap * factor), least)
+
+
+def memory_mib(text: str) -> int:
+    """Return an amount in Spark's own form in MiB; without a unit it is MiB, what cannot be read is 0."""
+    match = re.fullmatch(r"\s*([0-9]+)\s*([kmgt]?)i?b?\s*", text.lower())
+    return 0 if match is None else int(int(match[1]) * _MIB[match[2] or "m"])
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    try:
+        return otherwise if text is None else float(text)
+    except ValueError:
+        return otherwise

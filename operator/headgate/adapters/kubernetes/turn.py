@@ -1,0 +1,197 @@
+"""One turn of the loop for one application of a cluster: decide, then carry out, then remember.
+
+What is remembered in the process follows what was written: where the status could not be written, the turn has
+not happened; where it could, and something after it failed, the next turn finds that undone and does it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from headgate.adapters.kubernetes.carrier import Carrier
+from headgate.adapters.kubernetes.client import Cluster, Manifest
+from headgate.adapters.kubernetes.events import EventRecorder
+from headgate.adapters.kubernetes.key import key_of
+from headgate.adapters.kubernetes.manifests import Owner
+from headgate.adapters.kubernetes.ports import (
+    ApplicationStatus,
+    Finalizer,
+    PodAnnotation,
+    PodDrivers,
+    Wishes,
+)
+from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.record import Record, RefusedSpec
+from headgate.adapters.kubernetes.refusals import obstacle_of
+from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
+from headgate.api.application import SparkApplication
+from headgate.decision.driver import Obstacle
+from headgate.errors import ApiRefused, TransientError
+from headgate.reconcile.conditions import IN_TRANSITION
+from headgate.reconcile.loop import Outcome, recall, reconcile
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
+from headgate.reconcile.refused import INVALID_SPEC, refused_status
+
+log = structlog.get_logger("headgate")
+
+CLUSTER_UPKEEP = Upkeep(numbers_seconds=30.0, small_moves_seconds=900.0, dwell_share=0.5)
+"""At most six writes an hour for an application to which nothing happens."""
+
+IN_TRANSITION_SECONDS = 30.0
+"""How long a driver that starts or stops is left without a look, should nothing be heard of it."""
+
+AT_REST_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the operator's settings say about its turns."""
+
+    drivers: DriverDefaults = field(default_factory=DriverDefaults)
+    upkeep: Upkeep = CLUSTER_UPKEEP
+    identity: str = "headgate"
+    """Of this process, in Events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all turns share."""
+
+    cluster: Cluster
+    recorder: EventRecorder
+    options: Options
+    seen: Callable[[Manifest], object]
+    """Told of each object that the API server answers with."""
+    gone: Callable[[Manifest], object]
+    """Told of each pod that turns out to be gone."""
+    monotonic: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a turn is decided on."""
+
+    application: Manifest
+    pods: Sequence[Manifest]
+    metrics: Metrics
+    obstacle: Obstacle | None
+    """What keeps a driver from being started, if it is known already."""
+    now: float
+
+
+class Turn:
+    """One turn."""
+
+    def __init__(self, around: Surroundings, sight: Sight, record: Record) -> None:
+        self._around = around
+        self._sight = sight
+        self._record = record
+        self._owner = Owner(key=key_of(sight.application), uid=record.uid)
+        self._wishes = wishes = Wishes()
+        self._carrier = Carrier(
+            around.cluster,
+            sight.application,
+            seen=around.seen,
+            gone=around.gone,
+            clock=around.monotonic,
+        )
+        drivers = PodDrivers(
+            self._owner,
+            sight.pods,
+            wishes,
+            defaults=around.options.drivers,
+            obstacle=sight.obstacle or record.refusal,
+        )
+        status = ApplicationStatus(sight.application, wishes)
+        self._finalizer = Finalizer(sight.application, wishes)
+        self._ports = Ports(
+            drivers=drivers,
+            metrics=sight.metrics,
+            controls=PodAnnotation(drivers.living, wishes, record.staged),
+            store=status,
+            reports=status,
+            custody=self._finalizer,
+            upkeep=around.options.upkeep,
+        )
+
+    async def reconcile(self, application: SparkApplication, *, jitter: float) -> float:
+        """Turn the loop; returns the Unix time at which to look again at the latest."""
+        now = self._sight.now
+        outcome = reconcile(application, self._ports, self._memory(), now, jitter=jitter)
+        await self._carry_out(outcome.memory)
+        return self._look_again_at(outcome)
+
+    async def refuse(self, spec: RefusedSpec) -> float:
+        """Say that the resource cannot be acted on, and do nothing else."""
+        now, memory = self._sight.now, self._memory()
+        generation = self._sight.application["metadata"]["generation"]
+        status = refused_status(memory.status, spec.message, generation=generation, now=now)
+        if status != memory.status:
+            self._ports.reports.write(status)
+            self._ports.reports.tell(
+                Event(at=now, reason=INVALID_SPEC, message=spec.message, is_warning=True)
+            )
+        await self._carry_out(replace(memory, status=status))
+        return now + AT_REST_SECONDS
+
+    def _memory(self) -> LoopMemory:
+        if self._record.memory is not None:
+            return self._record.memory
+        memory = recall(
+            self._ports, lambda complaint: log.warning(complaint, application=str(self._owner.key))
+        )
+        return replace(memory, status_written_at=self._sight.now)
+
+    async def _carry_out(self, memory: LoopMemory) -> None:
+        wishes = self._wishes
+        creates = any(isinstance(write, CreateDriver) for write in wishes.writes)
+        if creates or wishes.memory is not None or wishes.status is not None:
+            memory = memory.having_written_all(self._sight.now)
+            wishes.writes.insert(0, WriteStatus(_status_content(memory)))
+        if creates:
+            self._finalizer.hold()
+        try:
+            await self._carrier.carry_out(wishes.writes)
+        except ApiRefused as refusal:
+            if creates and self._carrier.has_written_status:
+                self._record.refusal = obstacle_of(refusal, self._record.refusal, self._sight.now)
+            raise
+        else:
+            self._record.refusal = None if creates else self._record.refusal
+        finally:
+            if self._carrier.has_written_status or not _writes_status(wishes):
+                self._record.memory, self._record.staged = memory, wishes.document
+                await self._tell()
+
+    async def _tell(self) -> None:
+        for event in self._wishes.events:
+            try:
+                await self._around.recorder.tell(self._owner, event)
+            except TransientError as error:
+                log.warning(
+                    f"event {event.reason} is not recorded: {error}", application=str(self._owner.key)
+                )
+
+    def _look_again_at(self, outcome: Outcome) -> float:
+        now, memory, step = self._sight.now, outcome.memory, outcome.plan.step
+        times = [now + (IN_TRANSITION_SECONDS if step.state in IN_TRANSITION else AT_REST_SECONDS)]
+        if outcome.wake_at is not None:
+            times.append(outcome.wake_at)
+        if memory.status != memory.status_written:
+            times.append(memory.status_written_at + self._around.options.upkeep.small_moves_seconds)
+        return max(now, min(times))
+
+
+def _writes_status(wishes: Wishes) -> bool:
+    return any(isinstance(write, WriteStatus) for write in wishes.writes)
+
+
+def _status_content(memory: LoopMemory) -> dict[str, Any]:
+    shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
+    return {**shown, "memory": memory.kept.to_json()}

@@ -1,0 +1,141 @@
+"""A controller on a cluster in memory, turned by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate.adapters.kubernetes.client import PODS, Manifest
+from headgate.adapters.kubernetes.controller import Controller
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import CONTROL
+from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.turn import Options
+from headgate.api.application import SparkApplication
+from headgate.errors import TransientError
+from headgate_contract import ControlDocument, Refusal
+from headgate_contract.receiving import read
+from support.fake_cluster import FakeCluster
+from support.fakes import FakeMetrics
+from support.looping import query
+
+KEY = Key("team", "flights")
+OPTIONS = Options(drivers=DriverDefaults(image="example/spark:4.3.0"))
+
+
+def manifest(name: str = "flights", **spec: Any) -> Manifest:
+    """A resource as a person writes it; keywords replace members of `spec`."""
+    return {
+        "apiVersion": "headgate.dev/v1alpha1",
+        "kind": "SparkApplication",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"main": {"file": "local:///opt/app/job.py"}, "queries": [query()], **spec},
+    }
+
+
+class FakeMeasurements:
+    """The metrics of all applications, as a test sets them."""
+
+    def __init__(self) -> None:
+        self.watched: dict[Key, SparkApplication] = {}
+        self.of: dict[Key, FakeMetrics] = {}
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        self.watched[key] = application
+
+    def forget(self, key: Key) -> None:
+        self.watched.pop(key, None)
+
+    def metrics(self, key: Key) -> FakeMetrics:
+        return self.of.setdefault(key, FakeMetrics())
+
+
+class Operation:
+    """The operator, its cluster, and a clock that moves when a test says so."""
+
+    def __init__(self, cluster: FakeCluster | None = None, options: Options = OPTIONS) -> None:
+        self.cluster = cluster or FakeCluster()
+        self.measurements = FakeMeasurements()
+        self.options = options
+        self.restart()
+
+    def restart(self) -> None:
+        """The process ends and another one starts: it lists what is there."""
+        self.controller = Controller(
+            self.cluster,  # type: ignore[arg-type]  a fake has its methods, not its class
+            self.measurements,
+            self.options,
+            clock=lambda: self.cluster.now,
+            jitter=lambda: 0.5,
+        )
+        self.cluster.events.clear()
+        asyncio.run(self.controller.load())
+
+    def declare(self, name: str = "flights", **spec: Any) -> None:
+        """A person applies the resource."""
+        self.cluster.declare(manifest(name, **spec))
+
+    def turn(self, key: Key = KEY, *, seconds: float = 1.0) -> float | None:
+        """Deliver what watches have, and turn the loop once."""
+        self.cluster.now += seconds
+        self.deliver()
+        return asyncio.run(self.controller.turn(key))
+
+    def turns(self, count: int = 4, key: Key = KEY) -> None:
+        """Turn the loop until whatever was going on has come through; turns that fail are made again."""
+        for _ in range(count):
+            try:
+                self.turn(key)
+            except TransientError as error:
+                self.failed = error
+
+    def deliver(self) -> None:
+        """Hand over the watch events that have come up."""
+        events, self.cluster.events = self.cluster.events, []
+        for event in events:
+            if event.kind == PODS:
+                (self.controller.pod_gone if event.is_gone else self.controller.pod_seen)(event.manifest)
+            elif event.kind.plural == "sparkapplications":
+                tell = self.controller.application_gone if event.is_gone else self.controller.application_seen
+                tell(event.manifest)
+
+    def run(self, **spec: Any) -> None:
+        """Declare the application and bring it to its running."""
+        self.declare(**spec)
+        self.turns(2)
+        self.cluster.pod_runs(self.pod["metadata"]["name"])
+        self.acknowledge()
+        self.turns(2)
+
+    def acknowledge(self, key: Key = KEY) -> None:
+        """The driver reports the generation of the document that it has."""
+        self.measurements.metrics(key).acknowledges(self.document.generation)
+
+    @property
+    def pod(self) -> Manifest:
+        """The only pod there is."""
+        (pod,) = self.cluster.pods()
+        return pod
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [pod["metadata"]["name"] for pod in self.cluster.pods()]
+
+    @property
+    def document(self) -> ControlDocument:
+        """The control document on the pod."""
+        document = read(self.pod["metadata"]["annotations"][CONTROL])
+        assert not isinstance(document, Refusal)
+        return document
+
+    def status(self, key: Key = KEY) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.cluster.application(key).get("status", {})
+        return found
+
+    def state(self, key: Key = KEY) -> str | None:
+        return self.status(key).get("state")
+
+    def condition(self, kind: str, key: Key = KEY) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = next(c for c in self.status(key)["conditions"] if c["type"] == kind)
+        return found
