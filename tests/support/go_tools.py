@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from support.requirements import missing
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / "tests" / "support" / "tools"
@@ -73,6 +73,7 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "ctr": Tool("containerd", "github.com/containerd/containerd/v2/cmd/ctr"),
     "coredns": Tool("coredns"),
+    "pause": Tool("pause"),
 }
 
 
@@ -82,10 +83,7 @@ def go_tool(name: str) -> Path:
     Without Go the test is skipped with what is missing; in CI, which skips nothing, it fails.
     """
     if shutil.which("go") is None:
-        message = f"Go is missing, so {name} cannot be built; install Go 1.26 or later"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        missing(f"Go is missing, so {name} cannot be built; install Go 1.26 or later")
     source = next(known for known, tool in TOOLS.items() if name in {known, *tool.links})
     build(source)
     return PROGRAMS / name

@@ -1,0 +1,214 @@
+"""Real nodes: containerd, kubelet, kube-proxy and DNS beside a control plane, in namespaces of their own.
+
+Pods run as on any node: their processes in containers, an address each, Services, DNS, logs, exec, probes, volumes.
+Nothing can be pulled, since no way leads out: the nodes have the images that they are given, and pods that name those
+say `imagePullPolicy: Never` or `IfNotPresent`. All nodes share one network and one address.
+
+    with nodes_in(tmp_path, images=[spark_image()]) as cluster:
+        cluster.kubectl("get", "nodes")
+        with cluster.network():
+            ...  # connections made here reach pods and services by their addresses
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from support.certificates import Certificate
+from support.control_plane import ADMINISTRATORS, ControlPlane
+from support.debian import debian
+from support.go_tools import go_tool
+from support.namespaces import Namespaces, run
+from support.node_cgroups import ControlGroup
+from support.node_config import (
+    ADDRESS,
+    PODS,
+    Layout,
+    write_containerd,
+    write_dns,
+    write_kubelet,
+    write_network,
+)
+from support.node_images import Image, pause_image, write_archive
+from support.servers import Server
+
+API_PORT = 6443
+
+
+@contextmanager
+def nodes_in(folder: Path, *, images: Sequence[Image] = (), count: int = 1) -> Iterator[NodeCluster]:
+    """Run a cluster of `count` nodes whose files are in `folder`, our CRD installed; it is gone afterwards.
+
+    Every node has `images`, and that of `pause_image`.
+    """
+    cluster = NodeCluster(folder, (pause_image(), *images), count)
+    try:
+        cluster.start()
+        cluster.install_crds()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+class NodeCluster(ControlPlane):
+    """A control plane with nodes."""
+
+    def __init__(self, folder: Path, images: Sequence[Image], count: int):
+        super().__init__(folder, controllers=True, address=ADDRESS, port=API_PORT)
+        self._images = images
+        self._namespaces = Namespaces(folder / "namespaces.log")
+        self._group = ControlGroup(f"headgate-{secrets.token_hex(4)}")
+        self.nodes = [self._node(number) for number in range(count)]
+        self._proxy = self._inner("kube-proxy", *self._proxy_flags())
+        self._dns = self._inner("coredns", "-conf", write_dns(folder, self.kubeconfig))
+
+    def network(self) -> AbstractContextManager[None]:
+        """Make connections, and start processes, where pods and services are reached by their addresses."""
+        return self._namespaces.network()
+
+    def start(self) -> None:
+        """Start everything and wait until the nodes are ready."""
+        self._namespaces.start()
+        with self.network(), ThreadPoolExecutor() as pool:
+            _connect()
+            for node in self.nodes:
+                node.start_runtime(self._namespaces)
+            imports = [pool.submit(node.import_images, self._images) for node in self.nodes]
+            super().start()
+            for imported in imports:
+                imported.result()
+            for node in self.nodes:
+                node.start_kubelet(self._namespaces)
+            self._proxy.start()
+            self._dns.start()
+        for node in self.nodes:
+            node.wait_until_ready(self)
+
+    def stop(self) -> None:
+        """End every process, and remove what takes space."""
+        for server in (self._proxy, self._dns):
+            server.stop()
+        self._namespaces.stop()
+        super().stop()  # last: an API server waits for its clients to go
+        self._group.remove()
+        for node in self.nodes:
+            node.remove_images()
+
+    def kubectl(
+        self,
+        *arguments: str | Path,
+        input: str | None = None,  # noqa: A002 - as subprocess calls it
+        kubeconfig: Path | None = None,
+    ) -> str:
+        """Run kubectl inside and return its standard output; raise KubectlError with its standard error."""
+        with self.network():
+            return super().kubectl(*arguments, input=input, kubeconfig=kubeconfig)
+
+    def start_api_server(self) -> None:
+        """Start the API server, and wait until it is ready."""
+        with self.network():
+            super().start_api_server()
+
+    def _node(self, number: int) -> Node:
+        name = f"node{number}"
+        layout = Layout(name, self.folder / name, self.folder, f"{self._group.name}/{name}", number)
+        layout.folder.mkdir()
+        user = self._authority.user(f"system:node:{name}", ("system:nodes",))
+        return Node(layout, self._group.child(name), self._inner_kubeconfig("kubelet", user, layout.folder))
+
+    def _proxy_flags(self) -> list[str | Path]:
+        user = self._authority.user("system:kube-proxy", (ADMINISTRATORS,))
+        return [
+            *("--kubeconfig", self._inner_kubeconfig("kube-proxy", user, self.folder)),
+            *("--proxy-mode", "nftables", "--hostname-override", "node0", "--cluster-cidr", PODS),
+            *("--conntrack-max-per-core", "0"),
+        ]
+
+    def _inner_kubeconfig(self, name: str, user: Certificate, folder: Path) -> Path:
+        return self._kubeconfig(f"{folder.relative_to(self.folder)}/{name}.kubeconfig", user)
+
+    def _inner(self, name: str, *flags: str | Path) -> Server:
+        return Server([go_tool(name), *flags], self.folder / f"{name}.log", debian().environment)
+
+
+class Node:
+    """One kubelet and its container runtime."""
+
+    def __init__(self, layout: Layout, group: ControlGroup, kubeconfig: Path):
+        self.name = layout.name
+        self._layout = layout
+        self._group = group
+        self._system = group.child("system")
+        self._kubeconfig = kubeconfig
+
+    def start_runtime(self, namespaces: Namespaces) -> None:
+        """Start containerd, and wait until it answers."""
+        write_network(self._layout)
+        config = write_containerd(self._layout, debian().cni_plugins, debian().program("runc"))
+        runtime = self._server(namespaces, "containerd", "--config", config)
+        runtime.start()
+        runtime.wait_until(self._answers)
+
+    def start_kubelet(self, namespaces: Namespaces) -> None:
+        """Start the kubelet; the node is ready a moment later."""
+        config = write_kubelet(self._layout)
+        flags = ("--hostname-override", self.name, "--node-ip", ADDRESS)
+        folder = self._layout.folder / "kubelet"
+        self._server(
+            namespaces,
+            "kubelet",
+            *("--config", config, "--kubeconfig", self._kubeconfig, "--root-dir", folder, *flags),
+        ).start()
+
+    def import_images(self, images: Sequence[Image]) -> None:
+        """Give this node images."""
+        command = self._ctr("images", "import", "--local", "-")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as ctr:
+            assert ctr.stdin is not None
+            write_archive(images, ctr.stdin)
+        assert ctr.returncode == 0, f"{self.name} does not take {', '.join(image.name for image in images)}"
+
+    def wait_until_ready(self, cluster: NodeCluster) -> None:
+        """Wait until the API server calls the node ready."""
+        cluster.kubectl("wait", "--for=create", "--timeout=60s", f"node/{self.name}")
+        cluster.kubectl("wait", "--for=condition=Ready", "--timeout=60s", f"node/{self.name}")
+
+    def kill(self) -> None:
+        """End the node as a power cut would: kubelet, runtime and every pod at once, and nobody is told."""
+        self._group.kill()
+
+    def remove_images(self) -> None:
+        """Remove what the runtime has stored; it has to be gone."""
+        for stored in ("containerd", "containerd-state", "kubelet"):
+            shutil.rmtree(self._layout.folder / stored, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        done = subprocess.run(self._ctr("version"), capture_output=True, check=False)
+        return done.returncode == 0
+
+    def _ctr(self, *arguments: str) -> list[str]:
+        address = ("--address", str(self._layout.socket))
+        return [str(go_tool("ctr")), *address, "--namespace", "k8s.io", *arguments]
+
+    def _server(self, namespaces: Namespaces, name: str, *flags: str | Path) -> Server:
+        command = [*self._system.command_to_join(), *namespaces.enter(), go_tool(name), *flags]
+        environment = debian().environment
+        # containerd finds its shim beside itself
+        environment["PATH"] = f"{go_tool('containerd-shim-runc-v2').parent}:{environment['PATH']}"
+        return Server(command, self._layout.folder / f"{name}.log", environment)
+
+
+def _connect() -> None:
+    """Give the namespace an address. The peer of the interface is there because each has one; nothing uses it."""
+    run("ip", "link", "add", "nodes", "type", "veth", "peer", "name", "peer")
+    run("ip", "link", "set", "peer", "up")
+    run("ip", "address", "add", f"{ADDRESS}/24", "dev", "nodes")
+    run("ip", "link", "set", "nodes", "up")
+    run("ip", "route", "add", "default", "dev", "nodes")
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")

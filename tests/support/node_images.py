@@ -1,0 +1,209 @@
+"""Container images without a builder and without a registry: layers made here, written as an archive for containerd.
+
+The images of `images/` are made by the scripts that their Containerfiles use too, on a Debian from mmdebstrap, and
+take their settings (environment, user, entry point) from the Containerfiles. Layers are kept in `build/images`, and
+made again when what they are made from has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from support.debian import debian
+from support.go_tools import ROOT, go_tool
+from support.node_config import SANDBOX_IMAGE
+from support.requirements import missing
+
+LAYERS = ROOT / "build" / "images"
+RECIPES = ROOT / "images"
+RELEASE = "bookworm"
+PYTHON = (3, 11)
+"""What this release has: libraries for the images are installed by the Python that runs the tests."""
+BUILD_SECONDS = 900
+SOURCES = ("images", "operator", "spark_jobs", "constraints.txt", "pyproject.toml")
+WITHOUT_DOCUMENTATION = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+
+
+@dataclass(frozen=True)
+class Image:
+    """Layers, one over the other, and the settings of a container that runs on them."""
+
+    name: str
+    """`headgate.test/NAME:TAG`; no registry of that name exists."""
+    layers: tuple[Path, ...]
+    settings: Mapping[str, Any]
+
+    def containing(self, name: str, files: Mapping[str, Path]) -> Image:
+        """Return the image `name`: this one and `files`, by their absolute paths in it."""
+        made_from = hashlib.sha256(repr(sorted(files)).encode())
+        for _, file in sorted(files.items()):
+            made_from.update(file.read_bytes())
+        layer = _layer("files", made_from.hexdigest(), lambda to: _write_files(to, files))
+        return Image(name, (*self.layers, layer), self.settings)
+
+
+def pause_image() -> Image:
+    """Return the image of every pod's sandbox; as a container it does nothing, until it is told to end."""
+    pause = go_tool("pause")
+    bare = Image(SANDBOX_IMAGE, (), {"Entrypoint": ["/pause"]})
+    return bare.containing(SANDBOX_IMAGE, {"/pause": pause})
+
+
+def operator_image() -> Image:
+    """Return the operator's image, as `images/operator.Containerfile` makes it."""
+    return _ours("operator")
+
+
+def spark_image() -> Image:
+    """Return the image of drivers and executors, as `images/spark.Containerfile` makes it."""
+    return _ours("spark")
+
+
+def write_archive(images: Sequence[Image], to: IO[bytes]) -> None:
+    """Write images for `ctr images import`; layers that they share are in it once."""
+    described = []
+    with tarfile.open(fileobj=to, mode="w|") as archive:
+        for layer in dict.fromkeys(layer for image in images for layer in image.layers):
+            archive.add(layer, f"{layer.stem}.tar")
+        for image in images:
+            config = _config(image)
+            name = f"{hashlib.sha256(config).hexdigest()}.json"
+            _add(archive, name, config)
+            layers = [f"{layer.stem}.tar" for layer in image.layers]
+            described.append({"Config": name, "RepoTags": [image.name], "Layers": layers})
+        _add(archive, "manifest.json", json.dumps(described).encode())
+
+
+def _ours(kind: str) -> Image:
+    if sys.version_info[:2] != PYTHON:
+        missing(f"the images have Python {PYTHON[0]}.{PYTHON[1]}; run the tests with that version")
+    packages = RECIPES / "build" / f"{kind}.packages"
+    user = RECIPES / "build" / "user.sh"
+    base = _layer(kind, _digest([packages, user]), lambda to: _bootstrap(packages, user, to))
+    ours = _layer(f"{kind}-opt", _digest(_sources()), lambda to: _install(kind, to))
+    settings = _settings(RECIPES / f"{kind}.Containerfile")
+    return Image(f"headgate.test/{kind}:1", (base, ours), settings)
+
+
+def _bootstrap(packages: Path, user: Path, to: Path) -> None:
+    excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT_DOCUMENTATION]
+    _run(
+        debian().program("mmdebstrap"),
+        *("--quiet", "--variant=essential", "--format=tar", "--skip=output/dev"),
+        f"--include={','.join(packages.read_text().split())}",
+        *excluded,
+        '--aptopt=Apt::Install-Recommends "false"',
+        '--essential-hook=mkdir -p "$1/usr/share/man/man1"',  # or the JRE's installation fails
+        f'--customize-hook={user} "$1"',
+        *(RELEASE, to),
+        environment=debian().environment,
+    )
+
+
+def _install(kind: str, to: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=LAYERS) as root:
+        environment = {**os.environ, "PYTHON": sys.executable}
+        _run(RECIPES / "build" / "rootfs.sh", root, kind, environment=environment)
+        with tarfile.open(to, "w") as layer:
+            for entry in sorted(Path(root).iterdir()):
+                layer.add(entry, entry.name, filter=_as_root)
+
+
+def _write_files(to: Path, files: Mapping[str, Path]) -> None:
+    with tarfile.open(to, "w") as layer:
+        for path, file in sorted(files.items()):
+            layer.add(file.resolve(), path.lstrip("/"), filter=_as_root)
+
+
+def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime = 0
+    return entry
+
+
+def _layer(name: str, made_from: str, make: Callable[[Path], None]) -> Path:
+    """Return the layer made from what has this digest; make it unless it is there, instead of older ones."""
+    layer = LAYERS / f"{name}-{made_from[:16]}.tar"
+    if not layer.exists():
+        LAYERS.mkdir(parents=True, exist_ok=True)
+        unfinished = layer.with_suffix(".new")
+        make(unfinished)
+        unfinished.replace(layer)
+    return layer
+
+
+def _config(image: Image) -> bytes:
+    layers = [f"sha256:{_digest([layer])}" for layer in image.layers]
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": dict(image.settings),
+        "rootfs": {"type": "layers", "diff_ids": layers},
+    }
+    return json.dumps(config).encode()
+
+
+def _settings(containerfile: Path) -> dict[str, Any]:
+    """Return what the last stage of a Containerfile says of the containers that run on it."""
+    lines = containerfile.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    last_stage = max(number for number, line in enumerate(lines) if line.startswith("FROM "))
+    settings: dict[str, Any] = {"Env": []}
+    for line in lines[last_stage:]:
+        word, _, said = line.partition(" ")
+        match word:
+            case "ENV":
+                settings["Env"] += shlex.split(said)
+            case "USER":
+                settings["User"] = said
+            case "WORKDIR":
+                settings["WorkingDir"] = said
+            case "ENTRYPOINT" | "CMD":
+                settings[word.capitalize()] = json.loads(said)  # Entrypoint, Cmd
+    return settings
+
+
+def _sources() -> list[Path]:
+    """Return the files that rootfs.sh reads."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *SOURCES],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in sorted(set(listed.stdout.splitlines())) if (ROOT / name).is_file()]
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def _run(*command: str | Path, environment: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+    )
+    assert done.returncode == 0, f"{command[0]} failed:\n{done.stderr}"

@@ -1,0 +1,3 @@
+module headgate.dev/tests/support/tools/pause
+
+go 1.26.0
