@@ -113,7 +113,7 @@ class Cluster:
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         """Create an object; `ApiConflict` where there is one of that name."""
-        path = kind.path(key_of(manifest).namespace)
+        path = kind.path(manifest["metadata"].get("namespace"))
         return await self._call(_Call("POST", kind, path, {"fieldManager": FIELD_MANAGER}, manifest))
 
     async def apply(

@@ -24,6 +24,7 @@ from headgate.adapters.kubernetes.record import Record, RefusedSpec, stand_in
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
 from headgate.api.application import SparkApplication
 from headgate.errors import ApiConflict, ApiNotFound
+from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Metrics
 
 
@@ -49,6 +50,7 @@ class Controller:
         measurements: Measurements,
         options: Options | None = None,
         *,
+        decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None,
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -67,7 +69,13 @@ class Controller:
             options=options,
             seen=self._answered,
             gone=self.pod_gone,
+            decided=decided,
         )
+
+    @property
+    def cache(self) -> Cache:
+        """What is known of the cluster, for whoever compares it with what is there."""
+        return self._cache
 
     async def load(self, namespaces: Collection[str] = ()) -> None:
         """Take in what is there, before the first turn: all of it, or that of `namespaces`.

@@ -16,7 +16,7 @@ import structlog
 from headgate.adapters.kubernetes.carrier import Carrier
 from headgate.adapters.kubernetes.client import Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder
-from headgate.adapters.kubernetes.key import key_of
+from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.ports import (
     ApplicationStatus,
@@ -70,6 +70,8 @@ class Surroundings:
     """Told of each object that the API server answers with."""
     gone: Callable[[Manifest], object]
     """Told of each pod that turns out to be gone."""
+    decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None
+    """Told of each turn that was carried out."""
     monotonic: Callable[[], float] = time.monotonic
 
 
@@ -125,6 +127,7 @@ class Turn:
         now = self._sight.now
         outcome = reconcile(application, self._ports, self._memory(), now, jitter=jitter)
         await self._carry_out(outcome.memory)
+        self._around.decided(self._owner.key, outcome)
         return self._look_again_at(outcome)
 
     async def refuse(self, spec: RefusedSpec) -> float:
