@@ -52,11 +52,17 @@ class Voter:
         if threshold is None or value is None or math.isnan(value):
             return None, latch.unheard(t)
         if self.reentry_threshold is not None and latch.answer is False:
-            above = self.reentry_threshold(policy.reentry)
-            above = 2 * threshold if above is None else max(above, threshold)
-            return _reenter(latch, policy, t, is_above=value > above)
+            is_above = value > self.threshold_of_reentry(threshold, policy.reentry)
+            return _reenter(latch, policy, t, is_above=is_above)
         answer = value > threshold
         return answer, Latch(answer=answer)
+
+    def threshold_of_reentry(self, threshold: float, reentry: Reentry) -> float:
+        """Return what the value must exceed once the voter has said no: by default twice its threshold."""
+        if self.reentry_threshold is None:
+            return threshold
+        above = self.reentry_threshold(reentry)
+        return 2 * threshold if above is None else max(above, threshold)
 
 
 def _reenter(latch: Latch, policy: QueryPolicy, t: float, *, is_above: bool) -> tuple[bool, Latch]:
