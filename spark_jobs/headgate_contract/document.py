@@ -134,10 +134,13 @@ class ControlDocument:
     application: str = ""
     grace_period_seconds: float = 120.0
     """How long a stop waits for the running batch before the driver is killed."""
+    executor_instances: int | None = None
+    """Executors that the job should have now. `None`: as many as it started with."""
     queries: Mapping[str, QueryControl] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _at_least("generation", self.generation, 0)
+        _at_least("executorInstances", self.executor_instances, 0)
         _at_least("gracePeriodSeconds", self.grace_period_seconds, 0)
 
 

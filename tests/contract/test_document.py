@@ -77,6 +77,7 @@ documents = st.builds(
     generation=st.integers(0, 10**12),
     application=names,
     grace_period_seconds=seconds,
+    executor_instances=optional(st.integers(0, 10**4)),
     queries=st.dictionaries(names, queries, max_size=3),
 )
 json_values = st.recursive(

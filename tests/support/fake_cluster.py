@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+from builtins import list as listed
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,9 +36,9 @@ class FakeCluster:
 
     now: float = 1_700_000_000.0
     objects: dict[Place, Manifest] = field(default_factory=dict)
-    events: list[Watched] = field(default_factory=list)
+    events: listed[Watched] = field(default_factory=list)
     """Not delivered yet."""
-    calls: list[str] = field(default_factory=list)
+    calls: listed[str] = field(default_factory=list)
     """The writes, as `verb plural`."""
     before: Callable[[str], None] = lambda _call: None
     """Called before a write is carried out; may raise what the operator then gets."""
@@ -52,7 +53,7 @@ class FakeCluster:
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, **_: Any
-    ) -> list[Manifest]:
+    ) -> listed[Manifest]:
         wanted = dict(pair.split("=") for pair in labels.split(",")) if labels else {}
         return [
             copy.deepcopy(manifest)
@@ -129,10 +130,10 @@ class FakeCluster:
     def application(self, key: Key) -> Manifest:
         return copy.deepcopy(self._stored(APPLICATIONS, key))
 
-    def pods(self) -> list[Manifest]:
+    def pods(self) -> listed[Manifest]:
         return [copy.deepcopy(found) for (plural, _, _), found in self.objects.items() if plural == "pods"]
 
-    def told(self) -> list[tuple[str, int]]:
+    def told(self) -> listed[tuple[str, int]]:
         """Reasons of the Events, each with its count."""
         found = [found for (plural, _, _), found in self.objects.items() if plural == EVENTS.plural]
         return [(event["reason"], event["count"]) for event in found]

@@ -63,7 +63,7 @@ class Operation:
     def restart(self) -> None:
         """The process ends and another one starts: it lists what is there."""
         self.controller = Controller(
-            self.cluster,  # type: ignore[arg-type]  a fake has its methods, not its class
+            self.cluster,  # type: ignore[arg-type]
             self.measurements,
             self.options,
             clock=lambda: self.cluster.now,

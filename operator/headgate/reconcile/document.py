@@ -48,6 +48,7 @@ def next_document(
         generation=0,
         application=application.name,
         grace_period_seconds=application.spec.stop.grace_period.total_seconds(),
+        executor_instances=executor_instances(application, verdicts),
         queries={
             query.name: _query(query, verdicts.get(query.name), asked) for query in application.spec.queries
         },
@@ -58,14 +59,23 @@ def next_document(
     return replace(wanted, generation=before + 1)
 
 
+def executor_instances(application: SparkApplication, verdicts: Mapping[str, Verdict]) -> int | None:
+    """Return how many executors the job should have now; `None` for a job that has none but its driver."""
+    spec, during_backlog = application.spec, application.spec.during_backlog.executor
+    if spec.spark_conf.get("spark.master", "").startswith("local"):
+        return None
+    in_backlog = any(verdict.governed_as_backlog for verdict in verdicts.values())
+    return during_backlog.instances if during_backlog and in_backlog else spec.executor.instances
+
+
 def declares_the_same(one: ControlDocument, other: ControlDocument) -> bool:
-    """Return whether two documents differ by their verdicts at most."""
+    """Return whether two documents differ at most by their verdicts and what follows from these."""
     return _without_verdicts(one) == _without_verdicts(other)
 
 
 def _without_verdicts(document: ControlDocument) -> ControlDocument:
     queries = {name: replace(query, backlog=False, reason=None) for name, query in document.queries.items()}
-    return replace(document, generation=0, queries=queries)
+    return replace(document, generation=0, executor_instances=None, queries=queries)
 
 
 def _query(query: Query, verdict: Verdict | None, asked: Asked) -> QueryControl:

@@ -33,6 +33,8 @@ DRIVER_ENDED = "DriverEnded"
 """A driver ended by itself, and another one is started at once."""
 CONTROL_PUBLISHED = "ControlPublished"
 """The driver was told new settings, without a restart."""
+EXECUTORS_CHANGED = "ExecutorsChanged"
+"""Another number of executors is asked for: by the resource, or by a verdict."""
 UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have."""
 
@@ -50,6 +52,9 @@ def changes(
     if _settings_changed_live(seen, plan):
         message = f"settings changed without a restart: control document {plan.document.generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
+    if before.executor_instances not in (None, after.executor_instances):
+        message = f"executors: {before.executor_instances} before, {after.executor_instances} now"
+        yield Event(at=seen.now, reason=EXECUTORS_CHANGED, message=message)
     yield from _metrics_changes(before, after, seen)
 
 

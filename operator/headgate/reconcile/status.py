@@ -57,6 +57,8 @@ def status_of(
         state=ApplicationState(plan.step.state),
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
+        executor_instances=plan.document.executor_instances,
+        selector=f"headgate.dev/application={application.name},headgate.dev/role=executor",
         control_generation=plan.kept.generation,
         acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
         summary=_summary(queries),

@@ -42,6 +42,10 @@ KILL_GRACE_SECONDS = 1
 forgets the pod at once, and what runs on a node that does not answer goes on writing."""
 
 
+FOLLOW_BY_THEMSELVES = frozenset({StepReason.WAITING_FOR_DRIVER})
+"""Reasons that are in the status, and not worth an object each: a driver that was started is waited for."""
+
+
 @dataclass(slots=True)
 class Wishes:
     """What the loop wants done."""
@@ -181,8 +185,9 @@ class ApplicationStatus:
         self._wishes.status = status
 
     def tell(self, event: Event) -> None:
-        """Have the event recorded."""
-        self._wishes.events.append(event)
+        """Have the event recorded, unless it follows from the one before it."""
+        if event.reason not in FOLLOW_BY_THEMSELVES:
+            self._wishes.events.append(event)
 
 
 class Finalizer:
