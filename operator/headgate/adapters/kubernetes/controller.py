@@ -44,7 +44,7 @@ class Measurements(Protocol):
 class Controller:
     """The loop of every application that is seen."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  clock and chance are set by tests alone
         self,
         cluster: Cluster,
         measurements: Measurements,
