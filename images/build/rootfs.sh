@@ -1,0 +1,75 @@
+#!/bin/bash
+# Writes everything of ours that an image holds under a directory: rootfs.sh ROOT operator|spark
+#
+# ROOT may be empty (the Containerfiles copy it over a Debian) or hold a Debian already (the tests on a real node,
+# which have no registry). $PYTHON, default python3, is the Python that runs this: the same minor version as in the
+# image, with pip, hatchling and pyspark; a JDK compiles the shim. $CONSTRAINTS, default constraints.txt, pins every
+# library. Nothing outside ROOT is written.
+#
+#   /opt/headgate       the package and its libraries, one flat directory for PYTHONPATH
+#   /opt/headgate/bin   headgate; headgate-run (spark)
+#   /opt/spark          SPARK_HOME: the PySpark in /opt/headgate (spark)
+#   /opt/entrypoint.sh  what Spark on Kubernetes calls (spark)
+#   /opt/app            where a derived image puts the job (spark)
+set -euo pipefail
+mkdir -p "$1"
+root=$(cd "$1" && pwd) kind=$2
+source=$(cd "$(dirname "$0")/../.." && pwd)
+python=${PYTHON:-python3} constraints=${CONSTRAINTS:-$source/constraints.txt}
+libraries=$root/opt/headgate
+
+# What no driver, no executor and no operator loads.
+unneeded=(
+  numpy/tests numpy/_core/tests pandas/tests pyarrow/tests pyarrow/include pyarrow/src
+  pyspark/data pyspark/examples pyspark/sbin pyspark/jars/connect-repl
+)
+
+main() {
+  local wheels
+  wheels=$(mktemp -d)
+  trap "rm -rf '$wheels'" EXIT
+  install_packages "$wheels"
+  trim
+  if [[ $kind == spark ]]; then add_spark; fi
+  add_launchers
+  compile
+}
+
+install_packages() {
+  "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$1" "$source"
+  rm -rf "$libraries"
+  mkdir -p "$libraries"
+  "$python" -m pip install --quiet --no-compile --target "$libraries" \
+    --constraint "$constraints" "headgate[$kind] @ file://$(echo "$1"/headgate-*.whl)"
+}
+
+trim() {
+  (cd "$libraries" && rm -rf "${unneeded[@]}")
+  find "$libraries" -type f \( -name '*.cmd' -o -name '*.pyi' -o -name '*.pxd' \) -delete
+}
+
+add_spark() {
+  mkdir -p "$root/opt/app"
+  ln -sfn headgate/pyspark "$root/opt/spark"
+  install -m 755 "$source/images/entrypoint.sh" "$root/opt/entrypoint.sh"
+}
+
+# Pip's own launchers name the Python that ran pip.
+add_launchers() {
+  rm -rf "$libraries/bin"
+  mkdir "$libraries/bin"
+  launcher headgate headgate.cli.main
+  if [[ $kind == spark ]]; then launcher headgate-run headgate_spark.launch.command; fi
+}
+
+launcher() {
+  printf '#!/usr/bin/python3\nfrom %s import main\n\nmain()\n' "$2" > "$libraries/bin/$1"
+  chmod 755 "$libraries/bin/$1"
+}
+
+# Now, since the file system is read-only at run time; by content, since layers do not keep the times of files.
+compile() {
+  "$python" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$root" "$libraries"
+}
+
+main
