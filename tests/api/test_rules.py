@@ -17,6 +17,10 @@ SINGLE_BATCH = {"interval": "1s", "intervalDuringBacklog": "0s"}
 LONG = {"interval": "5s", "intervalDuringBacklog": "2m"}
 ACCEPTED: tuple[tuple[str, Manifest], ...] = (
     ("the least there is", application()),
+    (
+        "a driver that does all the work itself",
+        application(sparkConf={"spark.master": "local[2]", "spark.driver.host": "127.0.0.1"}),
+    ),
     ("interval of 10ms", application(query(checkpoint={"interval": "10ms"}))),
     ("backlog interval of 0s", application(query(checkpoint=SINGLE_BATCH))),
     ("backlog interval alone", application(query(checkpoint={"intervalDuringBacklog": "10ms"}))),

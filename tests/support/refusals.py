@@ -37,7 +37,29 @@ def _spec(title: str, rule: str, path: str, **settings: object) -> Refusal:
 _LAG = {"watermarkLag": "5m", "pendingRecords": 1000}
 _LIMIT = {"recordsPerCheckpoint": 1000}
 
+
+def _property(title: str, rule: str, conf: dict[str, str]) -> tuple[Refusal, Refusal]:
+    """The same property in both places; the first of `conf` is the one that is refused."""
+    key = next(iter(conf))
+    return (
+        _spec(title, f"spec-sparkConf-{rule}", f"sparkConf[{key}]", sparkConf=conf),
+        _spec(
+            f"{title} in a backlog",
+            f"duringBacklog-sparkConf-{rule}",
+            f"duringBacklog.sparkConf[{key}]",
+            duringBacklog={"sparkConf": conf},
+        ),
+    )
+
+
 REFUSALS = (
+    *_property("a master of its own", "master", {"spark.master": "k8s://https://elsewhere"}),
+    *_property("an image as a property", "image", {"spark.kubernetes.container.image": "x"}),
+    *_property("another namespace", "wiring", {"spark.kubernetes.namespace": "x"}),
+    *_property("another driver host", "wiring", {"spark.driver.host": "127.0.0.1"}),
+    *_property(
+        "another identity", "identity", {"spark.kubernetes.authenticate.driver.serviceAccountName": "x"}
+    ),
     _checkpoint("interval 0s", "checkpoint-interval-short", "interval", interval="0s"),
     _checkpoint("interval below 10ms", "checkpoint-interval-short", "interval", interval="9.999999ms"),
     _checkpoint(

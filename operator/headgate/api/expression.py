@@ -68,6 +68,10 @@ class Value:
         """Return the condition that both are the same."""
         return _Comparison(self, "==", other)
 
+    def starts_with(self, beginning: str) -> Condition:
+        """Return the condition that the value, a text, begins so; `beginning` must not hold a quote."""
+        return _Beginning(self, beginning)
+
 
 @dataclass(frozen=True)
 class Field:
@@ -100,6 +104,10 @@ class Field:
         """The field, as text."""
         types = (object,) if self.is_untyped else (str,)
         return Value(self.cel, self.guards, lambda scope: _typed(self.find(scope), *types))
+
+    def entry(self, key: str) -> "Entry":
+        """Return what `key` leads to in this map of texts; it must not hold a quote."""
+        return Entry(self, key)
 
     @property
     def untyped(self) -> "Field":
@@ -134,6 +142,36 @@ class Field:
     def any(self, item: "Field", condition: Condition) -> Condition:
         """Return the condition that `condition` holds for an item of this list, which `item` stands for."""
         return _Any(self, item.variable, condition)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a map of texts."""
+
+    map: Field
+    key: str
+
+    @property
+    def is_there(self) -> Condition:
+        """Whether the map has the key."""
+        return _IsThere(self)
+
+    @property
+    def text(self) -> Value:
+        """What the key leads to."""
+        return Value(f"{self.map.cel}['{self.key}']", self.guards, self.read)
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What has to be true in CEL before the entry may be read."""
+        return (*self.map.guards, f"'{self.key}' in {self.map.cel}")
+
+    def read(self, scope: Scope) -> Any:
+        """Return the text, or None where the map does not have the key."""
+        entries = self.map.find(scope)
+        if not isinstance(entries, Mapping | None):
+            raise MalformedError
+        return _typed((entries or {}).get(self.key), str)
 
 
 def duration(text: str) -> Value:
@@ -180,6 +218,30 @@ class _IsSet(Condition):
 
     def places(self, scope: Scope) -> tuple[Location, ...]:
         return NOWHERE if self.field.find(scope) is None else HERE
+
+
+@dataclass(frozen=True)
+class _IsThere(Condition):
+    entry: Entry
+
+    def cel(self) -> str:
+        return " && ".join(self.entry.guards)
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        return NOWHERE if self.entry.read(scope) is None else ((*self.entry.map.path, self.entry.key),)
+
+
+@dataclass(frozen=True)
+class _Beginning(Condition):
+    value: Value
+    beginning: str
+
+    def cel(self) -> str:
+        return " && ".join([*self.value.guards, f"{self.value.cel}.startsWith('{self.beginning}')"])
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        value = self.value.read(scope)
+        return HERE if value is not None and value.startswith(self.beginning) else NOWHERE
 
 
 @dataclass(frozen=True)

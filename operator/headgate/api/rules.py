@@ -7,6 +7,8 @@ What CEL cannot see, because it would have to follow references, is in `referenc
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 from headgate.api.expression import Condition, Field, MalformedError, duration, text
@@ -27,8 +29,8 @@ class Rule:
     """One refusal: `refused` is judged for every object or value at `on`.
 
     `at` is the field below it that a finding points at. Where it leads through a list (`sources[].after`),
-    each item that makes the condition true is pointed at; the API server can only name the object at `on`
-    then.
+    each item that makes the condition true is pointed at, and so is the entry of a map; the API server can
+    only name the object at `on` then.
     """
 
     id: str
@@ -61,6 +63,8 @@ class Rule:
             yield from dict.fromkeys((*location, *self._pointed_at(place)) for place in places)
 
     def _pointed_at(self, place: Location) -> Location:
+        if not self.at:
+            return place
         _, is_item, field = self.at.rpartition("[].")
         return (*(place if is_item else ()), *(field.split(".") if field else ()))
 
@@ -232,7 +236,90 @@ APPLICATION: Final = (
     ),
 )
 
+_IMAGE_KEYS: Final = (
+    "spark.kubernetes.container.image",
+    "spark.kubernetes.driver.container.image",
+    "spark.kubernetes.executor.container.image",
+)
+_WIRING_KEYS: Final = (
+    "spark.driver.bindAddress",
+    "spark.driver.blockManager.port",
+    "spark.driver.host",
+    "spark.driver.port",
+    "spark.kubernetes.driver.pod.name",
+    "spark.kubernetes.driver.podTemplateFile",
+    "spark.kubernetes.executor.podNamePrefix",
+    "spark.kubernetes.executor.podTemplateContainerName",
+    "spark.kubernetes.executor.podTemplateFile",
+    "spark.kubernetes.namespace",
+    "spark.submit.deployMode",
+    "spark.ui.port",
+)
+_IDENTITY_KEYS: Final = tuple(
+    f"spark.kubernetes.authenticate.{key}"
+    for key in (
+        "caCertFile",
+        "clientCertFile",
+        "clientKeyFile",
+        "driver.caCertFile",
+        "driver.clientCertFile",
+        "driver.clientKeyFile",
+        "driver.oauthToken",
+        "driver.oauthTokenFile",
+        "driver.serviceAccountName",
+        "executor.serviceAccountName",
+        "oauthToken",
+        "oauthTokenFile",
+        "serviceAccountName",
+    )
+)
+_MASTER: Final = THIS.entry("spark.master")
+_IS_LOCAL: Final = _MASTER.text.starts_with("local")
+
+
+def _any_key(keys: tuple[str, ...]) -> Condition:
+    return reduce(or_, (THIS.entry(key).is_there for key in keys))
+
+
+def _of_properties(on: str) -> tuple[Rule, ...]:
+    """Return what Spark properties must not say, because it is said elsewhere or is not theirs to say."""
+    return (
+        Rule(
+            id=f"{_owned(on)}-master",
+            on=on,
+            refused=_MASTER.is_there & ~_IS_LOCAL,
+            message="spark.master may only be local[N], for a driver that does all the work itself; leave it "
+            "out, and Headgate connects the driver to its cluster",
+        ),
+        Rule(
+            id=f"{_owned(on)}-image",
+            on=on,
+            refused=_any_key(_IMAGE_KEYS),
+            message="the image of driver and executors is spec.image; set that, and leave this out",
+        ),
+        Rule(
+            id=f"{_owned(on)}-wiring",
+            on=on,
+            refused=_any_key(_WIRING_KEYS) & ~_IS_LOCAL,
+            message="Headgate sets how driver and executors find each other; leave this out",
+        ),
+        Rule(
+            id=f"{_owned(on)}-identity",
+            on=on,
+            refused=_any_key(_IDENTITY_KEYS),
+            message="who driver and executors are is not the job's to say; leave this out, and ask whoever "
+            "runs the operator for a service account (driverServiceAccount)",
+        ),
+    )
+
+
+PROPERTIES: Final = (
+    *_of_properties(f"{SPEC}.sparkConf"),
+    *_of_properties(f"{SPEC}.duringBacklog.sparkConf"),
+)
+
 RULES: Final[tuple[Rule, ...]] = (
+    *PROPERTIES,
     *CHECKPOINT,
     *BACKLOG,
     *BATCH,
