@@ -66,6 +66,7 @@ TOOLS: Mapping[str, Tool] = {
     "helm": Tool("kube", "helm.sh/helm/v4/cmd/helm"),
     "helm3": Tool("helm3", "helm.sh/helm/v3/cmd/helm"),
     "kstatus": Tool("kube", "./kstatus"),
+    "fluxhealth": Tool("fluxhealth"),
     "kubeconform": Tool("kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
     "containerd": Tool("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
     "containerd-shim-runc-v2": Tool(
