@@ -145,6 +145,12 @@ class FakeCluster:
         changed = {**known, "spec": {**known["spec"], "nodeName": "node0"}, "status": status}
         self._changed(PODS, known, changed)
 
+    def edit(self, kind: Kind, key: Key, change: Callable[[Manifest], object]) -> None:
+        """Somebody changes an object in a way of their own."""
+        manifest = copy.deepcopy(self._stored(kind, key))
+        change(manifest)
+        self._store(kind, manifest)
+
     def pod_runs(self, name: str, *, ready: bool = True) -> None:
         running = {"running": {"startedAt": rfc3339(self.now)}}
         self.set_pod(

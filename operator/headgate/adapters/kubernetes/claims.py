@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from headgate.adapters.kubernetes.cache import application_of
@@ -52,21 +54,36 @@ class Claims:
 
     def observe(self, pod: Manifest) -> None:
         """Take in a driver pod as it is now."""
-        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
-        location = located(
-            pod["metadata"].get("annotations", {}).get(CHECKPOINT), pod["metadata"]["namespace"]
-        )
-        key = application_of(pod)
-        if location is None or key is None or is_ended(pod):
+        if is_ended(pod):
             self.forget(pod)
-            return
-        self._written_by[uid] = location
-        self._written[location][uid] = (key, name)
+        else:
+            self._note(pod["metadata"]["uid"], pod)
 
     def forget(self, pod: Manifest) -> None:
         """Take in that a driver pod is gone, or writes no more."""
-        if (location := self._written_by.pop(pod["metadata"]["uid"], None)) is not None:
-            del self._written[location][pod["metadata"]["uid"]]
+        self._strike(pod["metadata"]["uid"])
+
+    @contextmanager
+    def creating(self, pod: Manifest) -> Iterator[None]:
+        """Count `pod` as a driver that lives while it is being created, so that two turns do not create two."""
+        mark = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        self._note(mark, pod)
+        try:
+            yield
+        finally:
+            self._strike(mark)
+
+    def _note(self, mark: str, pod: Manifest) -> None:
+        metadata, key = pod["metadata"], application_of(pod)
+        location = located(metadata.get("annotations", {}).get(CHECKPOINT), metadata["namespace"])
+        self._strike(mark)
+        if location is not None and key is not None:
+            self._written_by[mark] = location
+            self._written[location][mark] = (key, metadata["name"])
+
+    def _strike(self, mark: str) -> None:
+        if (location := self._written_by.pop(mark, None)) is not None:
+            del self._written[location][mark]
             _drop_if_empty(self._written, location)
 
     def against(self, key: Key, now: float) -> Obstacle | None:

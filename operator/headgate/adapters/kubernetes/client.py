@@ -156,7 +156,7 @@ class Cluster:
         query = {"limit": str(PAGE)} | ({} if labels is None else {"labelSelector": labels})
         while True:
             page = await self._call(_Call("GET", kind, kind.path(namespace), query, accept=accept))
-            for item in page["items"]:
+            for item in page["items"] or ():  # metadata alone of nothing is null
                 yield item
             if not (token := page["metadata"].get("continue")):
                 return

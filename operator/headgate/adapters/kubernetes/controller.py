@@ -67,6 +67,7 @@ class Controller:
             cluster=cluster,
             recorder=EventRecorder(cluster, options.identity),
             options=options,
+            claims=self._claims,
             seen=self._answered,
             gone=self.pod_gone,
             decided=decided,

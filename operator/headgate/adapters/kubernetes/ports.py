@@ -173,12 +173,13 @@ class ApplicationStatus:
         self._wishes.memory = document
 
     def last(self) -> SparkApplicationStatus | None:
-        """Return the status; one that this version does not understand counts as none."""
+        """Return the status; the default of a new object, and one that cannot be understood, count as none."""
         shown = {name: value for name, value in self._status.items() if name != "memory"}
         try:
-            return SparkApplicationStatus.model_validate_json(json.dumps(shown)) if shown else None
+            status = SparkApplicationStatus.model_validate_json(json.dumps(shown))
         except ValidationError:
             return None
+        return None if status.observed_generation is None else status
 
     def write(self, status: SparkApplicationStatus) -> None:
         """Have the status written."""

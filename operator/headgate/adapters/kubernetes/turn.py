@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 
 from headgate.adapters.kubernetes.carrier import Carrier
+from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.adapters.kubernetes.key import Key, key_of
@@ -30,9 +32,8 @@ from headgate.adapters.kubernetes.record import Record, RefusedSpec
 from headgate.adapters.kubernetes.refusals import obstacle_of
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
-from headgate.decision.driver import Obstacle
+from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, TransientError
-from headgate.reconcile.conditions import IN_TRANSITION
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
@@ -43,10 +44,12 @@ log = structlog.get_logger("headgate")
 CLUSTER_UPKEEP = Upkeep(numbers_seconds=30.0, small_moves_seconds=900.0, dwell_share=0.5)
 """At most six writes an hour for an application to which nothing happens."""
 
-IN_TRANSITION_SECONDS = 30.0
+IN_MOTION = frozenset({State.PENDING, State.STARTING, State.STOPPING})
+IN_MOTION_SECONDS = 30.0
 """How long a driver that starts or stops is left without a look, should nothing be heard of it."""
 
 AT_REST_SECONDS = 900.0
+"""How long one that does neither is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,7 @@ class Surroundings:
     cluster: Cluster
     recorder: EventRecorder
     options: Options
+    claims: Claims
     seen: Callable[[Manifest], object]
     """Told of each object that the API server answers with."""
     gone: Callable[[Manifest], object]
@@ -153,14 +157,15 @@ class Turn:
 
     async def _carry_out(self, memory: LoopMemory) -> None:
         wishes = self._wishes
-        creates = any(isinstance(write, CreateDriver) for write in wishes.writes)
+        creates = next((write for write in wishes.writes if isinstance(write, CreateDriver)), None)
         if creates or wishes.memory is not None or wishes.status is not None:
             memory = memory.having_written_all(self._sight.now)
             wishes.writes.insert(0, WriteStatus(_status_content(memory)))
         if creates:
             self._finalizer.hold()
         try:
-            await self._carrier.carry_out(wishes.writes)
+            with nullcontext() if creates is None else self._around.claims.creating(creates.pod):
+                await self._carrier.carry_out(wishes.writes)
         except ApiRefused as refusal:
             if creates and self._carrier.has_written_status:
                 self._record.refusal = obstacle_of(refusal, self._record.refusal, self._sight.now)
@@ -183,7 +188,7 @@ class Turn:
 
     def _look_again_at(self, outcome: Outcome) -> float:
         now, memory, step = self._sight.now, outcome.memory, outcome.plan.step
-        times = [now + (IN_TRANSITION_SECONDS if step.state in IN_TRANSITION else AT_REST_SECONDS)]
+        times = [now + (IN_MOTION_SECONDS if step.state in IN_MOTION else AT_REST_SECONDS)]
         if outcome.wake_at is not None:
             times.append(outcome.wake_at)
         if memory.status != memory.status_written:

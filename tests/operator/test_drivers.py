@@ -1,0 +1,393 @@
+"""What becomes of drivers in a cluster: those that cannot start, that end, and that somebody else ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.adapters.kubernetes.client import PODS
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import CONTROL
+from headgate.errors import ApiRefused, TransientError
+from support.operating import KEY, Operation
+
+POD = Key("team", "flights-driver-1")
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"phase": "Pending", "containerStatuses": [{"name": "driver", "state": state}]}
+
+
+UNSCHEDULABLE = {
+    "phase": "Pending",
+    "conditions": [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/3 nodes are available: 3 Insufficient cpu.",
+            "lastTransitionTime": "2023-11-14T22:13:20Z",
+        }
+    ],
+}
+
+
+def failures(o: Operation) -> int:
+    count: int = o.status()["memory"]["history"]["failures"]
+    return count
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        (waiting("ImagePullBackOff", 'Back-off pulling image "x"'), "ImagePullFailed", "spec.image"),
+        (waiting("ErrImageNeverPull"), "ImagePullFailed", "spec.image"),
+        (
+            waiting("CreateContainerConfigError", 'secret "kafka" not found'),
+            "ContainerConfigError",
+            "secret",
+        ),
+        (UNSCHEDULABLE, "Unschedulable", "Insufficient cpu"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_driver_waits_for_is_named_with_the_remedy_and_stalls_after_a_minute(
+    status: dict[str, Any], reason: str, words: str
+) -> None:
+    o = Operation()
+    o.declare()
+    o.turns(2)
+    o.cluster.set_pod("flights-driver-1", **status)
+    o.turn()
+    assert o.state() == "Starting"
+    assert (o.condition("Ready")["status"], o.condition("Ready")["reason"]) == ("False", reason)
+    assert words in o.condition("Ready")["message"]
+    assert o.condition("Stalled")["status"] == "False"
+    o.turn(seconds=60)
+    assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", reason)
+    assert o.condition("Reconciling")["status"] == "False"
+    o.cluster.pod_runs("flights-driver-1")
+    o.turn()
+    assert o.state() == "Running"
+    assert o.condition("Stalled")["status"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ('pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=5', "QuotaExceeded"),
+        (
+            'pods "x" is forbidden: error looking up service account team/headgate-driver: serviceaccount '
+            '"headgate-driver" not found',
+            "ServiceAccountMissing",
+        ),
+        ('pods "x" is forbidden: violates PodSecurity "restricted:latest": runAsUser', "StartRefused"),
+        ('admission webhook "policy" denied the request: no', "StartRefused"),
+    ],
+)
+def test_a_pod_that_the_api_server_refuses_is_a_reason_with_its_words(message: str, reason: str) -> None:
+    o = Operation()
+    refuses = True
+
+    def before(call: str) -> None:
+        if call == "create pods" and refuses:
+            raise ApiRefused(f"403: {message}", message)
+
+    o.cluster.before = before
+    o.declare()
+    with pytest.raises(ApiRefused):
+        o.turn()
+    with pytest.raises(ApiRefused):
+        o.turn()
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", reason)
+    assert message[:20] in o.condition("Ready")["message"]
+    with pytest.raises(ApiRefused):
+        o.turn(seconds=61)
+    assert o.condition("Stalled")["status"] == "True"
+    refuses = False
+    o.turns(3)
+    assert (o.state(), o.names) == ("Starting", ["flights-driver-1"])
+    assert o.condition("Stalled")["status"] == "False"
+
+
+def test_a_driver_that_failed_stays_for_its_log_until_the_next_one_starts() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.pod_ends("flights-driver-1", 1, message="Traceback\nValueError: no such topic: flights\n")
+    o.turn()
+    assert (o.state(), o.names) == ("BackingOff", ["flights-driver-1"])
+    assert "exit code 1 (ValueError: no such topic: flights)" in o.condition("Ready")["message"]
+    o.turn(seconds=20)
+    assert o.names == [], "what is left of the one before goes first"
+    o.turn()
+    assert o.names == ["flights-driver-2"]
+    assert [name for plural, _, name in o.cluster.objects if plural == "configmaps"] == ["flights-driver-2"]
+
+
+def test_the_next_driver_waits_until_the_api_server_has_forgotten_the_one_before() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.pod_ends("flights-driver-1", 1)
+    o.cluster.edit(PODS, POD, lambda pod: pod["metadata"].update(finalizers=["somebody/else"]))
+    o.turns(2)
+    o.cluster.now += 20
+    o.turns(5)
+    assert o.names == ["flights-driver-1"]
+    o.cluster.vanish("flights-driver-1")
+    o.turns(2)
+    assert o.names == ["flights-driver-2"]
+
+
+def test_a_driver_that_was_out_of_memory_says_what_to_do() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.pod_ends("flights-driver-1", 137, reason="OOMKilled")
+    o.turn()
+    assert "OOMKilled" in o.condition("Ready")["message"]
+    assert "driver.memory" in o.condition("Ready")["message"]
+
+
+def test_a_batch_that_does_not_fit_stalls_the_application_with_remedies() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.pod_ends("flights-driver-1", 76)
+    o.turns(2)
+    o.cluster.now += 10_000
+    o.turns(2)
+    assert (o.state(), o.names) == ("Failed", ["flights-driver-1"])
+    assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "BatchTooLarge")
+    assert "batch.maxRecords" in o.condition("Stalled")["message"]
+
+
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_a_drained_node_costs_no_retry_whatever_the_exit_code(code: int) -> None:
+    o = Operation()
+    o.run(restart={"maxRetries": 0})
+    o.cluster.evict(o.pod, grace_seconds=130)
+    o.turn()
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "Disrupted")
+    o.cluster.pod_ends("flights-driver-1", code)
+    o.turn()
+    assert o.state() == "BackingOff"
+    o.turn(seconds=20)
+    assert o.names == ["flights-driver-2"]
+    assert failures(o) == 0
+
+
+def test_a_pod_evicted_by_the_kubelet_comes_back() -> None:
+    o = Operation()
+    o.run(restart={"maxRetries": 0})
+    o.cluster.pod_ends("flights-driver-1", 137)
+    word = {"reason": "Evicted", "message": "The node was low on memory."}
+    o.cluster.edit(PODS, POD, lambda pod: pod["status"].update(word))
+    o.turn()
+    assert o.state() == "BackingOff"
+    assert "The node was low on memory" in o.condition("Ready")["message"]
+    o.turn(seconds=20)
+    o.turn()
+    assert o.names == ["flights-driver-2"]
+
+
+def test_disruptions_in_a_row_wait_longer_each_time_and_never_end_it() -> None:
+    o = Operation()
+    o.run(restart={"maxRetries": 1, "backoff": "10s"})
+    pauses = []
+    for attempt in range(1, 8):
+        o.cluster.vanish(f"flights-driver-{attempt}")
+        until = o.turn()
+        assert until is not None
+        pauses.append(until - o.cluster.now)
+        o.cluster.now = until
+        o.turns(2)
+        assert o.names == [f"flights-driver-{attempt + 1}"]
+        o.cluster.pod_runs(f"flights-driver-{attempt + 1}")
+        o.turn()
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > 10 * pauses[0]
+
+
+def test_a_pod_that_the_kubelet_turned_away_is_taken_away_and_started_again() -> None:
+    o = Operation()
+    o.declare()
+    o.turns(2)
+    o.cluster.set_pod("flights-driver-1", phase="Failed", reason="OutOfcpu", message="not enough cpu")
+    o.turn()
+    assert "OutOfcpu" in o.condition("Ready")["message"]
+    o.turns(2)
+    o.turn(seconds=20)
+    o.turns(2)
+    assert o.names == ["flights-driver-2"]
+    assert failures(o) == 0
+
+
+def test_a_failed_pod_on_a_node_that_is_gone_is_not_replaced_before_it_is_gone() -> None:
+    o = Operation()
+    o.run()
+    running = {"running": {"startedAt": "2023-11-14T22:13:20Z"}}
+    o.cluster.set_pod(
+        "flights-driver-1", phase="Failed", containerStatuses=[{"name": "driver", "state": running}]
+    )
+    for _ in range(10):
+        o.turn(seconds=100)
+    assert o.names == ["flights-driver-1"]
+    assert o.condition("Ready")["reason"] == "NodeUnreachable"
+    o.cluster.vanish("flights-driver-1")
+    o.turn()
+    o.turn(seconds=20)
+    assert o.names == ["flights-driver-2"]
+
+
+def test_a_driver_that_does_not_stop_is_killed_and_one_on_a_dead_node_is_waited_for() -> None:
+    o = Operation()
+    o.run()
+    o.declare(suspend=True, stop={"gracePeriod": "30s"})
+    o.turns(2)
+    assert o.pod["metadata"]["deletionGracePeriodSeconds"] == 40
+    o.turn(seconds=45)
+    assert o.pod["metadata"]["deletionGracePeriodSeconds"] == 1, "not 0: the kubelet has to say that it ended"
+    for _ in range(5):
+        o.turn(seconds=100)
+    assert o.names == ["flights-driver-1"]
+    assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "NodeUnreachable")
+    o.cluster.vanish("flights-driver-1")
+    o.turn()
+    assert o.state() == "Suspended"
+
+
+def test_a_change_that_needs_a_restart_stops_the_driver_at_a_batch_boundary() -> None:
+    o = Operation()
+    o.run()
+    o.declare(sparkConf={"spark.sql.shuffle.partitions": "8"})
+    o.turns(2)
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "RevisionChanged")
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(2)
+    assert o.names == ["flights-driver-2"]
+    properties = o.cluster.objects["configmaps", "team", "flights-driver-2"]["data"]["spark.properties"]
+    assert "spark.sql.shuffle.partitions=8" in properties
+    assert failures(o) == 0
+
+
+def test_a_wrong_image_is_replaced_without_waiting_for_it() -> None:
+    o = Operation()
+    o.declare(image="wrong")
+    o.turns(2)
+    o.declare(image="right")
+    o.turns(3)
+    assert [o.pod["spec"]["containers"][0]["image"], o.names] == ["right", ["flights-driver-2"]]
+
+
+def test_a_completed_application_goes_after_its_time() -> None:
+    o = Operation()
+    o.run(ttlAfterFinished="10m")
+    o.cluster.pod_ends("flights-driver-1", 0)
+    until = o.turn()
+    assert o.state() == "Completed"
+    assert until == o.cluster.now - 1 + 600
+    o.turn(seconds=600)
+    o.turns(2)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+
+
+def test_an_application_is_deleted_once_its_driver_has_stopped() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.remove(KEY)
+    o.turns(2)
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "Deleted")
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(2)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+    assert o.turn() is None
+    assert o.measurements.watched == {}
+
+
+def test_a_deletion_never_hangs() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.remove(KEY)
+    o.turns(2)
+    o.turn(seconds=170)
+    assert ("sparkapplications", *KEY) in o.cluster.objects
+    o.turn(seconds=10)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+
+
+def test_an_application_that_never_started_is_deleted_at_once() -> None:
+    o = Operation()
+    o.declare(suspend=True)
+    o.turns(2)
+    o.cluster.remove(KEY)
+    o.turns(2)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+
+
+def test_a_new_application_waits_for_the_driver_of_a_deleted_one_of_its_name() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.remove(KEY)
+    o.turns(2)
+    o.turn(seconds=200)
+    o.declare()
+    o.turns(3)
+    assert o.names == ["flights-driver-1"]
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", "PredecessorRemains")
+    first = o.pod["metadata"]["uid"]
+    o.cluster.vanish("flights-driver-1")
+    o.turns(2)
+    assert o.pod["metadata"]["uid"] != first
+
+
+def test_the_driver_that_runs_is_found_again_when_the_status_is_lost() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.objects["sparkapplications", *KEY].pop("status")
+    o.restart()
+    o.turns(2)
+    assert (o.state(), o.names) == ("Running", ["flights-driver-1"])
+
+
+def test_a_document_that_somebody_edited_is_put_right() -> None:
+    o = Operation()
+    o.run()
+    before = o.document
+    o.cluster.edit(PODS, POD, lambda pod: pod["metadata"]["annotations"].update({CONTROL: "{}"}))
+    o.turn()
+    assert o.document.queries == before.queries
+    assert o.document.generation > before.generation
+
+
+def test_a_driver_that_fails_every_time_ends_as_failed_with_its_count() -> None:
+    o = Operation()
+    o.run(restart={"maxRetries": 2, "backoff": "1s"})
+    for attempt in (1, 2, 3):
+        o.cluster.pod_ends(f"flights-driver-{attempt}", 1)
+        o.turn()
+        o.cluster.now += 30
+        o.turns(3)
+        if attempt < 3:
+            o.cluster.pod_runs(f"flights-driver-{attempt + 1}")
+    assert (o.state(), o.condition("Stalled")["reason"]) == ("Failed", "RetriesExhausted")
+    o.declare(restart={"maxRetries": 2, "backoff": "1s"}, suspend=True)
+    o.turns(2)
+    o.declare(restart={"maxRetries": 2, "backoff": "1s"})
+    o.turns(3)
+    assert o.names == ["flights-driver-4"]
+
+
+def test_an_answer_that_is_lost_starts_no_second_driver() -> None:
+    o = Operation()
+    lost = {"apply sparkapplications/status", "create pods", "apply configmaps", "patch sparkapplications"}
+
+    def after(call: str) -> None:
+        if call in lost:
+            lost.discard(call)
+            raise TransientError(f"{call}: the answer was lost")
+
+    o.cluster.after = after
+    o.declare()
+    o.turns(10)
+    assert not lost
+    assert (o.state(), o.names) == ("Starting", ["flights-driver-1"])

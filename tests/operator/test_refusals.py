@@ -1,0 +1,118 @@
+"""Resources that cannot be acted on, and those that would harm another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.turn import Options
+from support.looping import query, source
+from support.operating import KEY, Operation
+
+OTHER = Key("team", "other")
+LOCATION = {"spark.sql.streaming.checkpointLocation": "s3a://lake/checkpoints/"}
+CYCLE = {
+    "queries": [query(sources=[source(name="a", after="b"), source(name="b", after="a")])],
+}
+
+
+def test_a_spec_that_only_the_models_refuse_is_stalled_and_leaves_the_driver_alone() -> None:
+    o = Operation()
+    o.run()
+    uid, document = o.pod["metadata"]["uid"], o.document
+    o.declare(**CYCLE, sparkConf={"spark.x": "1"})
+    o.turns(3)
+    assert (o.pod["metadata"]["uid"], o.document) == (uid, document)
+    assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "InvalidSpec")
+    assert "after" in o.condition("Stalled")["message"]
+    assert o.status()["observedGeneration"] == 2
+    assert o.status()["memory"]["history"]["attempt"] == 1
+    assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
+    o.declare()
+    o.turns(2)
+    assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
+    assert o.pod["metadata"]["uid"] == uid
+
+
+def test_a_spec_that_is_refused_is_said_once() -> None:
+    o = Operation()
+    o.declare(**CYCLE)
+    o.turns(2)
+    o.cluster.calls.clear()
+    o.turns(3)
+    assert o.cluster.calls == []
+    assert o.names == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"main": {"file": "job.py"}}, "local:///opt/app/job.py"),
+        ({"main": {"file": "s3a://lake/job.py"}}, "is not a file of the image"),
+    ],
+)
+def test_a_script_that_is_not_in_the_image_is_refused_with_the_remedy(
+    spec: dict[str, object], words: str
+) -> None:
+    o = Operation()
+    o.declare(**spec)
+    o.turns(2)
+    assert words in o.condition("Stalled")["message"]
+
+
+def test_an_application_without_an_image_says_where_to_name_it() -> None:
+    o = Operation(options=Options(drivers=DriverDefaults(image=None)))
+    o.declare()
+    o.turns(2)
+    assert "spec.image" in o.condition("Stalled")["message"]
+
+
+def test_a_refused_application_is_deleted_all_the_same() -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE)
+    o.turns(2)
+    o.cluster.remove(KEY)
+    o.turns(2)
+    assert o.state() == "Stopping"
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(2)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+
+
+def test_of_two_applications_on_one_checkpoint_the_later_one_does_not_start() -> None:
+    o = Operation()
+    o.declare(sparkConf=LOCATION)
+    o.cluster.now += 5
+    o.declare("other", sparkConf=LOCATION)
+    o.turn(OTHER)
+    o.turns(2)
+    o.cluster.pod_runs("flights-driver-1")
+    assert o.names == ["flights-driver-1"]
+    assert (o.state(OTHER), o.condition("Stalled", OTHER)["reason"]) == ("Pending", "CheckpointInUse")
+    assert "team/flights" in o.condition("Stalled", OTHER)["message"]
+    assert o.condition("Stalled")["status"] == "False"
+    o.cluster.remove(KEY)
+    o.turns(2)
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(2)
+    o.turns(2, OTHER)
+    assert o.names == ["other-driver-1"]
+
+
+def test_a_driver_that_lives_has_its_checkpoint_whoever_was_first() -> None:
+    o = Operation()
+    o.declare()
+    o.cluster.now += 5
+    o.declare("other", sparkConf=LOCATION)
+    o.turns(2, OTHER)
+    o.cluster.pod_runs("other-driver-1")
+    o.turn(OTHER)
+    o.declare(sparkConf=LOCATION)
+    o.turns(3)
+    assert o.names == ["other-driver-1"]
+    assert "other-driver-1" in o.condition("Stalled")["message"]
+    o.cluster.pod_ends("other-driver-1", 1)
+    o.turns(2)
+    assert o.names == ["other-driver-1", "flights-driver-1"]
