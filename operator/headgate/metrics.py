@@ -1,0 +1,177 @@
+"""What the operator measures of itself, for Prometheus. What drivers measure is in `headgate_contract.metrics`.
+
+Labels are bounded: no application, no namespace and no query is one, so that the operator of ten thousand
+applications has as many series as that of ten. Who wants to know about one application asks its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from headgate import __version__
+
+PREFIX = "headgate_operator_"
+
+_TURNS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_CALLS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15)
+_DELIVERY = (0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300)
+
+
+class OperatorMetrics:
+    """The metrics of one operator process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # series that say nothing a scrape does not
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._gauge("build_info", "1, with the version of the operator.", ("version",)).labels(
+            __version__
+        ).set(1)
+        self._leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
+        self._turns = self._histogram(
+            "reconcile_duration_seconds",
+            "Time of one turn of the loop for one application, writes included, by how it ended.",
+            _TURNS,
+            ("result",),
+        )
+        self._calls = self._histogram(
+            "api_request_duration_seconds",
+            "Time of one call to the API server; the code is the HTTP status, or unavailable.",
+            _CALLS,
+            ("verb", "resource", "code"),
+        )
+        self._queries = self._histogram(
+            "prometheus_query_duration_seconds", "Time of one query to Prometheus.", _CALLS
+        )
+        self._query_failures = self._counter(
+            "prometheus_query_failures", "Queries to Prometheus without a usable answer.", ("reason",)
+        )
+        self._ticks = self._histogram(
+            "tick_duration_seconds",
+            "Time from the start of a look at the metrics to all that is worth a turn being queued.",
+            _CALLS,
+        )
+        self._skipped_ticks = self._counter(
+            "ticks_skipped", "Ticks at which the look at the metrics before was still going on."
+        )
+        self._decisions = self._counter(
+            "decisions",
+            "Decisions that differ from the one before: of kind verdict or driver, by their reason.",
+            ("kind", "reason"),
+        )
+        self._acknowledged = self._histogram(
+            "control_acknowledge_seconds",
+            "Time from a control document being published to a sample in which the driver reports it.",
+            _DELIVERY,
+        )
+        self._events = self._counter(
+            "watch_events", "Events of watches, and objects of listings, that were heard.", ("resource",)
+        )
+        self._missed = self._counter(
+            "watch_missed", "Objects that were gone without a watch having said so.", ("resource",)
+        )
+
+    def leads(self, leads: bool) -> None:
+        """This replica acts, or waits."""
+        self._leader.set(leads)
+
+    def turned(self, result: str, seconds: float) -> None:
+        """A turn has ended: `done`, `retried` or `defect`."""
+        self._turns.labels(result).observe(seconds)
+
+    def called(self, *, verb: str, kind: str, status: str, seconds: float) -> None:
+        """A call to the API server has ended."""
+        self._calls.labels(verb, kind, status).observe(seconds)
+
+    def queried(self, seconds: float, failure: str | None = None) -> None:
+        """A query to Prometheus has ended; `failure` is the reason of one that brought nothing."""
+        self._queries.observe(seconds)
+        if failure is not None:
+            self._query_failures.labels(failure).inc()
+
+    def ticked(self, seconds: float) -> None:
+        """All metrics were looked at."""
+        self._ticks.observe(seconds)
+
+    def skipped_a_tick(self) -> None:
+        """A tick came while the one before was still at work."""
+        self._skipped_ticks.inc()
+
+    def decided(self, kind: str, reason: str) -> None:
+        """Something was decided otherwise than before."""
+        self._decisions.labels(kind, reason).inc()
+
+    def acknowledged(self, seconds: float) -> None:
+        """A driver reports the document that was published so long before."""
+        self._acknowledged.observe(seconds)
+
+    def heard(self, resource: str) -> None:
+        """A watch, or a listing, has told of an object."""
+        self._events.labels(resource).inc()
+
+    def missed(self, resource: str) -> None:
+        """An object is gone, and no watch has said so."""
+        self._missed.labels(resource).inc()
+
+    def watch_queue(
+        self, depth: Callable[[], float], longest_wait: Callable[[], float], longest_run: Callable[[], float]
+    ) -> None:
+        """Read these at each scrape."""
+        self._gauge("queue_depth", "Applications that are due and wait for a worker.").set_function(depth)
+        self._gauge("queue_longest_wait_seconds", "For how long one of them has been waiting.").set_function(
+            longest_wait
+        )
+        self._gauge(
+            "reconcile_longest_running_seconds", "For how long a turn that has not ended has been going on."
+        ).set_function(longest_run)
+
+    def watch_documents(self, longest_pending: Callable[[], float]) -> None:
+        """Read this at each scrape."""
+        self._gauge(
+            "control_longest_pending_seconds",
+            "For how long a running driver has not reported the control document that was published for it.",
+        ).set_function(longest_pending)
+
+    def watch_applications(self, states: Callable[[], Mapping[str, int]]) -> None:
+        """Count the applications by state at each scrape."""
+        self.registry.register(_Applications(states))
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        return Counter(PREFIX + name, text, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: tuple[float, ...], labels: tuple[str, ...] = ()
+    ) -> Histogram:
+        return Histogram(PREFIX + name, text, labels, buckets=buckets, registry=self.registry)
+
+
+class _Applications(Collector):
+    """One sample for each state, also where no application is in it: a series that comes and goes has no rate."""
+
+    def __init__(self, states: Callable[[], Mapping[str, int]]) -> None:
+        self._states = states
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Called by each scrape, in its thread."""
+        family = GaugeMetricFamily(
+            f"{PREFIX}applications", "Applications that this replica serves, by state.", labels=["state"]
+        )
+        for state, count in self._states().items():
+            family.add_metric([state], count)
+        yield family
