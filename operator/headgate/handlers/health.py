@@ -1,0 +1,151 @@
+"""What the probes answer: is there progress, and is this replica of use.
+
+An answer that says no more than "the process is there" keeps a stuck operator for ever. So liveness asks for
+what only a working one has: an event loop that turns, ticks that come, turns that end, watches that tell what
+a listing tells. It does not ask for anything outside: a Prometheus that is down, or an API server, is not
+mended by a restart of the operator.
+
+The probes are served from a thread of their own, or a blocked event loop could not say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+BEAT_SECONDS = 1.0
+"""Between two proofs that the event loop turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long something may take before it counts as stuck, in seconds."""
+
+    tick: float = 5.0
+    loop: float = 30.0
+    """Without a turn of the event loop: more than listing ten thousand applications takes."""
+    turn: float = 300.0
+    """One turn of an application: a dozen calls to the API server, each of which may take its time."""
+    behind: float = 120.0
+    """For a watch to tell what a listing has told."""
+    api: float = 30.0
+    """Without an answer of the API server, before the replica counts as not ready."""
+
+    @property
+    def ticks(self) -> float:
+        """Without a tick: three of them, or what a busy event loop may take."""
+        return max(3 * self.tick, self.loop)
+
+
+@dataclass(slots=True)
+class Health:
+    """What is known of this process's own progress. Times are on the monotonic clock."""
+
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    longest_run: Callable[[], float] = lambda: 0.0
+    behind: Callable[[], float] = lambda: 0.0
+    """For how long a watch has not told what a listing has."""
+    leads: bool = False
+    synced: bool = False
+    """Whether everything that is there has been heard of."""
+    obstacle: str = "the API server has not been asked yet"
+    """What keeps the operator from starting; empty: nothing."""
+    _beat: float = field(init=False)
+    _tick: float | None = None
+    """`None`: there are none yet, for this replica waits."""
+    _reached: float | None = None
+    """`None`: nobody asks it regularly, for there is no election."""
+
+    def __post_init__(self) -> None:
+        self._beat = self.clock()
+
+    def ticked(self) -> None:
+        """A tick has come; what it found does not matter here."""
+        self._tick = self.clock()
+
+    def reached(self) -> None:
+        """The API server has answered an election that asks it all the time."""
+        self._reached = self.clock()
+
+    def beat(self) -> None:
+        """The event loop has turned."""
+        self._beat = self.clock()
+
+    async def beats(self) -> None:
+        """Prove again and again that the event loop turns."""
+        while True:
+            self.beat()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    def not_alive(self) -> str | None:
+        """Return what is stuck, for a restart to mend."""
+        now = self.clock()
+        if now - self._beat > self.limits.loop:
+            return f"the event loop has not turned for {now - self._beat:.0f} s"
+        if self._tick is not None and now - self._tick > self.limits.ticks:
+            return f"there has been no tick for {now - self._tick:.0f} s"
+        if self.longest_run() > self.limits.turn:
+            return f"a turn has been going on for {self.longest_run():.0f} s"
+        if self.behind() > self.limits.behind:
+            return f"a watch has been silent for {self.behind():.0f} s about what a listing has told"
+        return None
+
+    def not_ready(self) -> str | None:
+        """Return why this replica could not act, or take over."""
+        silence = 0.0 if self._reached is None else self.clock() - self._reached
+        if self.obstacle:
+            return self.obstacle
+        if silence > self.limits.api:
+            return f"the API server has not answered for {silence:.0f} s"
+        if self.leads and not self.synced:
+            return "not everything that is there has been heard of yet"
+        return self.not_alive()
+
+
+class ProbeServer:
+    """Serves `/healthz` and `/readyz`: 200 and `ok`, or 503 and the reason."""
+
+    def __init__(self, health: Health, address: tuple[str, int]) -> None:
+        answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
+
+        class Handler(BaseHTTPRequestHandler):
+            """Answers one probe."""
+
+            timeout = 5
+
+            def do_GET(self) -> None:
+                """Answer with what is wrong, if anything is."""
+                ask = answers.get(self.path.partition("?")[0])
+                if ask is None:
+                    self._answer(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
+                elif problem := ask():
+                    self._answer(HTTPStatus.SERVICE_UNAVAILABLE, problem)
+                else:
+                    self._answer(HTTPStatus.OK, "ok")
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the base class has it
+                """Say nothing: a probe every few seconds is not worth a line."""
+
+            def _answer(self, status: HTTPStatus, text: str) -> None:
+                body = f"{text}\n".encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "text/plain; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self._server = ThreadingHTTPServer(address, Handler)
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_port
+        Thread(target=self._server.serve_forever, name="probes", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
