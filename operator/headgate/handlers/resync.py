@@ -1,0 +1,130 @@
+"""Compares what was heard with what is there: at the start until it is all known, and now and then afterwards.
+
+After a watch was away, Kopf lists and takes in what is there; of what has gone meanwhile nobody tells. Listing finds
+it: what was known before the listing began, and is not in it, is gone. Only metadata is listed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
+from headgate.errors import TransientError
+from headgate.handlers.watches import Watches
+
+log = structlog.get_logger("headgate.resync")
+
+SELECTORS: Mapping[Kind, str | None] = {APPLICATIONS: None, PODS: DRIVER_SELECTOR}
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+"""Between listings while not everything has been heard of: something may have gone in between."""
+
+
+class Listing(Protocol):
+    """The call that is needed of the API server; `Cluster` has it."""
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str | None = None,
+        metadata_only: bool = False,
+    ) -> list[Manifest]:
+        """Return all objects of a namespace, or of all."""
+
+
+class Known(Protocol):
+    """What is known of the cluster, own writes included."""
+
+    def keys(self) -> Collection[Key]:
+        """Return the keys of all applications, also of those of which only pods are left."""
+
+    def application(self, key: Key) -> Manifest | None:
+        """Return the application."""
+
+    def pods(self, key: Key) -> Sequence[Manifest]:
+        """Return its driver pods."""
+
+
+class Missed(Protocol):
+    """Told of what the watches have missed."""
+
+    def missed(self, resource: str) -> None:
+        """An object is gone, and no watch has said so."""
+
+
+@dataclass(slots=True)
+class Resync:
+    """Lists, compares and mends, until it is cancelled."""
+
+    listing: Listing
+    known: Known
+    watches: Watches
+    metrics: Missed
+    seconds: float
+    namespaces: Sequence[str] = ()
+    """Empty: all of them."""
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once everything that is there has been heard of."""
+
+    async def run(self) -> None:
+        """Compare again and again."""
+        pause = FIRST_PAUSE
+        while True:
+            await self.compare()
+            if self.synced.is_set():
+                await asyncio.sleep(self.seconds)
+            else:
+                await self._until_synced(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def compare(self) -> None:
+        """Compare once. A listing that fails says nothing, and is tried again next time."""
+        try:
+            for kind in SELECTORS:
+                await self._compare(kind)
+        except TransientError as error:
+            log.warning(f"cannot compare with what is there: {error}")
+
+    async def _compare(self, kind: Kind) -> None:
+        before = self._uids(kind)
+        listed = [
+            item["metadata"]
+            for namespace in self.namespaces or (None,)
+            for item in await self.listing.list(kind, namespace, labels=SELECTORS[kind], metadata_only=True)
+        ]
+        present = {metadata["uid"] for metadata in listed}
+        for uid in (before.keys() & self._uids(kind).keys()) - present:
+            self.metrics.missed(kind.plural)
+            log.warning(
+                f"a {kind.plural[:-1]} is gone, and no watch has said so",
+                object=before[uid]["metadata"]["name"],
+            )
+            self.watches.vanished(kind, before[uid])
+        self.watches.rosters[kind].expect(listed, time.monotonic())
+
+    async def _until_synced(self, seconds: float) -> None:
+        """Wait for the watches to tell what was listed, and not for long."""
+        end = time.monotonic() + seconds
+        while not self.watches.are_synced and time.monotonic() < end:
+            await asyncio.sleep(FIRST_PAUSE / 4)
+        if self.watches.are_synced:
+            count = len(self.known.keys())
+            log.info("everything that is there has been heard of", applications=count)
+            self.synced.set()
+
+    def _uids(self, kind: Kind) -> dict[str, Manifest]:
+        keys = list(self.known.keys())
+        if kind == APPLICATIONS:
+            found = [self.known.application(key) for key in keys]
+        else:
+            found = [pod for key in keys for pod in self.known.pods(key)]
+        return {manifest["metadata"]["uid"]: manifest for manifest in found if manifest is not None}

@@ -1,0 +1,205 @@
+"""Kopf: watches applications and driver pods, and hands what it hears on.
+
+Of Kopf this takes what is hard to get right (watches that break, bookmarks, credentials, many namespaces) and leaves
+what a level-based loop has no use for: no state in annotations, no finalizers of its own, no events, no handlers of
+changes. A handler takes one object in and queues one key; it decides nothing.
+
+Kopf hears of an object that vanished while a watch was away by no means at all; `resync.py` finds those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import aiohttp
+import kopf
+from kubernetes.aio.client import ApiClient
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
+from headgate.api.application import GROUP, VERSION
+from headgate.handlers.roster import Roster
+
+PAGE = 500
+"""Objects in one answer to a listing."""
+LIST_SECONDS = 120.0
+"""Longest wait for one page of a listing."""
+SILENCE_SECONDS = 70.0
+"""After so long without an event or a bookmark, of which there is one a minute, a watch is made anew."""
+
+
+class Cache(Protocol):
+    """Takes in what is seen of the cluster, and says which application it concerns."""
+
+    def application_seen(self, manifest: Manifest) -> Key:
+        """An application, new, changed or listed."""
+
+    def application_gone(self, manifest: Manifest) -> Key:
+        """An application that is not there any more."""
+
+    def pod_seen(self, manifest: Manifest) -> Key | None:
+        """A pod, new, changed or listed."""
+
+    def pod_gone(self, manifest: Manifest) -> Key | None:
+        """A pod that is not there any more."""
+
+
+@dataclass(slots=True)
+class Watches:
+    """Where everything goes that is heard of the cluster, whether by a watch or by a listing."""
+
+    cache: Cache
+    add: Callable[[Key], None]
+    """Queues an application."""
+    heard: Callable[[str], None] = lambda _resource: None
+    """Counts what is heard, by resource."""
+    gone: Callable[[Key], None] = lambda _key: None
+    """Told of applications that are not there any more."""
+    rosters: Mapping[Kind, Roster] = field(default_factory=lambda: {APPLICATIONS: Roster(), PODS: Roster()})
+
+    def application(self, kind: str | None, manifest: Manifest) -> None:
+        """Take in an event of an application; `kind` is that of the watch, `None` from a listing."""
+        self.heard(APPLICATIONS.plural)
+        if kind == "DELETED":
+            self.vanished(APPLICATIONS, manifest)
+            return
+        self.rosters[APPLICATIONS].heard(manifest["metadata"])
+        self.add(self.cache.application_seen(manifest))
+
+    def pod(self, kind: str | None, manifest: Manifest) -> None:
+        """Take in an event of a driver pod."""
+        self.heard(PODS.plural)
+        if kind == "DELETED":
+            self.vanished(PODS, manifest)
+            return
+        self.rosters[PODS].heard(manifest["metadata"])
+        if (key := self.cache.pod_seen(manifest)) is not None:
+            self.add(key)
+
+    def vanished(self, kind: Kind, manifest: Manifest) -> None:
+        """Take in that an object is gone; of `manifest` only the metadata is needed."""
+        self.rosters[kind].gone(manifest["metadata"])
+        if kind == APPLICATIONS:
+            key: Key | None = self.cache.application_gone(manifest)
+            if key is not None:
+                self.gone(key)
+        else:
+            key = self.cache.pod_gone(manifest)
+        if key is not None:
+            self.add(key)
+
+    @property
+    def are_synced(self) -> bool:
+        """Whether everything that was there has been heard of."""
+        return all(roster.is_synced for roster in self.rosters.values())
+
+    def behind(self, now: float) -> float:
+        """Return for how long a watch has not told what a listing has, in seconds."""
+        return max(roster.behind(now) for roster in self.rosters.values())
+
+
+def registry_of(watches: Watches, api: ApiClient) -> kopf.OperatorRegistry:
+    """Return Kopf's handlers; they log in as `api` does."""
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.event(GROUP, VERSION, APPLICATIONS.plural, registry=registry)
+    async def application(event: kopf.RawEvent, **_: Any) -> None:
+        watches.application(event["type"], _manifest(event))
+
+    @kopf.on.event("", "v1", PODS.plural, registry=registry)
+    async def pod(event: kopf.RawEvent, **_: Any) -> None:
+        watches.pod(event["type"], _manifest(event))
+
+    @kopf.on.login(registry=registry)
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        return kopf.AiohttpSession(server=api.configuration.host, aiohttp_session=_session(api))
+
+    return registry
+
+
+def _manifest(event: kopf.RawEvent) -> Manifest:
+    return dict(event["object"])
+
+
+def _session(api: ApiClient) -> aiohttp.ClientSession:
+    """Return a session with the credentials of `api`, asked for with each request: tokens are rotated."""
+
+    async def authorize(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        headers: dict[str, str] = {}
+        await api.update_params_for_auth(headers, [], ["BearerToken"], request.url.path, request.method, None)
+        request.headers.update(headers)
+        return await handler(request)
+
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=api.rest_client.ssl_context),
+        middlewares=(authorize,),
+        proxy=api.configuration.proxy,
+        trust_env=True,
+    )
+
+
+def kopf_settings(connect_seconds: float) -> kopf.OperatorSettings:
+    """Return Kopf's settings: alone, silent towards the cluster, never giving up on a watch."""
+    settings = kopf.OperatorSettings()
+    settings.peering.standalone = True
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # it would need rights to all namespaces and CRDs
+    settings.persistence.diffbase_storage = _NoDiffBase()
+    settings.persistence.progress_storage = _NoProgress()
+    settings.networking.connect_timeout = connect_seconds
+    settings.networking.request_timeout = LIST_SECONDS
+    settings.networking.error_backoffs = _Backoffs()
+    settings.watching.inactivity_timeout = SILENCE_SECONDS
+    settings.watching.chunk_size = PAGE
+    settings.watching.label_selectors["", "v1", PODS.plural] = DRIVER_SELECTOR
+    settings.queueing.idle_timeout = 0.5  # each object that was heard of is a task for so long
+    settings.process.ultimate_exiting_timeout = None  # the end of the process is seen to elsewhere
+    return settings
+
+
+class _Backoffs:
+    """Pauses without an end: an API server that is gone for an hour comes back, and so shall its watches."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from (0.5, 1, 2, 4)
+        while True:
+            yield 8
+
+
+class _NoDiffBase(kopf.DiffBaseStorage):
+    """Kopf compares each object with the one before, which is nobody's business here, and costs a copy of each."""
+
+    def build(self, **_: Any) -> Any:
+        """Return nothing to compare."""
+        return {}
+
+    def fetch(self, **_: Any) -> None:
+        """Return that there was nothing before."""
+
+    def store(self, **_: Any) -> None:
+        """Write nothing to the object."""
+
+
+class _NoProgress(kopf.ProgressStorage):
+    """Kopf remembers which handlers have succeeded; there are none that could fail."""
+
+    def fetch(self, **_: Any) -> None:
+        """Return that nothing is remembered."""
+
+    def store(self, **_: Any) -> None:
+        """Write nothing to the object."""
+
+    def purge(self, **_: Any) -> None:
+        """Forget nothing."""
+
+    def touch(self, **_: Any) -> None:
+        """Write nothing to the object."""
+
+    def clear(self, *, essence: Any) -> Any:
+        """Return what is compared, as it is."""
+        return essence
