@@ -5,17 +5,35 @@ Commands call it; nothing else knows which adapter stands behind a port.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+
+from headgate.adapters.attention import Attention
 from headgate.adapters.driver_log import DriverLog
 from headgate.adapters.files import ControlFile, StoreFile
+from headgate.adapters.kubernetes.client import Cluster
+from headgate.adapters.kubernetes.controller import Controller, Measurements
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.turn import Options
 from headgate.adapters.local_driver import LAUNCHER, LocalDrivers
+from headgate.adapters.prometheus.options import PrometheusOptions
+from headgate.adapters.prometheus.poller import PrometheusPoller
 from headgate.adapters.scrape import DriverScrape
 from headgate.adapters.state_dir import StateDir
 from headgate.adapters.status_file import StatusFile
-from headgate.reconcile.ports import Ports
+from headgate.adapters.unmeasured import Unmeasured
+from headgate.errors import UsageError
+from headgate.metrics import OperatorMetrics
+from headgate.reconcile.loop import Outcome
+from headgate.reconcile.ports import Ports, Upkeep
+from headgate.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +64,82 @@ def local_application(
         reports=StatusFile(state_dir.status),
     )
     return LocalApplication(ports, drivers, DriverLog(state_dir.log))
+
+
+class Poller(Measurements, Protocol):
+    """Reads the metrics of all applications, and answers from what it read."""
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Read them (blocks), and return the applications that are worth a turn at `now`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOperator:
+    """The operator of a cluster: the loop of every application, and what it needs of the world."""
+
+    api: ApiClient
+    """The connection, for whoever watches."""
+    cluster: Cluster
+    controller: Controller
+    poller: Poller
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.cluster.close()
+
+
+async def cluster_operator(
+    settings: Settings, metrics: OperatorMetrics, decided: Callable[[Key, Outcome], object]
+) -> ClusterOperator:
+    """Return the operator that `settings` describe; `decided` is told of each turn.
+
+    Raises UsageError where nothing says which cluster.
+    """
+    api = await connect()
+    cluster = Cluster(api, timeout_seconds=settings.api_timeout.total_seconds(), listener=metrics.called)
+    options = Options(
+        drivers=DriverDefaults(image=settings.default_image, service_account=settings.driver_service_account),
+        upkeep=Upkeep(small_moves_seconds=settings.status_refresh.total_seconds(), dwell_share=0.5),
+        identity=settings.identity,
+    )
+    poller = _poller(settings, metrics)
+    return ClusterOperator(api, cluster, Controller(cluster, poller, options, decided=decided), poller)
+
+
+def _poller(settings: Settings, metrics: OperatorMetrics) -> Poller:
+    if settings.prometheus_url is None:
+        return Unmeasured()
+    refresh_seconds = settings.status_refresh.total_seconds()
+    options = PrometheusOptions(
+        url=settings.prometheus_url,
+        bearer_token_file=settings.prometheus_bearer_token_file,
+        username=settings.prometheus_username,
+        password_file=settings.prometheus_password_file,
+        ca_file=settings.prometheus_ca_file,
+        timeout_seconds=settings.prometheus_timeout.total_seconds(),
+        matchers=settings.prometheus_matchers,
+    )
+    return PrometheusPoller(options, Attention(refresh_seconds=refresh_seconds), metrics.queried)
+
+
+async def connect() -> ApiClient:
+    """Return a connection: that of KUBECONFIG, or of the pod, or of ~/.kube/config, in this order.
+
+    Raises UsageError where there is none.
+    """
+    configuration = Configuration()
+    try:
+        if "KUBECONFIG" in os.environ:
+            await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        else:
+            await _connection_of_pod_or_person(configuration)
+    except (ConfigException, OSError) as error:
+        raise UsageError(f"no cluster to connect to: {error}; set KUBECONFIG, or run in a pod") from None
+    return ApiClient(configuration)
+
+
+async def _connection_of_pod_or_person(configuration: Configuration) -> None:
+    try:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except ConfigException:
+        await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]

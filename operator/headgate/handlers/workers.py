@@ -54,15 +54,18 @@ class Workers:
                 self._start(key)
 
     async def drain(self, seconds: float) -> bool:
-        """Start no more turns, and wait so long for those that run; returns whether all have ended.
+        """Start no more turns, and wait so long for those that run; returns whether all of them ended by then.
 
-        What is due and not begun is found again by whoever comes next: it is all in the cluster.
+        The others are cut off. What is due and not begun, or cut off, is found again by whoever comes next.
         """
         self._is_draining = True
         self._heard.set()
         if not self._running:
             return True
         _, left = await asyncio.wait(self._running, timeout=seconds)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         return not left
 
     def depth(self) -> int:

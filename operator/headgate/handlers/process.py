@@ -1,0 +1,186 @@
+"""One operator process, from its start to its exit.
+
+It waits until it may do its work, then for the lease; only then does it watch, and only when it has heard of all
+that is there does it act. On SIGTERM it begins nothing new, finishes the turns that run, gives up the lease, and
+exits with 0. Whatever else ends it ends it quickly, with 1: everything is level-based, so that starting again is the
+remedy, and no state in between is worth defending. A lost lease ends it at once, whatever it was about to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import structlog
+from prometheus_client import start_http_server
+
+from headgate import __version__, logs
+from headgate.adapters.kubernetes.key import Key
+from headgate.factory import ClusterOperator, cluster_operator
+from headgate.handlers.health import ProbeServer
+from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
+from headgate.handlers.rights import Preflight, rights
+from headgate.handlers.service import Instruments, Service, end, service_of
+from headgate.settings import Settings, address_parts
+
+log = structlog.get_logger("headgate")
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+FAILED = 1
+WATCHDOG_SECONDS = 0.25
+"""Between two looks at whether the lease was renewed in time."""
+
+
+def run_operator(settings: Settings) -> int:
+    """Run until it is asked to stop, or cannot go on; returns the exit code."""
+    logs.configure(settings.log_format, settings.log_level)
+    return asyncio.run(Process(settings, Instruments.of(settings)).run())
+
+
+def end_at_once(reason: str) -> NoReturn:
+    """Exit without finishing anything: no turn, no request, no thread."""
+    log.error(f"{reason}; this process ends at once")
+    sys.stderr.flush()
+    os._exit(FAILED)
+
+
+@dataclass(slots=True)
+class Process:
+    """The order of its life."""
+
+    settings: Settings
+    instruments: Instruments
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> int:
+        """Live through it; returns the exit code."""
+        self._hear_signals()
+        self._serve_metrics_and_probes()
+        beats = asyncio.create_task(self.instruments.health.beats())
+        metrics, journal = self.instruments.metrics, self.instruments.journal
+        operator = await cluster_operator(self.settings, metrics, journal.turned)
+        try:
+            return await self._live(operator)
+        finally:
+            await end([beats])
+            await operator.close()
+
+    async def _live(self, operator: ClusterOperator) -> int:
+        if not await self._unless_stopped(self._preflight(operator).passed()):
+            return 0
+        candidate = self._candidate(operator) if self.settings.leader_election else None
+        if candidate is not None:
+            log.info("waiting for the lease", lease=str(candidate.key), identity=candidate.identity)
+            if not await self._unless_stopped(candidate.acquire()):
+                return 0
+            _watch_over(candidate)
+        self.instruments.metrics.leads(True)
+        self.instruments.health.leads = True
+        service = service_of(operator, self.settings, self.instruments, self._hear_signals)
+        return await self._serve(service, candidate)
+
+    async def _serve(self, service: Service, candidate: Candidate | None) -> int:
+        """Serve until a stop is asked for; a part that ends before that has failed."""
+        tasks = service.start()
+        hold = asyncio.create_task(_hold(candidate), name="lease")
+        stop = asyncio.create_task(self._wait_for_stop(), name="stop")
+        done, _ = await asyncio.wait([stop, hold, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        failed = done - {stop}
+        for task in failed:
+            _explain(task)
+        await service.finish()
+        await end([hold, stop])
+        if candidate is not None:
+            await candidate.release()
+        await end(tasks)
+        return FAILED if failed else 0
+
+    async def _wait_for_stop(self) -> None:
+        await self._stop.wait()
+        log.info("asked to stop: what runs is finished, and nothing is begun")
+
+    def _preflight(self, operator: ClusterOperator) -> Preflight:
+        settings = self.settings
+        lease = (settings.lease_namespace, settings.lease_name) if settings.leader_election else None
+
+        def report(obstacle: str) -> None:
+            self.instruments.health.obstacle = obstacle
+
+        needed = tuple(rights(settings.namespaces, lease))
+        return Preflight(operator.cluster, needed, settings.namespaces, report)
+
+    def _candidate(self, operator: ClusterOperator) -> Candidate:
+        settings = self.settings
+        terms = LeaseTerms(
+            duration=settings.lease_duration.total_seconds(),
+            renew_deadline=settings.lease_renew_deadline.total_seconds(),
+            retry_period=settings.lease_retry_period.total_seconds(),
+        )
+        key = Key(settings.lease_namespace, settings.lease_name)
+        return Candidate(
+            operator.cluster, key, settings.identity, terms, reached=self.instruments.health.reached
+        )
+
+    def _serve_metrics_and_probes(self) -> None:
+        host, port = address_parts(self.settings.metrics_bind_address)
+        server, _ = start_http_server(port, host, self.instruments.metrics.registry)
+        probes = ProbeServer(self.instruments.health, address_parts(self.settings.probe_bind_address))
+        log.info(
+            "headgate operator",
+            version=__version__,
+            metrics_port=server.server_port,
+            probe_port=probes.port,
+        )
+
+    def _hear_signals(self) -> None:
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._ask_to_stop)
+
+    def _ask_to_stop(self) -> None:
+        if self._stop.is_set():
+            end_at_once("asked to stop twice")
+        self._stop.set()
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do `work` to its end, unless a stop is asked for before; returns whether it was done."""
+        task, stop = asyncio.create_task(work), asyncio.create_task(self._stop.wait())
+        await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if task.done():
+            task.result()
+            return True
+        await end([task])
+        return False
+
+
+async def _hold(candidate: Candidate | None) -> None:
+    """Hold the lease for ever; without an election there is nothing to hold."""
+    if candidate is None:
+        await asyncio.Event().wait()
+        return
+    try:
+        await candidate.hold()
+    except LeaseLost as lost:
+        end_at_once(str(lost))
+
+
+def _watch_over(candidate: Candidate) -> None:
+    """End the process once its lease was not renewed in time, also where its event loop does not turn."""
+
+    def watch() -> None:
+        while not candidate.overdue():
+            time.sleep(WATCHDOG_SECONDS)
+        end_at_once(f"lease {candidate.key} was not renewed for {candidate.terms.renew_deadline:g} s")
+
+    threading.Thread(target=watch, name="watchdog of the lease", daemon=True).start()
+
+
+def _explain(task: asyncio.Task[None]) -> None:
+    log.error(f"cannot go on: {task.get_name()} ended", exc_info=task.exception())

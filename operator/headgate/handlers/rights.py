@@ -1,0 +1,158 @@
+"""What the operator must be allowed to do, and whether it is.
+
+Asked for before anything else, all at once: a right that is missing would otherwise show when it is needed for the
+first time, at three in the morning, one at a time. A replica without its rights is not ready and never leads, so that
+a bad roll-out stops at its first pod. The chart's roles hold the same rights; a test compares them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import structlog
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
+from headgate.errors import ApiNotFound, TransientError
+
+log = structlog.get_logger("headgate.rights")
+
+REVIEWS = Kind("authorization.k8s.io/v1", "selfsubjectaccessreviews")
+NOBODY = "headgate.dev/nobody"
+"""A label that nothing bears: a listing by it is empty, and says whether one may list."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+"""Between two tries, in seconds."""
+
+
+class Rule(NamedTuple):
+    """Rights to one resource, as a Role grants them."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+
+
+SERVED: tuple[Rule, ...] = (
+    Rule("headgate.dev", "sparkapplications", ("get", "list", "watch", "patch", "delete")),
+    Rule("headgate.dev", "sparkapplications/status", ("patch",)),
+    Rule("headgate.dev", "sparkapplications/finalizers", ("update",)),
+    Rule("", "pods", ("get", "list", "watch", "create", "patch", "delete")),
+    Rule("", "configmaps", ("get", "create", "patch", "delete")),
+    Rule("", "events", ("create", "patch")),
+)
+"""In each namespace that is served, or in all of the cluster."""
+
+LEASE: tuple[Rule, ...] = (Rule("coordination.k8s.io", "leases", ("get", "create", "patch")),)
+"""In the namespace of the lease."""
+
+
+class Right(NamedTuple):
+    """One verb on one resource in one namespace; `None`: in all of them."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None
+    name: str = ""
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {resource}"
+
+
+class Api(Protocol):
+    """The calls that are needed of the API server; `Cluster` has them."""
+
+    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+        """Ask a question by creating it."""
+
+    async def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
+    ) -> list[Manifest]:
+        """Return all objects of a namespace, or of all."""
+
+
+def rights(namespaces: Sequence[str], lease: tuple[str, str] | None) -> Iterator[Right]:
+    """Yield every right that is needed; `lease` is namespace and name, where there is an election."""
+    for namespace in namespaces or (None,):
+        for rule in SERVED:
+            yield from (Right(verb, rule.group, rule.resource, namespace) for verb in rule.verbs)
+    if lease is not None:
+        for rule in LEASE:
+            yield from (
+                Right(verb, rule.group, rule.resource, lease[0], "" if verb == "create" else lease[1])
+                for verb in rule.verbs
+            )
+
+
+@dataclass(slots=True)
+class Preflight:
+    """Waits until the operator can do its work, and says what is in the way."""
+
+    api: Api
+    needed: Sequence[Right]
+    namespaces: Sequence[str]
+    report: Callable[[str], None]
+    """Told what is in the way; empty: nothing any more."""
+
+    async def passed(self) -> None:
+        """Return once nothing is in the way."""
+        told, pause = "", FIRST_PAUSE
+        while obstacle := await self.obstacle():
+            self.report(obstacle)
+            if obstacle != told:
+                log.warning(obstacle)
+                told = obstacle
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        self.report("")
+
+    async def obstacle(self) -> str:
+        """Return what is in the way."""
+        try:
+            if missing := await self._missing():
+                return f"missing rights: {_listed(missing)}; grant them as in docs/operations.md"
+            for namespace in self.namespaces or (None,):
+                await self.api.list(APPLICATIONS, namespace, labels=NOBODY)
+        except ApiNotFound:
+            return (
+                "the API server knows no SparkApplication; install the CRD: headgate crd | kubectl apply -f -"
+            )
+        except TransientError as error:
+            return str(error)
+        return ""
+
+    async def _missing(self) -> list[Right]:
+        answers = await asyncio.gather(*(self._is_granted(right) for right in self.needed))
+        return [right for right, is_granted in zip(self.needed, answers, strict=True) if not is_granted]
+
+    async def _is_granted(self, right: Right) -> bool:
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        optional = {"subresource": subresource, "namespace": right.namespace, "name": right.name}
+        review = await self.api.create(
+            REVIEWS,
+            {
+                "apiVersion": REVIEWS.group_version,
+                "kind": "SelfSubjectAccessReview",
+                "metadata": {},
+                "spec": {
+                    "resourceAttributes": attributes
+                    | {name: value for name, value in optional.items() if value}
+                },
+            },
+        )
+        return bool(review["status"]["allowed"])
+
+
+def _listed(missing: Sequence[Right]) -> str:
+    """Return the rights by namespace: `in team-a: patch pods, create events`."""
+    by_namespace: dict[str | None, list[str]] = {}
+    for right in missing:
+        by_namespace.setdefault(right.namespace, []).append(str(right))
+    return "; ".join(
+        f"in {f'namespace {namespace}' if namespace else 'all namespaces'}: {', '.join(found)}"
+        for namespace, found in by_namespace.items()
+    )

@@ -1,0 +1,143 @@
+"""What the replica that leads runs: watches, comparisons, ticks, and the workers that turn the loop.
+
+Nothing acts before everything that is there has been heard of: a turn that did not know of a living driver would
+start a second one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import kopf
+import structlog
+
+from headgate.factory import ClusterOperator
+from headgate.handlers.health import Health, Limits
+from headgate.handlers.journal import Journal
+from headgate.handlers.resync import Resync
+from headgate.handlers.ticker import Ticker
+from headgate.handlers.watches import Watches, kopf_settings, registry_of
+from headgate.handlers.workers import Workers
+from headgate.metrics import OperatorMetrics
+from headgate.settings import Settings
+
+log = structlog.get_logger("headgate")
+
+END_SECONDS = 5.0
+"""Longest wait for watches to end, which leave nothing behind if they do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """What a process measures and tells of itself."""
+
+    metrics: OperatorMetrics
+    health: Health
+    journal: Journal
+
+    @classmethod
+    def of(cls, settings: Settings) -> Instruments:
+        """Return those of a process that has just started."""
+        metrics = OperatorMetrics()
+        return cls(metrics, Health(Limits(tick=settings.tick.total_seconds())), Journal(metrics))
+
+
+@dataclass(slots=True)
+class Service:
+    """The parts, wired; `hear_signals` is called when Kopf has taken the signals for itself."""
+
+    operator: ClusterOperator
+    settings: Settings
+    health: Health
+    workers: Workers
+    watches: Watches
+    resync: Resync
+    ticker: Ticker
+    hear_signals: Callable[[], None]
+
+    def start(self) -> list[asyncio.Task[None]]:
+        """Start everything. The tasks never end by themselves, unless they fail."""
+        parts: dict[str, Coroutine[Any, Any, None]] = {
+            "watches": self._watch(),
+            "comparisons": self.resync.run(),
+            "workers": self._work(),
+            "ticks": self._tick(),
+        }
+        return [asyncio.create_task(part, name=name) for name, part in parts.items()]
+
+    async def finish(self) -> None:
+        """Begin no more turns, and finish those that run."""
+        if not await self.workers.drain(self.settings.drain_timeout.total_seconds()):
+            log.warning("some turns did not end in time; whoever leads next makes them again")
+
+    async def _watch(self) -> None:
+        """Run Kopf; it ends only when it has failed, or is cancelled."""
+        namespaces = self.settings.namespaces
+        tasks = await kopf.spawn_tasks(
+            registry=registry_of(self.watches, self.operator.api),
+            settings=kopf_settings(self.settings.api_timeout.total_seconds()),
+            clusterwide=not namespaces,
+            namespaces=namespaces,
+        )
+        self.hear_signals()
+        await kopf.run_tasks(tasks, ignored=_AllTasks())
+
+    async def _work(self) -> None:
+        await self.resync.synced.wait()
+        self.health.synced = True
+        await self.workers.run()
+
+    async def _tick(self) -> None:
+        await self.resync.synced.wait()
+        await self.ticker.run()
+
+
+def service_of(
+    operator: ClusterOperator, settings: Settings, instruments: Instruments, hear_signals: Callable[[], None]
+) -> Service:
+    """Wire the parts; nothing runs yet."""
+    controller, metrics, health = operator.controller, instruments.metrics, instruments.health
+    workers = Workers(controller.turn, settings.workers, turned=metrics.turned)
+    watches = Watches(controller, workers.add, heard=metrics.heard, gone=instruments.journal.gone)
+    resync = Resync(
+        operator.cluster,
+        controller.cache,
+        watches,
+        metrics,
+        settings.resync.total_seconds(),
+        settings.namespaces,
+    )
+    ticker = Ticker(operator.poller, settings.tick.total_seconds(), workers.add, health.ticked, metrics)
+    metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
+    metrics.watch_applications(instruments.journal.states)
+    metrics.watch_documents(lambda: instruments.journal.longest_pending(time.time()))
+    health.longest_run = workers.longest_run
+    health.behind = lambda: watches.behind(time.monotonic())
+    return Service(operator, settings, health, workers, watches, resync, ticker, hear_signals)
+
+
+async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel the tasks, and wait a little."""
+    for task in tasks:
+        task.cancel()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_SECONDS):
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _AllTasks:
+    """All tasks of the event loop. At its end Kopf cancels those that are not its own, unless they are in here."""
+
+    def __contains__(self, _task: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
+        return iter(asyncio.all_tasks())
+
+    def __len__(self) -> int:
+        return len(asyncio.all_tasks())

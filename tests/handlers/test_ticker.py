@@ -1,0 +1,79 @@
+"""Ticks: they come at their pace whatever a look takes, and what is worth a turn is queued."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.handlers.ticker import Ticker
+
+A, B = Key("team", "a"), Key("team", "b")
+
+
+@dataclass
+class Ticks:
+    """A poller that may be made to hang, and what was told."""
+
+    answers: list[Collection[Key] | Exception] = field(default_factory=list)
+    looks: int = 0
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+    queued: list[Key] = field(default_factory=list)
+    beats: int = 0
+    skipped: int = 0
+    looked: int = 0
+
+    def poll(self, now: float) -> Collection[Key]:
+        self.looks += 1
+        assert self.may_go_on.wait(10)
+        answer = self.answers.pop(0) if self.answers else ()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def beat(self) -> None:
+        self.beats += 1
+
+    def ticked(self, seconds: float) -> None:
+        self.looked += 1
+
+    def skipped_a_tick(self) -> None:
+        self.skipped += 1
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        async def run() -> None:
+            ticking = asyncio.create_task(Ticker(self, 0.005, self.queued.append, self.beat, self).run())
+            async with asyncio.timeout(10):
+                while not condition():
+                    await asyncio.sleep(0.001)
+            self.may_go_on.set()
+            ticking.cancel()
+
+        asyncio.run(run())
+
+
+def test_what_is_worth_a_turn_is_queued() -> None:
+    ticks = Ticks(answers=[(A, B), (), (A,)])
+    ticks.may_go_on.set()
+    ticks.until(lambda: len(ticks.queued) == 3)
+
+    assert ticks.queued == [A, B, A]
+    assert ticks.looked >= 3
+
+
+def test_a_slow_look_is_not_joined_by_another_and_ticks_go_on() -> None:
+    ticks = Ticks()
+    ticks.until(lambda: ticks.beats >= 4)
+
+    assert ticks.looks == 1
+    assert ticks.skipped == ticks.beats - 1
+
+
+def test_a_look_that_fails_does_not_end_the_ticks() -> None:
+    ticks = Ticks(answers=[ZeroDivisionError("a defect"), (A,)])
+    ticks.may_go_on.set()
+    ticks.until(lambda: ticks.queued == [A])
+
+    assert ticks.looks >= 2
