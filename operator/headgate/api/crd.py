@@ -12,7 +12,7 @@ import yaml
 from headgate.api.application import GROUP, KIND, VERSION, Metadata, SparkApplicationSpec, application_schema
 from headgate.api.rules import RULES, Rule
 from headgate.api.schema import Schema, structural_schema
-from headgate.api.status import SparkApplicationStatus
+from headgate.api.status import NOT_SEEN, SparkApplicationStatus
 
 PLURAL: Final = "sparkapplications"
 FILE_NAME: Final = f"{GROUP}_{PLURAL}.yaml"
@@ -80,13 +80,19 @@ def _root_schema() -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object", "properties": {"name": name}},
             "spec": structural_schema(SparkApplicationSpec),
-            "status": structural_schema(SparkApplicationStatus, defaults=False),
+            "status": _status_schema(),
         },
     }
     for rule in RULES:
         node = _schema_at(rule.on, schema)
         node["x-kubernetes-validations"] = [*node.get("x-kubernetes-validations", ()), _validation(rule)]
     return schema
+
+
+def _status_schema() -> Schema:
+    """Return the schema of the status, whose default says that nobody has looked at the object yet."""
+    schema = structural_schema(SparkApplicationStatus, defaults=False)
+    return {**schema, "default": {"observedGeneration": NOT_SEEN}}
 
 
 def _schema_at(pattern: str, schema: Schema) -> Schema:

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Name, list_map
@@ -19,12 +19,20 @@ Word = Annotated[str, StringConstraints(max_length=128)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0)]
 
+NOT_SEEN: Final = -1
+"""What `observedGeneration` is by default, in the cluster alone: kstatus takes an object without a status for one
+that is done, and would call an application ready that the operator has not seen yet."""
+
 FREE_FORM: Final = {
     "type": "object",
     "x-kubernetes-preserve-unknown-fields": True,
     "x-kubernetes-map-type": "atomic",
 }
 """Kept as it is, and as one value, so that the API server does not note an owner for each of its members."""
+
+
+def _seen(generation: Any) -> Any:
+    return None if generation == NOT_SEEN else generation
 
 
 class StatusModel(ApiModel):
@@ -248,8 +256,10 @@ class SparkApplicationStatus(StatusModel):
     state: ApplicationState | None = None
     """Where the driver is in its life."""
 
-    observed_generation: Count | None = None
-    """Generation of the resource that was acted on last."""
+    observed_generation: Annotated[
+        Count | None, BeforeValidator(_seen), WithJsonSchema({"type": "integer", "minimum": NOT_SEEN})
+    ] = None
+    """Generation of the resource that was acted on last; -1 until the operator has seen it."""
 
     attempt: Count | None = None
     """Number of the driver's run, counted from 1; each restart makes a new attempt."""
