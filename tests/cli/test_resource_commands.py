@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import io
+import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from headgate.api.crd import FILE_NAME, render_crd
-from headgate.cli.main import main
+from support.command_line import Headgate
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights.yaml"
 BROKEN = ROOT / "tests" / "data" / "resources" / "broken.yaml"
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-class Headgate:
-    """The command line, run in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str | Path, stdin: bytes = b"") -> Ended:
-        self._monkeypatch.setattr(sys, "argv", ["headgate", *map(str, arguments)])
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = self._capsys.readouterr()
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
-
-@pytest.fixture
-def headgate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Headgate:
-    monkeypatch.setenv("COLUMNS", "100")
-    return Headgate(monkeypatch, capsys)
 
 
 def test_a_good_file_ends_with_0(headgate: Headgate) -> None:
@@ -128,6 +98,98 @@ def test_explain_says_of_a_refused_file_why(headgate: Headgate) -> None:
 
     assert ended.code == 1
     assert "spec.exekutor: unknown field; did you mean executor?" in ended.out
+
+
+def edited(tmp_path: Path, *replaced: tuple[str, str], name: str = "new.yaml") -> Path:
+    """The example with other words in it."""
+    text = FLIGHTS.read_text()
+    for old, new in replaced:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_difference_is_told_change_by_change_with_lane_and_effect(
+    headgate: Headgate, tmp_path: Path
+) -> None:
+    new = edited(tmp_path, ("interval: 5s", "interval: 10s"), ("flights:1.4.2", "flights:1.4.3"))
+
+    ended = headgate("explain", "--diff", FLIGHTS, new)
+
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "application flights: 1 restart, 1 live",
+        "  restart    spec.image: registry.example.com/flights:1.4.2 -> registry.example.com/flights:1.4.3 (the "
+        "driver is stopped at the end of its batch and started anew)",
+        "  live       spec.queries[delays].checkpoint.interval: 5s -> 10s (in force when the next batch is planned)",
+    ]
+
+
+def test_a_difference_is_written_as_json(headgate: Headgate, tmp_path: Path) -> None:
+    new = edited(tmp_path, ("duringBacklog: Unlimited", "duringBacklog: {recordsPerSecond: 9}"))
+
+    (told,) = json.loads(headgate("explain", "--diff", FLIGHTS, new, "--json").out)
+
+    assert (told["application"], told["fate"]) == ("flights", "changed")
+    assert told["changes"] == [
+        {
+            "path": "spec.queries[delays].sources[flights].rateLimit.duringBacklog",
+            "before": "Unlimited",
+            "after": {"recordsPerSecond": 9},
+            "lane": "Live",
+            "effect": "in force when the next batch is planned",
+        }
+    ]
+
+
+def test_a_terminal_gets_a_table(headgate: Headgate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = edited(tmp_path, ("interval: 5s", "interval: 10s"))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    ended = headgate("explain", "--diff", FLIGHTS, new)
+
+    assert "lane" in ended.out
+    assert "───" in ended.out
+    assert "spec.queries[delays]" in ended.out
+
+
+def test_the_same_resource_twice_changes_nothing(headgate: Headgate) -> None:
+    assert headgate("explain", "--diff", FLIGHTS, FLIGHTS).out == "application flights: nothing changes\n"
+
+
+def test_resources_of_files_with_several_are_compared_by_name(headgate: Headgate, tmp_path: Path) -> None:
+    one, two = FLIGHTS.read_text(), FLIGHTS.read_text().replace("name: flights\nspec", "name: weather\nspec")
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    old.write_text(f"{one}\n---\n{two}")
+    new.write_text(two.replace("gracePeriod: 2m", "gracePeriod: 3m"))
+
+    assert headgate("explain", "--diff", old, new).out.split("\n\n") == [
+        "application weather: 1 live\n  live       spec.stop.gracePeriod: 2m -> 3m (holds for the next stop)",
+        "application flights: removed\n",
+    ]
+    assert headgate("explain", "--diff", new, old).out.startswith("application flights: added\n")
+
+
+def test_a_difference_from_a_refused_resource_is_none(headgate: Headgate) -> None:
+    ended = headgate("explain", "--diff", FLIGHTS, BROKEN)
+
+    assert ended.code == 1
+    assert ended.out.endswith(f"{BROKEN}: refused (15 errors)\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], [FLIGHTS, "--diff", FLIGHTS, FLIGHTS], [FLIGHTS, "--json"], ["--diff", FLIGHTS, "none.yaml"]],
+)
+def test_explain_needs_one_resource_or_two_to_compare(
+    headgate: Headgate, arguments: list[str | Path]
+) -> None:
+    ended = headgate("explain", *arguments)
+
+    assert ended.code == 2
+    assert ended.err.startswith("error: ")
 
 
 def test_crd_prints_the_definition(headgate: Headgate) -> None:

@@ -1,30 +1,89 @@
-"""`headgate explain`: what a resource will do, in words."""
+"""`headgate explain`: what a resource will do, or what a change of it will, in words."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.validate import read, report, require_resources
+from headgate.cli.cluster.options import Context, Kubeconfig, Namespace, Place
 
 if TYPE_CHECKING:
     from headgate.api.application import SparkApplication
 
 
-def explain(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File with resources; - reads standard input.")],
+def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
+    resource: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="File with resources; - reads standard input; app/NAME is the one in the cluster.",
+        ),
+    ] = None,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="OLD NEW", help="What the change from one to the other does, each given as above."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the changes as JSON.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Say in words what a resource will do, setting by setting, and how a change of each reaches the job.
+    """Say in words what a resource will do, setting by setting, and how a change of each takes effect.
 
-    Each line starts with its lane: live (in force at the next batch), executors (some come or go, the query goes
-    on), restart (the driver is stopped at the end of a batch and started anew).
+    Each line starts with its lane: operator (it acts on it by itself), live (the running job goes by it from its next
+    batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of a batch
+    and started anew). With --diff app/NAME FILE it says what kubectl apply would do.
+
+    Exit code 0: explained. 1: a resource is refused, or the cluster does not have it. 2: a bad option, or a file that
+    cannot be read.
     """
-    loaded = read(file)
+    from headgate.errors import UsageError
+
+    if (resource is None) == (diff is None):
+        raise UsageError("give a FILE, or --diff OLD NEW to compare two")
+    if as_json and diff is None:
+        raise UsageError("--json writes changes; give --diff OLD NEW with it")
+    place = Place(namespace, context, kubeconfig)
+    if diff is not None:
+        from headgate.cli.differences import differences, print_differences
+
+        old, new = (applications_of(each, place) for each in diff)
+        print_differences(list(differences(old, new)), as_json=as_json)
+    elif resource is not None:
+        typer.echo("\n\n".join(map(text, applications_of(resource, place))))
+
+
+def applications_of(resource: str, place: Place) -> "list[SparkApplication]":
+    """Return the applications of a file, of standard input or, for `app/NAME`, the one of a cluster.
+
+    A file that is refused is reported, and ends the command with exit code 1.
+    """
+    from pathlib import Path
+
+    from headgate.cli.validate import read, report, require_resources
+
+    kind, _, name = resource.partition("/")
+    if kind == "app" and name and not Path(resource).exists():
+        return [_in_cluster(name, place)]
+    loaded = read(resource)
     if loaded.is_refused:
         report(loaded)
         raise typer.Exit(1)
     require_resources([loaded])
-    applications = [resource.application for resource in loaded.resources if resource.application]
-    typer.echo("\n\n".join(map(text, applications)))
+    return [found.application for found in loaded.resources if found.application]
+
+
+def _in_cluster(name: str, place: Place) -> "SparkApplication":
+    from headgate.api.finding import Severity
+    from headgate.api.validation import validate
+    from headgate.errors import InvalidInputError
+
+    application, findings = validate(place.connect().application(name))
+    if application is None:
+        refused = [each.text(f"app/{name}") for each in findings if each.severity is Severity.ERROR]
+        raise InvalidInputError("\n".join(["this version refuses what is in the cluster:", *refused]))
+    return application
 
 
 def text(application: "SparkApplication") -> str:

@@ -16,12 +16,13 @@ from datetime import timedelta
 
 from headgate.adapters.resource_file import Refused, ResourceFile
 from headgate.api.application import SparkApplication
+from headgate.api.changes import Change, changes, summary
+from headgate.api.status import Lane
 from headgate.cli.view import Moment, View
 from headgate.cli.view.frame import frame_of
 from headgate.decision.driver import State, StepReason
 from headgate.errors import HeadgateError, TransientError
 from headgate.factory import LocalApplication
-from headgate.reconcile.launch import launch_of
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event
@@ -153,7 +154,14 @@ def _told_as(event: Event, reason: str, message: str) -> Event:
 
 def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
     """Say what an accepted edit does to the running driver."""
-    revisions = {launch_of(application, in_backlog=False).revision for application in (before, after)}
-    if len(revisions) == 1:
-        return "the resource has changed: applied to the running driver"
-    return "the resource has changed in what a driver starts with: it is restarted at the end of its batch"
+    found = changes(before, after)
+    if not found:
+        return "the resource has changed, its spec has not"
+    return f"the resource has changed: {summary(list(map(_on_one_machine, found)))}"
+
+
+def _on_one_machine(change: Change) -> Change:
+    """Return a change of the number of executors, which are threads here, in the words that are true of it."""
+    if change.lane is not Lane.EXECUTORS:
+        return change
+    return replace(change, effect="counts from the next start of the driver")

@@ -1,0 +1,69 @@
+"""The options that all commands against a cluster have, named as `kubectl` names them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from headgate.cli.cluster.client import Cluster
+
+_PANEL = "Cluster"
+
+Namespace: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        help="Namespace of the application [that of the context].",
+        rich_help_panel=_PANEL,
+    ),
+]
+Context: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="Context of the kubeconfig [the current one].",
+        rich_help_panel=_PANEL,
+    ),
+]
+Kubeconfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Kubeconfig [$KUBECONFIG, ~/.kube/config, or the service account of a pod].",
+        rich_help_panel=_PANEL,
+    ),
+]
+AllNamespaces: TypeAlias = Annotated[
+    bool,
+    typer.Option("--all-namespaces", "-A", help="Applications of all namespaces.", rich_help_panel=_PANEL),
+]
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the application.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which cluster is meant, and where in it."""
+
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: Path | None = None
+
+    def connect(self) -> "Cluster":
+        """Return the cluster; raise UsageError if nothing says which one, or the client is not installed."""
+        from headgate.errors import UsageError
+
+        try:
+            from headgate.cli.cluster.connection import connect
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "kubernetes":
+                raise
+            raise UsageError(
+                "the client of Kubernetes is not installed; run pip install 'headgate[operator]'"
+            ) from None
+        return connect(self.kubeconfig, self.context, self.namespace)

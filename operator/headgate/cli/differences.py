@@ -1,0 +1,85 @@
+"""What `headgate explain --diff` prints: a table in a terminal, a line for each change elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headgate.api.application import SparkApplication
+from headgate.api.changes import Change, changes, written
+from headgate.api.status import Lane
+
+LANE_STYLES = {Lane.RESTART: "bold red", Lane.EXECUTORS: "yellow", Lane.LIVE: "green", Lane.OPERATOR: "cyan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What becomes of one application; it is `changed`, `added` or `removed`."""
+
+    application: str
+    fate: str
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The whole of it on one line, the dearest lane first."""
+        if self.fate != "changed":
+            return f"application {self.application}: {self.fate}"
+        counts = Counter(change.lane for change in self.changes)
+        parts = [f"{counts[lane]} {lane.lower()}" for lane in reversed(Lane) if lane in counts]
+        return f"application {self.application}: {', '.join(parts) or 'nothing changes'}"
+
+
+def differences(old: Sequence[SparkApplication], new: Sequence[SparkApplication]) -> Iterator[Difference]:
+    """Yield what becomes of each application of `old` by what `new` says of it.
+
+    Two resources alone belong together whatever their names are, else those of the same name.
+    """
+    if len(old) == len(new) == 1:
+        yield Difference(new[0].name, "changed", changes(old[0], new[0]))
+        return
+    before, after = ({(each.metadata.namespace, each.name): each for each in side} for side in (old, new))
+    for key in dict.fromkeys((*after, *before)):
+        if key not in before:
+            yield Difference(key[1], "added")
+        elif key not in after:
+            yield Difference(key[1], "removed")
+        else:
+            yield Difference(key[1], "changed", changes(before[key], after[key]))
+
+
+def print_differences(found: Sequence[Difference], *, as_json: bool) -> None:
+    """Print them to standard output, in the form that suits it."""
+    if as_json:
+        sys.stdout.write(json.dumps(list(map(asdict, found)), indent=2) + "\n")
+    elif sys.stdout.isatty():
+        console = Console()
+        for each in found:
+            console.print(_table(each) if each.changes else escape(each.title))
+    else:
+        sys.stdout.write("\n\n".join("\n".join(_lines(each)) for each in found) + "\n")
+
+
+def _lines(difference: Difference) -> Iterator[str]:
+    yield difference.title
+    for change in difference.changes:
+        yield f"  {change.lane.lower():<11}{change.text} ({change.effect})"
+
+
+def _table(difference: Difference) -> Table:
+    table = Table(title=escape(difference.title), title_justify="left", box=box.SIMPLE, pad_edge=False)
+    for heading in ("lane", "setting", "before", "after", "then"):
+        table.add_column(heading, overflow="fold")
+    for change in difference.changes:
+        texts = (change.path, written(change.before), written(change.after), change.effect)
+        style = LANE_STYLES[change.lane]
+        table.add_row(f"[{style}]{change.lane.lower()}[/]", *map(escape, texts))
+    return table
