@@ -7,14 +7,20 @@ else that escapes is a defect and keeps its traceback.
 """
 
 import sys
+from pathlib import Path
 
 import typer
 
 from headgate import __version__
+from headgate.cli.checkpoint import checkpoint
 from headgate.cli.crd import crd
 from headgate.cli.explain import explain
 from headgate.cli.local import local
+from headgate.cli.pause import pause, unpause
 from headgate.cli.replay import replay
+from headgate.cli.status import status
+from headgate.cli.suspend import resume, suspend
+from headgate.cli.top import top
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError
 
@@ -30,12 +36,15 @@ app.command()(validate)
 app.command()(explain)
 app.command()(crd)
 app.command()(replay)
+for command in (status, top, suspend, resume, pause, unpause, checkpoint):
+    app.command(rich_help_panel="In a cluster")(command)
 
 
 def main() -> None:
     """Run the command line and exit."""
+    is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:
-        app()
+        app(prog_name="kubectl headgate" if is_plugin else None)
     except HeadgateError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)

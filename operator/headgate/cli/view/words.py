@@ -48,3 +48,14 @@ def sparkline(values: tuple[float, ...]) -> str:
     if top <= 0:
         return _BARS[0] * len(values)
     return "".join(_BARS[round(max(0.0, value) / top * (len(_BARS) - 1))] for value in values)
+
+
+def age(seconds: float) -> str:
+    """Write how long something has been so, in one unit or two: `12s`, `3m20s`, `5h`, `3d`."""
+    whole = max(0, int(seconds))
+    if whole < 600:
+        return duration_text(whole)
+    for size, unit in ((86_400, "d"), (3_600, "h")):
+        if whole >= 2 * size:
+            return f"{whole // size}{unit}"
+    return f"{whole // 60}m"

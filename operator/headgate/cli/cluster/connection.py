@@ -1,0 +1,112 @@
+"""From a kubeconfig to a cluster, by the rules of `kubectl`.
+
+`--kubeconfig`, else the files of `$KUBECONFIG`, else `~/.kube/config`, else the service account of the pod that this
+runs in. Authentication, exec plugins included, is the official client's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+from kubernetes import config
+from kubernetes.client import ApiClient, Configuration
+
+from headgate.cli.cluster.client import Cluster
+from headgate.errors import UsageError
+
+DEFAULT_KUBECONFIG = Path("~/.kube/config")
+SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+DEFAULT_NAMESPACE = "default"
+
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
+"""What a file of another form than a kubeconfig's leads to, here and in the client."""
+
+
+def connect(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Cluster:
+    """Return the cluster that the arguments, the environment and the files say; nothing is asked of it yet.
+
+    Raises UsageError where none is configured, a file cannot be read, or a context is not in it.
+    """
+    files = _files(kubeconfig)
+    settings: Configuration = type.__call__(
+        Configuration
+    )  # a plain one; the class's call copies a global default
+    if files:
+        configured = _load(files, context, settings)
+    elif context is not None:
+        raise UsageError(f"--context {context}: there is no kubeconfig; set KUBECONFIG or give --kubeconfig")
+    else:
+        configured = _load_service_account(settings)
+    settings.retries = False
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # who turned verification off knows
+    return Cluster(ApiClient(settings), namespace or configured or DEFAULT_NAMESPACE)
+
+
+def _files(kubeconfig: Path | None) -> str:
+    """Return the files to read, joined as in `$KUBECONFIG`; empty: there is none."""
+    if kubeconfig is not None:
+        if not kubeconfig.is_file():
+            raise UsageError(f"{kubeconfig}: there is no such kubeconfig; give --kubeconfig the path of one")
+        return str(kubeconfig)
+    if named := os.environ.get("KUBECONFIG"):
+        if not any(Path(name).expanduser().is_file() for name in named.split(os.pathsep) if name):
+            raise UsageError(f"KUBECONFIG is {named}, and there is no such file; set it to a kubeconfig")
+        return named
+    default = DEFAULT_KUBECONFIG.expanduser()
+    return str(default) if default.is_file() else ""
+
+
+def _load(files: str, context: str | None, settings: Configuration) -> str | None:
+    """Fill `settings` in and return the namespace of the context."""
+    try:
+        contexts, current = _contexts(files)
+        name = current if context is None else context
+        if name not in contexts:
+            raise UsageError(_no_context(files, context, contexts))
+        config.load_kube_config(files, name, settings)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, yaml.YAMLError, OSError, *_MALFORMED) as error:
+        raise UsageError(f"{files}: {_sentence(error)}; check it with kubectl config view") from None
+    namespace: str | None = contexts[name].get("namespace")
+    return namespace
+
+
+def _contexts(files: str) -> tuple[dict[str, Mapping[str, Any]], str | None]:
+    """Return the contexts by name and the current one; where files disagree, the first holds."""
+    contexts: dict[str, Mapping[str, Any]] = {}
+    current = None
+    for path in (Path(name).expanduser() for name in files.split(os.pathsep) if name):
+        content = (yaml.safe_load(path.read_bytes()) if path.is_file() else None) or {}
+        contexts = {each["name"]: each["context"] for each in content.get("contexts") or ()} | contexts
+        current = current or content.get("current-context")
+    return contexts, current
+
+
+def _no_context(files: str, context: str | None, contexts: Collection[str]) -> str:
+    names = ", ".join(sorted(contexts)) or "none"
+    if context is None:
+        return f"{files} says no current context; give --context one of its own: {names}"
+    close = difflib.get_close_matches(context, contexts, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"it has: {names}"
+    return f"--context {context} is not in {files}; {hint}"
+
+
+def _load_service_account(settings: Configuration) -> str | None:
+    try:
+        config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
+        return SERVICE_ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
+    except (config.ConfigException, OSError):
+        raise UsageError(
+            f"no cluster is configured: there is no {DEFAULT_KUBECONFIG}, and this is not a pod; set KUBECONFIG or "
+            "give --kubeconfig"
+        ) from None
+
+
+def _sentence(error: Exception) -> str:
+    """Return what is wrong on one line; a parser's context goes over several."""
+    return " ".join(str(error).split()) or type(error).__name__

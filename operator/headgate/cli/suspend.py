@@ -1,0 +1,96 @@
+"""`headgate suspend` and `headgate resume`: stop a driver and start it again, the application staying."""
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Place
+
+if TYPE_CHECKING:
+    from headgate.cli.cluster.client import Cluster
+
+Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return only when it has happened.")]
+Timeout: TypeAlias = Annotated[
+    str, typer.Option(metavar="DURATION", help="How long --wait waits, such as 90s or 5m.")
+]
+
+
+def suspend(  # noqa: PLR0913, PLR0917  each is an option of the command
+    name: Name,
+    wait: Wait = False,
+    timeout: Timeout = "5m",
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Stop the driver of an application at the end of its batch; resource, checkpoints and status stay.
+
+    It sets spec.suspend, as kubectl patch would, and says what Argo CD or Flux will do to that.
+
+    Exit code 0: done. 1: there is no such application, the cluster did not do it, or it took longer than --timeout.
+    2: a bad option or kubeconfig.
+    """
+    seconds = _seconds(timeout)
+    cluster = Place(namespace, context, kubeconfig).connect()
+    _set_suspend(cluster, name, wanted=True)
+    if wait:
+        _wait(cluster, name, suspended=True, timeout_seconds=seconds)
+
+
+def resume(  # noqa: PLR0913, PLR0917  each is an option of the command
+    name: Name,
+    wait: Wait = False,
+    timeout: Timeout = "5m",
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Start the driver of a suspended application again, from its checkpoints.
+
+    It takes spec.suspend back, as kubectl patch would, and says what Argo CD or Flux will do to that.
+
+    Exit code 0: done. 1: there is no such application, the cluster did not do it, it failed, or it took longer than
+    --timeout. 2: a bad option or kubeconfig.
+    """
+    seconds = _seconds(timeout)
+    cluster = Place(namespace, context, kubeconfig).connect()
+    _set_suspend(cluster, name, wanted=False)
+    if wait:
+        _wait(cluster, name, suspended=False, timeout_seconds=seconds)
+
+
+def _set_suspend(cluster: "Cluster", name: str, *, wanted: bool) -> None:
+    from headgate.cli.cluster.application import ClusterApplication
+    from headgate.cli.cluster.gitops import git_owner
+
+    application = ClusterApplication.of(cluster.application(name))
+    if application.is_suspended == wanted:
+        typer.echo(f"{name} is {'suspended' if wanted else 'not suspended'} already")
+        return
+    owner = git_owner(application.manifest, "spec", "suspend")
+    cluster.patch(name, {"spec": {"suspend": wanted}})
+    done = (
+        "suspended; its driver is stopped at the end of its batch"
+        if wanted
+        else "resumed; its driver is started"
+    )
+    typer.echo(f"{name} is {done}")
+    if owner is not None:
+        typer.echo(f"note: {owner.consequence('spec.suspend', str(wanted).lower())}", err=True)
+
+
+def _wait(cluster: "Cluster", name: str, *, suspended: bool, timeout_seconds: float) -> None:
+    from headgate.cli.cluster.waiting import STARTED, STOPPED, wait_for
+
+    reached = wait_for(cluster, name, STOPPED if suspended else STARTED, timeout_seconds)
+    typer.echo(f"{name} is {reached.state}")
+
+
+def _seconds(timeout: str) -> float:
+    from headgate.api.duration import parse_duration
+    from headgate.errors import UsageError
+
+    try:
+        return parse_duration(timeout).total_seconds()
+    except ValueError as error:
+        raise UsageError(f"--timeout: {error}") from None

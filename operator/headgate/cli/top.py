@@ -1,0 +1,78 @@
+"""`headgate top`: all applications of a cluster, those that need a look first."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.status import nothing_in, worst_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from headgate.cli.cluster.client import Cluster
+
+
+def top(  # noqa: PLR0913, PLR0917  each is an option of the command
+    once: Annotated[
+        bool, typer.Option("--once", help="Show it once and end; so does output to a file.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option("--every", min=0.5, metavar="SECONDS", help="Time between two looks.")
+    ] = 2.0,
+    all_namespaces: AllNamespaces = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Show all applications of a cluster, refreshed, worst first.
+
+    The order: failed or stalled, failing again and again, of unknown state, never catching up, without metrics, in
+    backlog, starting or stopping, live, at rest; the larger lag first. Of several queries the one furthest behind is
+    shown. Ctrl-C ends it.
+
+    Exit code 0: shown. 1: the cluster did not answer the first time. 2: a bad option or kubeconfig.
+    """
+    from headgate.cli.cluster.output import print_lines
+
+    cluster = Place(namespace, context, kubeconfig).connect()
+    lines = _lines(cluster, everywhere=all_namespaces)
+    if once or not sys.stdout.isatty():
+        print_lines(lines)
+    else:
+        _refresh(cluster, lines, every, everywhere=all_namespaces)
+
+
+def _lines(cluster: "Cluster", *, everywhere: bool) -> "list[Text]":
+    import time
+
+    from rich.text import Text
+
+    from headgate.cli.view.overview import overview
+
+    applications = worst_of(cluster, everywhere=everywhere)
+    if not applications:
+        return [Text(nothing_in(cluster, everywhere=everywhere))]
+    return overview(applications, time.time(), everywhere=everywhere)
+
+
+def _refresh(cluster: "Cluster", lines: "list[Text]", every: float, *, everywhere: bool) -> None:
+    """Draw anew until Ctrl-C; while the API server is away, the last answer stays, with a word of why."""
+    import time
+    from contextlib import suppress
+
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    from headgate.errors import HeadgateError
+
+    with suppress(KeyboardInterrupt), Live(Group(*lines), auto_refresh=False, screen=True) as live:
+        while True:
+            time.sleep(every)
+            try:
+                lines = _lines(cluster, everywhere=everywhere)
+                live.update(Group(*lines), refresh=True)
+            except HeadgateError as error:
+                live.update(Group(*lines, Text(f"not refreshed: {error}", style="red")), refresh=True)

@@ -1,0 +1,218 @@
+"""One application of a cluster in full: what `headgate status NAME` shows.
+
+It answers, from top to bottom: does it run, what is wrong, is each query catching up and by whose verdict, what
+keeps a source from reading, and what happened last. A dash is a value that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from headgate.api.annotations import CHECKPOINT
+from headgate.api.status import (
+    AlignmentStatus,
+    Condition,
+    ConditionStatus,
+    QueryStatus,
+    SourceStatus,
+    Votes,
+)
+from headgate.cli.cluster.application import ClusterApplication
+from headgate.cli.view.columns import Cell, columns
+from headgate.cli.view.overview import state_cell
+from headgate.cli.view.words import UNKNOWN, age, amount, duration, rate
+
+EVENTS_SHOWN = 10
+INDENT = "  "
+
+GOOD_NEWS = frozenset(
+    {("Ready", "True"), ("Reconciling", "False"), ("Stalled", "False"), ("Backlog", "False")}
+    | {("Aligned", "True"), ("Throttled", "False"), ("MetricsAvailable", "True")}
+)
+VOTERS = ("phase", "watermark_lag", "pending_records", "query")
+VOTES = {ConditionStatus.TRUE: "yes", ConditionStatus.FALSE: "no", ConditionStatus.UNKNOWN: "unknown"}
+
+
+def describe(
+    application: ClusterApplication, events: Sequence[Mapping[str, Any]] | str, now: float
+) -> Iterator[Text]:
+    """Yield the lines. `events` are those of the API, or why there are none to show."""
+    yield Text(f"{application.name} (namespace {application.namespace})", style="bold")
+    yield from columns(list(_facts(application, now)), INDENT)
+    yield from _conditions(application.status.conditions, now)
+    for query in application.status.queries:
+        yield Text()
+        yield from _query(query, application, now)
+    yield Text()
+    yield from _events(events, now)
+
+
+def _facts(application: ClusterApplication, now: float) -> Iterator[tuple[str, Cell]]:
+    status = application.status
+    attempt = "" if status.attempt is None else f", attempt {status.attempt}"
+    suspended = ", suspended in spec" if application.is_suspended else ""
+    yield "state", Text.assemble(state_cell(application), attempt, suspended)
+    if application.unreadable:
+        yield "unreadable", f"{application.unreadable}; a newer Headgate has written it: update this command"
+    if status.executor_instances is not None:
+        yield "executors", f"{status.executor_instances} asked for"
+    if status.control_generation is not None:
+        yield "control", _control(status.control_generation, status.acknowledged_generation)
+    yield "resource", _resource(application)
+    if application.status_written_at is not None:
+        yield "status", f"written {_ago(application.status_written_at, now)}"
+    if paused := application.paused_by_annotation:
+        yield "paused", ", ".join(f"{query}/{source}" for query, source in sorted(paused))
+    if asked := application.annotations.get(CHECKPOINT):
+        yield "checkpoint", f"asked for: {asked}"
+
+
+def _control(published: int, acknowledged: int | None) -> str:
+    if acknowledged == published:
+        return f"document {published} in force"
+    return f"document {published} published, {UNKNOWN if acknowledged is None else acknowledged} in force"
+
+
+def _resource(application: ClusterApplication) -> str:
+    generation, observed = application.generation, application.status.observed_generation
+    if observed is None:
+        return "not seen by any operator yet; check that one runs and serves this namespace"
+    if not application.is_seen:
+        return f"generation {generation} is not acted upon yet; the status speaks of {observed}"
+    return f"generation {generation}, acted upon"
+
+
+def _conditions(conditions: Sequence[Condition], now: float) -> Iterator[Text]:
+    if not conditions:
+        return
+    yield Text()
+    yield Text("conditions", style="dim")
+    rows: list[list[Cell]] = [
+        [
+            condition.type,
+            Text(condition.status.value, style="" if _is_good(condition) else "yellow"),
+            condition.reason,
+            age(now - condition.last_transition_time.timestamp()),
+            condition.message,
+        ]
+        for condition in conditions
+    ]
+    yield from columns(rows, INDENT)
+
+
+def _is_good(condition: Condition) -> bool:
+    return (condition.type, condition.status.value) in GOOD_NEWS
+
+
+def _query(query: QueryStatus, application: ClusterApplication, now: float) -> Iterator[Text]:
+    yield Text.assemble("query ", (query.name, "bold"), "  ", _verdict(query, now))
+    yield from columns(list(_settings(query)), INDENT)
+    if query.sources:
+        headings = [
+            Text(word, style="dim") for word in ("source", "lag", "pending", "rate limit", "held by", "votes")
+        ]
+        rows = [_source(query.name, source, application) for source in query.sources]
+        yield from columns([headings, *rows], INDENT, right=frozenset({1, 2, 3}))
+    for source in query.sources:
+        yield from _remarks(source)
+
+
+def _verdict(query: QueryStatus, now: float) -> Text:
+    since = "" if query.since is None else f" for {age(now - query.since.timestamp())}"
+    changes = f", {query.changes} changes in this attempt" if query.changes > 1 else ""
+    if query.backlog:
+        return Text.assemble(("BACKLOG", "bold yellow"), f" by {query.reason or 'Unknown'}{since}{changes}")
+    return Text.assemble(("live", "green"), f"{since}{changes}")
+
+
+def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
+    interval = None if query.interval is None else query.interval.total_seconds()
+    lane = UNKNOWN if query.lane is None else query.lane.value
+    yield "interval", f"{duration(interval)}, last change by lane {lane}"
+    yield "batch", f"{amount(query.grant)} records granted, {rate(query.throughput)} measured"
+    lag = None if query.watermark_lag is None else query.watermark_lag.total_seconds()
+    yield (
+        "behind",
+        f"lag {duration(lag)}, {amount(query.pending_records)} records pending, eta {query.eta or UNKNOWN}",
+    )
+    if query.watermark_held_by:
+        yield "watermark", f"held back by {query.watermark_held_by}, so that state grows"
+
+
+def _source(query: str, source: SourceStatus, application: ClusterApplication) -> list[Cell]:
+    lag = None if source.watermark_lag is None else source.watermark_lag.total_seconds()
+    return [
+        source.name,
+        duration(lag),
+        amount(source.pending_records),
+        rate(source.rate_limit),
+        _held(query, source, application),
+        _votes(source.votes),
+    ]
+
+
+def _held(query: str, source: SourceStatus, application: ClusterApplication) -> str:
+    """Return what keeps the source from reading; of a pause also by whom, since that says how to lift it."""
+    if source.held != "Paused":
+        return source.held or UNKNOWN
+    place = "spec" if (query, source.name) in application.paused_by_declaration else "annotation"
+    return f"Paused ({place})"
+
+
+def _votes(votes: Votes) -> str:
+    given = ((name, getattr(votes, name)) for name in VOTERS)
+    said = [f"{name.title().replace('_', '')} {VOTES[vote]}" for name, vote in given if vote is not None]
+    return ", ".join(said) or UNKNOWN
+
+
+def _remarks(source: SourceStatus) -> Iterator[Text]:
+    if source.alignment is not None:
+        yield Text(f"{INDENT}{source.name}: {_alignment(source.alignment)}")
+    if source.future_records:
+        yield Text(
+            f"{INDENT}{source.name}: {source.future_records:,} records ignored as too far in the future",
+            style="yellow",
+        )
+
+
+def _alignment(alignment: AlignmentStatus) -> str:
+    drift = None if alignment.drift is None else alignment.drift.total_seconds()
+    waits = f", waits for {alignment.held_by}" if alignment.held_by else ""
+    limit = "" if alignment.limit is None else f", limit {alignment.limit.isoformat()}"
+    return f"group {alignment.group}, {duration(drift)} ahead of the slowest{waits}{limit}"
+
+
+def _events(events: Sequence[Mapping[str, Any]] | str, now: float) -> Iterator[Text]:
+    yield Text("events", style="dim")
+    if isinstance(events, str):
+        yield Text(f"{INDENT}{events}")
+    elif not events:
+        yield Text(f"{INDENT}none; the API server keeps them for an hour")
+    else:
+        last = sorted(events, key=_moment)[-EVENTS_SHOWN:]
+        yield from columns([_event(event, now) for event in last], INDENT)
+
+
+def _event(event: Mapping[str, Any], now: float) -> list[Cell]:
+    count = (event.get("series") or {}).get("count") or event.get("count") or 1
+    times = f" ({count} times)" if count > 1 else ""
+    style = "yellow" if event.get("type") == "Warning" else ""
+    reason = Text(str(event.get("reason", UNKNOWN)), style=style)
+    return [_ago(_moment(event), now), reason, f"{' '.join(str(event.get('message', '')).split())}{times}"]
+
+
+def _moment(event: Mapping[str, Any]) -> datetime:
+    """Return when the event was seen last; clients write one of four fields."""
+    seen = (event.get("series") or {}).get("lastObservedTime")
+    text = (
+        seen or event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+    )
+    return datetime.fromisoformat(text)
+
+
+def _ago(moment: datetime, now: float) -> str:
+    return f"{age(now - moment.timestamp())} ago"
