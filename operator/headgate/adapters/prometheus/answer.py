@@ -6,6 +6,7 @@ difference between a tenth of a processor and a half.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -40,6 +41,14 @@ class Sample(msgspec.Struct, Generic[LabelsT], gc=False):
     metric: LabelsT
     value: tuple[float, str] | None = None
     """Unix time of the evaluation, and the value as text; none for a histogram."""
+
+    @property
+    def number(self) -> float:
+        """The value; NaN for what is no number."""
+        try:
+            return math.nan if self.value is None else float(self.value[1])
+        except ValueError:
+            return math.nan
 
 
 @dataclass(frozen=True, slots=True)

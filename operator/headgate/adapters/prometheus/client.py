@@ -11,7 +11,7 @@ Nothing is tried twice. The next tick is the next try, with newer numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -34,14 +34,28 @@ LARGEST_BYTES = 512 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
 
 
+Queried = Callable[[float, str | None], None]
+"""Told of each query: how many seconds it took, and the reason if it brought nothing."""
+
+
+def ignore(seconds: float, reason: str | None) -> None:
+    """Take no notice of a query."""
+
+
 class PrometheusClient:
     """Asks one server; may be used by several threads."""
 
     def __init__(
-        self, options: PrometheusOptions, *, timeout_seconds: float, largest_bytes: int = LARGEST_BYTES
+        self,
+        options: PrometheusOptions,
+        *,
+        timeout_seconds: float,
+        largest_bytes: int = LARGEST_BYTES,
+        queried: Queried = ignore,
     ) -> None:
         self.url = options.url.rstrip("/")
         self._timeout_seconds = timeout_seconds
+        self._queried = queried
         self._connection = PrometheusConnect(
             url=self.url,
             headers={"Accept-Encoding": "identity"},  # packing costs both sides more than the way does
@@ -67,10 +81,15 @@ class PrometheusClient:
         params = {"timeout": f"{self._timeout_seconds:g}s"}
         params |= {} if at is None else {"time": repr(at)}
         params |= {} if limit is None else {"limit": str(limit)}
+        reason: str | None = None
+        began = time.monotonic()
         try:
             return decoder.decode(self._connection.custom_query(query, params))
         except QueryFailure as failure:
+            reason = failure.outage.reason
             raise QueryFailure(failure.outage.reason, f"{self.url} {failure.outage.message}") from failure
+        finally:
+            self._queried(time.monotonic() - began, reason)
 
     def close(self) -> None:
         """Close the connections that are kept."""

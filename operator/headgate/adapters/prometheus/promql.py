@@ -7,24 +7,11 @@ bytes, and joining flags into one number costs several times that.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from enum import StrEnum
 
+from headgate.adapters.pulse import Column
 from headgate.reconcile.track import UNREMARKABLE
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
-
-
-class Column(StrEnum):
-    """What one query of the pulse brings, for all drivers."""
-
-    DRIVERS = "drivers"
-    """The control generation of drivers, the state and start of their queries."""
-    LAGS = "lags"
-    PENDING = "pending"
-    PHASES = "phases"
-    EXCEPTIONS = "exceptions"
-    """Sources that are paused, finished or held: few, so only they are listed."""
-
 
 DETAILS = (
     metrics.DRIVER_STOPPING,

@@ -11,16 +11,34 @@ whose other labels contradict each other, say in the cluster, are two drivers, o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import driver_name
 from headgate.adapters.prometheus.answer import AnyLabels, Labels, Sample
 from headgate.adapters.prometheus.options import LabelNames
 
 _DRIVER = "-driver-"
 _HOW_IT_WAS_FOUND = frozenset({"job", "instance", "endpoint", "container"})
+
+
+class Run(NamedTuple):
+    """One attempt of an application."""
+
+    key: Key
+    attempt: int
+
+
+@lru_cache(maxsize=65536)
+def _run(namespace: str, pod: str) -> Run | None:
+    name, found, attempt = pod.rpartition(_DRIVER)
+    if not found or not attempt.isascii() or not attempt.isdigit():
+        return None
+    return Run(Key(namespace, name), int(attempt))
 
 
 class Pod(NamedTuple):
@@ -29,24 +47,22 @@ class Pod(NamedTuple):
     namespace: str
     name: str
 
-    @property
-    def attempt(self) -> int | None:
-        """The attempt that its name tells; `None` for a pod that is no driver."""
-        number = self.name.rpartition(_DRIVER)[2]
-        return int(number) if _DRIVER in self.name and number.isascii() and number.isdigit() else None
+    @classmethod
+    def of(cls, key: Key, attempt: int) -> Pod:
+        """Return the driver pod of an application."""
+        return cls(key.namespace, driver_name(key.name, attempt))
 
     @property
-    def key(self) -> Key:
-        """The application that its name tells."""
-        return Key(self.namespace, self.name.rpartition(_DRIVER)[0])
+    def run(self) -> Run | None:
+        """What its name tells; `None` for a pod that is no driver."""
+        return _run(self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where the series of a driver come from, and when they were scraped last."""
 
-    key: Key
-    attempt: int
+    run: Run
     at: float
     """Unix time, by the operator's clock."""
     job: str
@@ -84,24 +100,23 @@ def targets(
     unplaced = set()
     evaluated_at = None
     for sample in samples:
-        if sample.value is None:
+        if sample.value is None or math.isnan(sample.number):
             continue
         evaluated_at, labels = sample.value[0], sample.metric
         pod = Pod(labels.get(names.namespace, ""), labels.get(names.pod, ""))
         if not pod.namespace or not pod.name:
             unplaced.add(labels.get("application", ""))
-        elif (attempt := pod.attempt) is not None and (key := pod.key) in watched:
-            age = max(0.0, evaluated_at - float(sample.value[1]))
-            target = _target(key, attempt, now - age, labels)
+        elif (run := pod.run) is not None and run.key in watched:
+            age = max(0.0, evaluated_at - sample.number)
+            target = _target(run, now - age, labels)
             found.setdefault(pod, []).append((target, labels))
     contradictions = {pod: why for pod, ones in found.items() if len(ones) > 1 and (why := _conflict(ones))}
     newest = {pod: _newest(ones) for pod, ones in found.items() if pod not in contradictions}
     return Targets(newest, contradictions, frozenset(unplaced), evaluated_at)
 
 
-def _target(key: Key, attempt: int, at: float, labels: AnyLabels) -> Target:
-    job, instance, endpoint = (labels.get(name, "") for name in ("job", "instance", "endpoint"))
-    return Target(key, attempt, at, job, instance, endpoint)
+def _target(run: Run, at: float, labels: AnyLabels) -> Target:
+    return Target(run, at, labels.get("job", ""), labels.get("instance", ""), labels.get("endpoint", ""))
 
 
 def _newest(ones: list[tuple[Target, AnyLabels]]) -> Target:

@@ -1,0 +1,213 @@
+"""Which applications are worth a turn of the loop now.
+
+A turn reads, decides and compares for a few milliseconds; ten thousand of them do not fit into a tick. But what a
+turn would decide depends on little: on which side of its thresholds each number is, whether it is known, which
+attempt and which control document it belongs to. That is the *signature* of an application. While it stays as it
+was at the last turn, another turn would decide the same; `tests/prometheus/test_attention_laws.py` holds this
+against a loop that is turned at every tick.
+
+Two things change with time alone. A re-entry clock runs while a value is above its re-entry threshold: until it
+has run out, each tick is worth a turn. And numbers in a status grow old: an application gets a turn when one has
+moved by more than a factor of two, and otherwise now and then.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.pulse import DriverPulse, SourcePulse
+from headgate.adapters.rules import Bounds, Rule, SourceRule, rule_of
+from headgate.api.application import SparkApplication
+from headgate.reconcile.moves import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
+
+LATE_SECONDS = 30.0
+"""How much later than its tick a turn may run: so much longer a re-entry clock is waited for."""
+
+Signature = tuple[object, ...]
+Answers = Callable[[str, float], float | None]
+"""Gives the value of an expression that is not from before a Unix time; `None` where there is none."""
+Range = tuple[float, float]
+"""The smallest and the largest value that have not moved; a value outside has."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One application, and what it was like at its last turn."""
+
+    rule: Rule
+    signature: Signature | None = None
+    """As of the last turn; `None`: there has been none."""
+    seen: Signature | None = None
+    """As of the last tick."""
+    above_since: float | None = None
+    """Since when, with nothing else changing, a value has been above its re-entry threshold."""
+    ranges: Mapping[tuple[str, str], tuple[Range, Range]] = field(default_factory=dict)
+    """Of lag and pending, by query and source."""
+    turned_at: float = -math.inf
+    refresh_at: float = -math.inf
+
+
+class Attention:
+    """Keeps what each application was like at its last turn, and compares."""
+
+    def __init__(self, *, numbers_seconds: float = 30.0, refresh_seconds: float = 900.0) -> None:
+        self._numbers_seconds = numbers_seconds
+        self._refresh_seconds = refresh_seconds
+        self._watched: dict[Key, _Watched] = {}
+        self._looked_at = -math.inf
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Judge an application by what it declares now."""
+        rule = rule_of(application)
+        watched = self._watched.get(key)
+        if watched is None:
+            self._watched[key] = _Watched(rule)
+        elif watched.rule != rule:
+            watched.rule, watched.signature = rule, None
+
+    def forget(self, key: Key) -> None:
+        """Judge an application no more."""
+        self._watched.pop(key, None)
+
+    def rule(self, key: Key) -> Rule | None:
+        """Return what is looked at of an application; `None` where it is not watched."""
+        watched = self._watched.get(key)
+        return None if watched is None else watched.rule
+
+    def rules(self) -> Mapping[Key, Rule]:
+        """Return what is looked at of each application."""
+        return {key: watched.rule for key, watched in self._watched.copy().items()}
+
+    def due(self, pulses: Mapping[Key, DriverPulse], answers: Answers, now: float) -> list[Key]:
+        """Return the applications that are worth a turn, those first of which something has changed.
+
+        They stay due until `turned` is told of them.
+        """
+        gap, self._looked_at = now - self._looked_at, now
+        changed, aged = [], []
+        for key, watched in self._watched.copy().items():
+            pulse = pulses.get(key)
+            fresh = None if pulse is None else pulse.since(now - watched.rule.stale_after_seconds)
+            if self._has_changed(watched, fresh, answers, now, gap):
+                changed.append(key)
+            elif self._has_aged(watched, fresh, now):
+                aged.append(key)
+        return changed + aged
+
+    def turned(self, keys: Collection[Key], pulses: Mapping[Key, DriverPulse], now: float) -> None:
+        """Take as known what these applications are like now."""
+        for key in keys:
+            if (watched := self._watched.get(key)) is None:
+                continue
+            watched.signature = watched.seen
+            watched.turned_at = now
+            watched.refresh_at = now + self._refresh_seconds * (1 + _share(key) / 4)
+            pulse = pulses.get(key)
+            sources = {} if pulse is None else pulse.sources
+            watched.ranges = {
+                rule.key: (
+                    _range(source.lag, SMALL_LAG_SECONDS),
+                    _range(source.pending, SMALL_PENDING_RECORDS),
+                )
+                for rule in watched.rule.sources
+                if (source := sources.get(rule.key)) is not None
+            }
+
+    def _has_changed(
+        self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float, gap: float
+    ) -> bool:
+        """Return whether a turn could decide otherwise than the last one did."""
+        rule = watched.rule
+        signature, is_above = signature_of(rule, pulse, answers, now)
+        if not is_above:
+            watched.above_since = None
+        elif signature != watched.seen or not 0 <= gap <= rule.stale_after_seconds:
+            watched.above_since = now
+        watched.seen = signature
+        if signature != watched.signature:
+            return True
+        since = watched.above_since
+        return since is not None and now - since <= rule.dwell_seconds + LATE_SECONDS
+
+    def _has_aged(self, watched: _Watched, pulse: DriverPulse | None, now: float) -> bool:
+        if now >= watched.refresh_at or now < watched.turned_at:
+            return True
+        if pulse is None or now - watched.turned_at < self._numbers_seconds:
+            return False
+        return any(
+            (source := pulse.sources.get(key)) is not None
+            and (_is_outside(source.lag, lag) or _is_outside(source.pending, pending))
+            for key, (lag, pending) in watched.ranges.items()
+        )
+
+
+def signature_of(
+    rule: Rule, pulse: DriverPulse | None, answers: Answers, now: float
+) -> tuple[Signature, bool]:
+    """Return the signature, and whether a value is above its re-entry threshold."""
+    oldest = now - rule.stale_after_seconds
+    said = tuple([_said(answers(expression, oldest)) for expression in rule.expressions])
+    if pulse is None:
+        return (said,), False
+    sources = [_source(one, pulse.sources.get(one.key)) for one in rule.sources]
+    queries = [pulse.queries.get(name) for name in rule.queries]
+    signature = (
+        said,
+        pulse.attempt,
+        pulse.generation,
+        len(pulse.queries),
+        len(pulse.sources),
+        tuple([None if query is None else (query.active, query.started_at) for query in queries]),
+        tuple(sources),
+    )
+    return signature, any(source is not None and 2 in source[:2] for source in sources)
+
+
+def _source(rule: SourceRule, pulse: SourcePulse | None) -> tuple[object, ...] | None:
+    if pulse is None:
+        return None
+    pending = pulse.pending
+    return (
+        _zone(pulse.lag, rule.lag),
+        _zone(pending, rule.pending),
+        None if pending is None else pending <= 0,
+        pulse.phase,
+        pulse.paused,
+        pulse.finished,
+        None if pulse.held is None else max(pulse.held, key=pulse.held.__getitem__),
+    )
+
+
+def _zone(value: float | None, bounds: Bounds) -> int:
+    """Return where a value is: -1 unknown, 0 not above its threshold, 1 above it, 2 above re-entry as well."""
+    if value is None:
+        return -1
+    if value > bounds.reentry:
+        return 2
+    return 1 if value > bounds.threshold else 0
+
+
+def _said(value: float | None) -> bool | None:
+    return None if value is None else value != 0
+
+
+def _range(value: float | None, floor: float) -> Range:
+    """Return what is within a factor of two; values below the floor are all alike."""
+    if value is None:
+        return (-math.inf, math.inf)
+    reference = max(value, floor)
+    lowest = reference / FACTOR
+    return (lowest if lowest > floor else -math.inf, reference * FACTOR)
+
+
+def _is_outside(value: float | None, inside: Range) -> bool:
+    return value is not None and not inside[0] <= value <= inside[1]
+
+
+def _share(key: Key) -> float:
+    """Return a number in 0..1 that is always the same for a key and spreads many."""
+    return zlib.crc32(str(key).encode()) / 2**32

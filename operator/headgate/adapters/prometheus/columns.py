@@ -1,0 +1,127 @@
+"""From the samples of a tick to the pulse of each driver.
+
+The pulses are put together anew at each tick. What a query did not bring, because it failed or its answer was
+not complete, is taken over from the pulse before, with the time that it had there: what is known stays known,
+and grows old.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, cast
+
+from msgspec.structs import replace
+
+from headgate.adapters.prometheus.answer import Labels, Sample
+from headgate.adapters.prometheus.targets import Pod, Target
+from headgate.adapters.pulse import MEMBERS, Column, DriverPulse
+from headgate_contract import metrics
+
+
+class Scraped(NamedTuple):
+    """A driver that Prometheus scrapes: where its series come from, and what they say."""
+
+    target: Target
+    pulse: DriverPulse
+
+
+Pulses = dict[Pod, Scraped]
+
+
+def begin(targets: Mapping[Pod, Target]) -> Pulses:
+    """Return a pulse without values for each target."""
+    return {
+        pod: Scraped(target, DriverPulse(target.run.attempt, target.at)) for pod, target in targets.items()
+    }
+
+
+def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> None:
+    """Put the samples of one column into the pulses of the drivers that they come from.
+
+    Histograms and values that are no number say nothing.
+    """
+    put = _PUT[column]
+    by_name = cast(
+        "Mapping[tuple[str, str], Scraped]", pulses
+    )  # making a Pod of each takes longer than all else
+    for sample in samples:
+        labels = sample.metric
+        scraped = by_name.get((labels.namespace, labels.pod))
+        if scraped is None or not scraped.target.serves(labels):
+            continue
+        if not math.isnan(value := sample.number):
+            put(scraped.pulse, labels, value)
+
+
+def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:
+    if labels.name == metrics.CONTROL_GENERATION.name:
+        pulse.generation = value
+    elif labels.name == metrics.QUERY_ACTIVE.name:
+        pulse.query(labels.query).active = value
+    elif labels.name == metrics.QUERY_STARTED.name:
+        pulse.query(labels.query).started_at = value
+
+
+def _put_lag(pulse: DriverPulse, labels: Labels, value: float) -> None:
+    pulse.source(labels.query, labels.source).lag = value
+
+
+def _put_pending(pulse: DriverPulse, labels: Labels, value: float) -> None:
+    pulse.source(labels.query, labels.source).pending = value
+
+
+def _put_phase(pulse: DriverPulse, labels: Labels, value: float) -> None:
+    pulse.source(labels.query, labels.source).phase = value
+
+
+def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
+    source = pulse.source(labels.query, labels.source)
+    if labels.name == metrics.SOURCE_PAUSED.name:
+        source.paused = True
+    elif labels.name == metrics.SOURCE_FINISHED.name:
+        source.finished = True
+    elif labels.reason:
+        source.held = {**(source.held or {}), labels.reason: value}
+
+
+_PUT: Mapping[Column, Callable[[DriverPulse, Labels, float], None]] = {
+    Column.DRIVERS: _put_driver,
+    Column.LAGS: _put_lag,
+    Column.PENDING: _put_pending,
+    Column.PHASES: _put_phase,
+    Column.EXCEPTIONS: _put_exception,
+}
+
+
+def take_over(column: Column, before: Pulses, pulses: Pulses, *, failed: bool) -> None:
+    """Fill what a column did not bring with what was known before, and its time.
+
+    With `failed` the query brought nothing at all. Else it was answered in part, so that whatever is missing may
+    be missing by accident.
+    """
+    for pod, (_, pulse) in pulses.items():
+        previous = before.get(pod)
+        if previous is None:
+            if failed:
+                pulse.older[column] = -math.inf
+        elif _fill(column, previous.pulse, pulse) or failed:
+            pulse.older[column] = previous.pulse.at_of(column)
+
+
+def _fill(column: Column, previous: DriverPulse, pulse: DriverPulse) -> bool:
+    """Copy values of a column that are missing; returns whether there were any."""
+    filled = False
+    if column is Column.DRIVERS:
+        if pulse.generation is None and previous.generation is not None:
+            pulse.generation, filled = previous.generation, True
+        for name in previous.queries.keys() - pulse.queries.keys():
+            pulse.queries[name], filled = replace(previous.queries[name]), True
+        return filled
+    for (query, name), old in previous.sources.items():
+        for member, nothing in MEMBERS[column].items():
+            value = getattr(old, member)
+            if value != nothing and getattr(pulse.source(query, name), member) == nothing:
+                setattr(pulse.source(query, name), member, value)
+                filled = True
+    return filled

@@ -1,0 +1,97 @@
+"""What people want to know of a driver and no vote depends on: its interval, its grant, how fast records arrive.
+
+Fetching that for everybody at each tick would cost several times what the pulse does. It is fetched for drivers
+whose application gets a turn, and for all others in rotation, so that any turn finds it fresh enough.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headgate.adapters.prometheus.answer import Labels, Sample
+from headgate.adapters.prometheus.columns import Pulses
+from headgate.adapters.prometheus.targets import Pod
+from headgate.adapters.pulse import DriverPulse
+from headgate.reconcile.ports import Reading
+from headgate.reconcile.readings import ARRIVAL_RATE
+
+
+class Fact(NamedTuple):
+    """One value. Ten thousand drivers have 150,000 of them, so their texts are shared."""
+
+    name: str
+    query: str
+    source: str
+    lane: str
+    value: float
+
+
+MOST_PODS = 1500
+"""In one query: their names have 50 kB, and the answer a tenth of what a pulse has."""
+ROTATION_SECONDS = 40.0
+"""How old the details of a driver get that nobody asks for; less where `metrics.staleAfter` is short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The details of one driver, as of one scrape."""
+
+    at: float
+    """Unix time of the scrape, by the operator's clock."""
+    facts: tuple[Fact, ...]
+
+    def readings(self) -> Iterator[Reading]:
+        """Yield the details in the names of the driver's metrics."""
+        for fact in self.facts:
+            labels = {"query": fact.query, "source": fact.source, "lane": fact.lane}
+            named = {name: label for name, label in labels.items() if label}
+            yield Reading(name=fact.name, labels=named, value=fact.value, at=self.at)
+
+
+def details(
+    samples: Iterable[Sample[Labels]], arrivals: Iterable[Sample[Labels]], pulses: Pulses
+) -> dict[Pod, Details]:
+    """Return the details of each driver in `pulses`, empty where there are none."""
+    facts: dict[Pod, list[Fact]] = {pod: [] for pod in pulses}
+    for pod, labels, value in _placed(samples, pulses):
+        facts[pod].append(_fact(labels.name, labels.query, labels.source, labels.lane, value))
+    for pod, rates in _rates(arrivals, pulses).items():
+        facts[pod] += [_fact(ARRIVAL_RATE, query, "", "", rate) for query, rate in rates.items()]
+    return {pod: Details(pulses[pod].pulse.at, tuple(found)) for pod, found in facts.items()}
+
+
+def _placed(samples: Iterable[Sample[Labels]], pulses: Pulses) -> Iterator[tuple[Pod, Labels, float]]:
+    for sample in samples:
+        pod = Pod(sample.metric.namespace, sample.metric.pod)
+        scraped = pulses.get(pod)
+        if scraped is None or not scraped.target.serves(sample.metric):
+            continue
+        if not math.isnan(value := sample.number):
+            yield pod, sample.metric, value
+
+
+def _fact(name: str, query: str, source: str, lane: str, value: float) -> Fact:
+    return Fact(sys.intern(name), sys.intern(query), sys.intern(source), sys.intern(lane), value)
+
+
+def _rates(arrivals: Iterable[Sample[Labels]], pulses: Pulses) -> Mapping[Pod, Mapping[str, float]]:
+    """Return the arrival rate of each query of which all sources are known; never below 0."""
+    by_query: dict[Pod, dict[str, list[float]]] = {}
+    for pod, labels, value in _placed(arrivals, pulses):
+        by_query.setdefault(pod, {}).setdefault(labels.query, []).append(value)
+    return {
+        pod: {
+            query: max(0.0, sum(rates))
+            for query, rates in queries.items()
+            if len(rates) == _sources(pulses[pod].pulse, query)
+        }
+        for pod, queries in by_query.items()
+    }
+
+
+def _sources(pulse: DriverPulse, query: str) -> int:
+    return sum(1 for name, _ in pulse.sources if name == query)

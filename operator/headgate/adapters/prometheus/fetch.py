@@ -1,0 +1,69 @@
+"""The queries of a tick, a few at a time.
+
+Two at once keep a Prometheus busy whose answers take as long to write as to read; more would only compete with
+its scrapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future
+
+from headgate.adapters.prometheus import promql
+from headgate.adapters.prometheus.answer import AnyLabels, Labels, Vector, VectorDecoder, labels_called
+from headgate.adapters.prometheus.client import PrometheusClient, Queried
+from headgate.adapters.prometheus.failure import QueryFailure
+from headgate.adapters.prometheus.options import PrometheusOptions
+from headgate.adapters.prometheus.targets import Pod
+from headgate.adapters.pulse import Column
+from headgate.adapters.threads import DaemonThreads
+
+AT_ONCE = 2
+
+
+class Fetch:
+    """Asks what the poller wants to know."""
+
+    def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
+        self._matchers = options.matchers
+        self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
+        self._threads = DaemonThreads(AT_ONCE, "prometheus")
+        self._targets = VectorDecoder(AnyLabels)
+        self._series = VectorDecoder(labels_called(options.labels))
+
+    def scrape_times(self) -> Vector[AnyLabels]:
+        """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
+        return self._client.ask(promql.scrape_times(self._matchers), self._targets)
+
+    def columns(self, at: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
+        """Yield each column of the pulse as of `at`, or why there is none."""
+        asked = [(column, self._ask(promql.pulse(column, self._matchers), at)) for column in Column]
+        while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB
+            column, future = asked.pop(0)
+            yield column, _result(future)
+
+    def details(
+        self, pods: Collection[Pod], at: float
+    ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
+        """Return the details of some drivers and how fast their records arrive; or why not."""
+        names = {pod.name for pod in pods}
+        futures = [self._ask(query(names, self._matchers), at) for query in (promql.details, promql.arrivals)]
+        facts, arrivals = (_result(future) for future in futures)
+        if isinstance(facts, QueryFailure):
+            return facts
+        return arrivals if isinstance(arrivals, QueryFailure) else (facts, arrivals)
+
+    def close(self) -> None:
+        """Ask nothing any more."""
+        self._threads.close()
+        self._client.close()
+
+    def _ask(self, query: str, at: float) -> Future[Vector[Labels]]:
+        return self._threads.call(self._client.ask, query, self._series, at=at)
+
+
+def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:
+    try:
+        return future.result()
+    except QueryFailure as failure:
+        return failure

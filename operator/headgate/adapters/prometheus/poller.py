@@ -1,0 +1,197 @@
+"""The metrics of all applications, read once a tick from one Prometheus.
+
+    1  when was each driver scraped, and by what target            `targets`
+    5  the pulse, a column a query, all as of that moment          `columns`
+    2  details of drivers that get a turn, and of some others      `details`; 4 when many are new
+    n  expressions of users, at most so many a tick                `expressions`
+
+If the first fails nothing new is known; if another one does, its column grows old. What was known stands until
+`metrics.staleAfter`, and whoever asks is told the reason beside it.
+
+`poll` blocks, and is called by one thread at a time. What it found is published in one step, so `metrics` may be
+asked by another thread at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from headgate.adapters.attention import Attention
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.prometheus import columns
+from headgate.adapters.prometheus.client import Queried, ignore
+from headgate.adapters.prometheus.columns import Pulses
+from headgate.adapters.prometheus.details import MOST_PODS, ROTATION_SECONDS, details
+from headgate.adapters.prometheus.expressions import Expressions
+from headgate.adapters.prometheus.failure import QueryFailure
+from headgate.adapters.prometheus.fetch import Fetch
+from headgate.adapters.prometheus.options import PrometheusOptions
+from headgate.adapters.prometheus.port import PrometheusMetrics, Published
+from headgate.adapters.prometheus.targets import Pod, Targets, targets
+from headgate.adapters.pulse import Column
+from headgate.adapters.rules import Rule
+from headgate.api.application import SparkApplication
+from headgate.reconcile.ports import Metrics, Outage
+
+MOST_BATCHES = 2
+"""Of details in one tick."""
+
+
+class PrometheusPoller:
+    """Reads one Prometheus for everybody. `queried` is told how long each query took, and why one failed."""
+
+    def __init__(
+        self, options: PrometheusOptions, attention: Attention | None = None, queried: Queried = ignore
+    ) -> None:
+        self._options = options
+        self._attention = attention or Attention()
+        self._fetch = Fetch(options, queried)
+        self._expressions = Expressions(options, queried)
+        self._published = Published()
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read what this application asks for, from the next tick on."""
+        self._attention.watch(key, application)
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+        self._attention.forget(key)
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port that answers from the last tick."""
+        return PrometheusMetrics(key, self._attention.rule(key), self._published, self._expressions.answer)
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Read all that is new, and return the applications that are worth a turn at `now` (Unix time).
+
+        Takes at most about four times `timeout_seconds`, when each query fails at its end. Raises nothing for
+        what a server may do.
+        """
+        rules = self._attention.rules()
+        if not rules:
+            self._published = Published()
+            return ()
+        self._expressions.ask({one for rule in rules.values() for one in rule.expressions}, now)
+        published = self._look(rules, now)
+        self._expressions.take()
+        current = _current(published.pulses)
+        pulses = {key: published.pulses[pod].pulse for key, pod in current.items()}
+        due = self._attention.due(pulses, self._said, now)
+        published, waiting = self._with_details(published, due, current, rules, now)
+        turned = [key for key in due if key not in waiting]
+        self._attention.turned(turned, pulses, now)
+        self._published = published
+        return turned
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        self._fetch.close()
+        self._expressions.close()
+
+    def _said(self, expression: str, oldest: float) -> float | None:
+        answer = self._expressions.answer(expression)
+        return answer.value if answer.at >= oldest else None
+
+    def _look(self, rules: Mapping[Key, Rule], now: float) -> Published:
+        before = self._published
+        try:
+            times = self._fetch.scrape_times()
+        except QueryFailure as failure:
+            return replace(before, outage=failure.outage)
+        found = targets(times.samples, rules, self._options.labels, now)
+        pulses = columns.begin(found.by_pod)
+        failed: dict[Column, Outage] = {}
+        if found.evaluated_at is not None:
+            failed = self._fill(pulses, before.pulses, found.evaluated_at)
+        pulses.update(_lost(before.pulses, found, rules, now))
+        kept = {pod: one for pod, one in before.details.items() if pod in pulses}
+        return Published(targets=found, pulses=pulses, details=kept, outage=None, failed=failed)
+
+    def _fill(self, pulses: Pulses, before: Pulses, at: float) -> dict[Column, Outage]:
+        """Put every column into the pulses; returns why some are not."""
+        failed: dict[Column, Outage] = {}
+        for column, answer in self._fetch.columns(at):
+            if isinstance(answer, QueryFailure):
+                failed[column] = answer.outage
+                columns.take_over(column, before, pulses, failed=True)
+                continue
+            columns.add(column, answer.samples, pulses)
+            if answer.warnings:
+                columns.take_over(column, before, pulses, failed=False)
+        return failed
+
+    def _with_details(
+        self,
+        published: Published,
+        due: Sequence[Key],
+        current: Mapping[Key, Pod],
+        rules: Mapping[Key, Rule],
+        now: float,
+    ) -> tuple[Published, frozenset[Key]]:
+        """Fetch details; returns also the applications that should wait for theirs until the next tick."""
+        at = published.targets.evaluated_at
+        if published.outage is not None or at is None:
+            return published, frozenset()
+        wanted = [pod for key in due if (pod := current.get(key)) is not None and _is_behind(published, pod)]
+        wanted += _overdue(published, current, rules, now, without=frozenset(wanted))
+        found = dict(published.details)
+        chosen = wanted[: MOST_PODS * MOST_BATCHES]
+        for first in range(0, len(chosen), MOST_PODS):
+            pulses = {pod: published.pulses[pod] for pod in chosen[first : first + MOST_PODS]}
+            answer = self._fetch.details(pulses, at)
+            if isinstance(answer, QueryFailure):
+                break
+            found |= details(answer[0].samples, answer[1].samples, pulses)
+        left = set(wanted[len(chosen) :])
+        waiting = {key for key in due if current.get(key) in left and current[key] not in found}
+        return replace(published, details=found), frozenset(waiting)
+
+
+def _current(pulses: Pulses) -> dict[Key, Pod]:
+    """Return the driver pod of each application; of several, that of the newest attempt."""
+    newest: dict[Key, Pod] = {}
+    for pod, (target, _) in pulses.items():
+        other = newest.get(target.run.key)
+        if other is None or pulses[other].target.run.attempt < target.run.attempt:
+            newest[target.run.key] = pod
+    return newest
+
+
+def _lost(before: Pulses, found: Targets, rules: Mapping[Key, Rule], now: float) -> Pulses:
+    """Return the drivers that Prometheus has lost sight of, as far as they are not stale."""
+    return {
+        pod: scraped
+        for pod, scraped in before.items()
+        if pod not in found.by_pod
+        and pod not in found.contradictions
+        and (rule := rules.get(scraped.target.run.key)) is not None
+        and now - scraped.pulse.at <= rule.stale_after_seconds
+    }
+
+
+def _is_behind(published: Published, pod: Pod) -> bool:
+    """Return whether there are newer details of a driver than those that are known."""
+    if pod not in published.targets.by_pod:
+        return False
+    known = published.details.get(pod)
+    return known is None or known.at < published.pulses[pod].pulse.at
+
+
+def _overdue(
+    published: Published,
+    current: Mapping[Key, Pod],
+    rules: Mapping[Key, Rule],
+    now: float,
+    without: frozenset[Pod],
+) -> list[Pod]:
+    """Return the drivers whose details are older than they should get, the oldest first."""
+    overdue: list[tuple[float, Pod]] = []
+    for key, pod in current.items():
+        if pod in without or pod not in published.targets.by_pod:
+            continue
+        known = published.details.get(pod)
+        age = now - known.at if known is not None else float("inf")
+        if age >= min(ROTATION_SECONDS, rules[key].stale_after_seconds * 2 / 3):
+            overdue.append((-age, pod))
+    return [pod for _, pod in sorted(overdue)]

@@ -1,0 +1,54 @@
+"""A few threads for calls that block, which hold up nobody's exit.
+
+The threads of `concurrent.futures` are joined when the interpreter ends, so one that waits for a server that does
+not answer would keep a process from ending in time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DaemonThreads:
+    """Makes so many calls at a time, and the others in order after them."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `function` in one of the threads; the future has its result, or what it raised."""
+        future: Future[T] = Future()
+
+        def make() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(function(*args, **kwargs))
+            except Exception as problem:
+                future.set_exception(problem)
+
+        self._calls.put(make)
+        return future
+
+    def close(self) -> None:
+        """End the threads after the calls that have been asked for."""
+        for _ in self._threads:
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # or it would keep its result until the next one
