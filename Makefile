@@ -24,11 +24,13 @@ lint: setup  ## Style, types, layers, generated files
 	$(BIN)/lint-imports
 	$(BIN)/headgate crd --check crds
 	$(BIN)/headgate crd --reference --check docs/reference
+	$(BIN)/python -m headgate.cli.reference --check
 	$(BIN)/python -m charts.generate --check
 
-generate: setup  ## Write the generated files (CRD, reference, chart)
+generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/headgate crd --out crds
 	$(BIN)/headgate crd --reference --out docs/reference
+	$(BIN)/python -m headgate.cli.reference
 	$(BIN)/python -m charts.generate
 
 tools: setup  ## Build the programs that tests run against; minutes at first, then nothing

@@ -17,15 +17,16 @@ def crd(
     ] = False,
 ) -> None:
     """Print the CustomResourceDefinition, write it, or compare it with a committed one."""
+    from headgate.cli.generated import compare, write
     from headgate.errors import UsageError
 
     if out and check:
         raise UsageError("--out writes and --check compares; give one of the two")
     name, text = _rendered(reference)
     if check:
-        _compare(check / name, text)
+        compare(check / name, text, remedy=f"headgate crd{' --reference' if reference else ''} --out {check}")
     elif out:
-        _write(out / name, text)
+        write(out / name, text)
     else:
         typer.echo(text, nl=False)
 
@@ -39,32 +40,3 @@ def _rendered(reference: bool) -> tuple[str, str]:
     from headgate.api.crd import render_crd
 
     return CRD_FILE_NAME, render_crd()
-
-
-def _write(path: Path, text: str) -> None:
-    from headgate.errors import UsageError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}; give a directory that can be written") from None
-    typer.echo(f"wrote {path}")
-
-
-def _compare(path: Path, text: str) -> None:
-    import difflib
-
-    from headgate.errors import UsageError
-
-    try:
-        committed = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}; run headgate crd --out {path.parent}") from None
-    if committed == text:
-        typer.echo(f"{path} is up to date")
-        return
-    before, after = committed.splitlines(keepends=True), text.splitlines(keepends=True)
-    typer.echo("".join(difflib.unified_diff(before, after, str(path), "generated")), nl=False)
-    typer.echo(f"error: {path} differs from the models; run headgate crd --out {path.parent}", err=True)
-    raise typer.Exit(1)

@@ -16,6 +16,7 @@ from headgate.cli.checkpoint import checkpoint
 from headgate.cli.crd import crd
 from headgate.cli.explain import explain
 from headgate.cli.local import local
+from headgate.cli.operator import operator
 from headgate.cli.pause import pause, unpause
 from headgate.cli.replay import replay
 from headgate.cli.status import status
@@ -32,6 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(local)
+app.command()(operator)
 app.command()(validate)
 app.command()(explain)
 app.command()(crd)
