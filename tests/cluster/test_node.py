@@ -1,35 +1,109 @@
-"""The nodes of the cluster tests are real: they run pods, and tell of them."""
+"""The nodes of the cluster tests are real: they run pods, our images among them, and tell of them."""
 
 import json
 
 import pytest
 
+from support.cluster import KubectlError
 from support.node import nodes_in
 from support.node_config import SANDBOX_IMAGE
+from support.node_images import operator_image, spark_image
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.node
+
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+SPARK_JOB = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print("rows:", spark.range(7).count())
+"""
 
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
-    with nodes_in(tmp_path_factory.mktemp("nodes"), count=2) as cluster:
+    folder = tmp_path_factory.mktemp("nodes")
+    images = (operator_image(), spark_image())
+    with nodes_in(folder, images=images, count=2) as cluster:
         yield cluster
 
 
-def pod(name, **spec):
-    container = {"name": "only", "image": SANDBOX_IMAGE, "imagePullPolicy": "Never"}
-    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
-    return json.dumps(
-        manifest | {"spec": {"containers": [container], "terminationGracePeriodSeconds": 5, **spec}}
-    )
+def create_pod(nodes, namespace, name, image=SANDBOX_IMAGE, annotations=None, **container):
+    only = {"name": "only", "image": image, "imagePullPolicy": "Never", **container}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": {"containers": [only], "restartPolicy": "Never", "terminationGracePeriodSeconds": 5},
+    }
+    if mounts := container.get("volumeMounts"):
+        manifest["spec"]["volumes"] = [{"name": mount["name"], "emptyDir": {}} for mount in mounts]
+    nodes.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(manifest))
+
+
+def wait_for(nodes, namespace, name, condition):
+    pod = ("-n", namespace, f"pod/{name}", "--timeout=120s")
+    try:
+        nodes.kubectl("wait", f"--for={condition}", *pod)
+    except KubectlError as error:
+        raise AssertionError(nodes.kubectl("describe", "pod", name, "-n", namespace)) from error
 
 
 def test_a_pod_runs_and_goes(nodes):
     namespace = nodes.namespace()
-    nodes.kubectl("create", "-n", namespace, "-f", "-", input=pod("brief"))
-    nodes.kubectl("wait", "--for=condition=Ready", "-n", namespace, "pod/brief", "--timeout=60s")
+    create_pod(nodes, namespace, "brief")
+    wait_for(nodes, namespace, "brief", "condition=Ready")
     assert nodes.get("pod", "brief", "-n", namespace)["status"]["podIP"].startswith("10.88.")
     nodes.kubectl("delete", "pod", "brief", "-n", namespace, "--timeout=60s")
+
+
+def test_a_service_finds_its_pod_by_name(nodes):
+    namespace = nodes.namespace()
+    serve = "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=8080)"
+    create_pod(nodes, namespace, "web", "headgate.test/operator:1", command=["python3", "-c", serve])
+    nodes.kubectl("label", "pod", "web", "-n", namespace, "app=web")
+    nodes.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080", "-n", namespace)
+    wait_for(nodes, namespace, "web", "condition=Ready")
+    url = f"http://web.{namespace}.svc.cluster.local"
+    ask = f"import urllib.request as r; print(r.urlopen('{url}', timeout=2).status)"
+
+    def answered():
+        try:
+            return nodes.kubectl("exec", "-n", namespace, "web", "--", "python3", "-c", ask)
+        except KubectlError:
+            return None
+
+    assert wait_until(answered, f"an answer from {url}").strip() == "200"
+
+
+@pytest.mark.parametrize(
+    ("image", "command", "printed"),
+    [
+        ("operator", ["headgate", "--help"], "Usage: headgate"),
+        ("spark", ["python3", "-c", SPARK_JOB], "rows: 7"),
+    ],
+)
+def test_our_images_run_without_any_right(nodes, image, command, printed):
+    namespace = nodes.namespace()
+    enforced = "pod-security.kubernetes.io/enforce=restricted"
+    nodes.kubectl("label", "namespace", namespace, enforced)
+    create_pod(
+        nodes,
+        namespace,
+        image,
+        f"headgate.test/{image}:1",
+        command=command,
+        securityContext=RESTRICTED,
+        volumeMounts=[{"name": "scratch", "mountPath": "/tmp"}],
+    )
+    wait_for(nodes, namespace, image, "jsonpath={.status.phase}=Succeeded")
+    assert printed in nodes.kubectl("logs", image, "-n", namespace)
 
 
 def test_a_node_that_loses_its_power_is_not_ready(nodes):

@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tarfile
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from support.containerfile import image_config
 from support.debian import debian
 from support.go_tools import ROOT, go_tool
 from support.node_config import SANDBOX_IMAGE
@@ -93,8 +93,7 @@ def _ours(kind: str) -> Image:
     user = RECIPES / "build" / "user.sh"
     base = _layer(kind, _digest([packages, user]), lambda to: _bootstrap(packages, user, to))
     ours = _layer(f"{kind}-opt", _digest(_sources()), lambda to: _install(kind, to))
-    settings = _settings(RECIPES / f"{kind}.Containerfile")
-    return Image(f"headgate.test/{kind}:1", (base, ours), settings)
+    return Image(f"headgate.test/{kind}:1", (base, ours), _settings(kind))
 
 
 def _bootstrap(packages: Path, user: Path, to: Path) -> None:
@@ -156,23 +155,16 @@ def _config(image: Image) -> bytes:
     return json.dumps(config).encode()
 
 
-def _settings(containerfile: Path) -> dict[str, Any]:
-    """Return what the last stage of a Containerfile says of the containers that run on it."""
-    lines = containerfile.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    last_stage = max(number for number, line in enumerate(lines) if line.startswith("FROM "))
-    settings: dict[str, Any] = {"Env": []}
-    for line in lines[last_stage:]:
-        word, _, said = line.partition(" ")
-        match word:
-            case "ENV":
-                settings["Env"] += shlex.split(said)
-            case "USER":
-                settings["User"] = said
-            case "WORKDIR":
-                settings["WorkingDir"] = said
-            case "ENTRYPOINT" | "CMD":
-                settings[word.capitalize()] = json.loads(said)  # Entrypoint, Cmd
-    return settings
+def _settings(kind: str) -> dict[str, Any]:
+    """Return what the Containerfile says of containers, in the words of OCI's image specification."""
+    said = image_config(kind)
+    return {
+        "Entrypoint": said.entrypoint,
+        "Cmd": said.cmd,
+        "Env": said.env,
+        "User": said.user,
+        "WorkingDir": said.working_dir,
+    }
 
 
 def _sources() -> list[Path]:
