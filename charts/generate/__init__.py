@@ -4,7 +4,7 @@
 |---|---|
 | the CRD's template | `crds/`, which comes from the models |
 | the table of values in the chart's README | the comments in `values.yaml` |
-| the alerts in `values.schema.json`, by name | `files/alerts.yaml` |
+| settings and names of alerts in `values.schema.json` | the model of the settings, `files/alerts.yaml` |
 | the dashboards | the panels in `charts/generate/dashboards` |
 | `argocd-cm.yaml` | the Lua files beside it |
 

@@ -145,9 +145,12 @@ class OperatorMetrics:
             "For how long a running driver has not reported the control document that was published for it.",
         ).set_function(longest_pending)
 
-    def watch_applications(self, states: Callable[[], Mapping[str, int]]) -> None:
-        """Count the applications by state at each scrape."""
+    def watch_applications(
+        self, states: Callable[[], Mapping[str, int]], stalled: Callable[[], float]
+    ) -> None:
+        """Count the applications by state, and those that wait for a person, at each scrape."""
         self.registry.register(_Applications(states))
+        self._gauge("stalled_applications", "Applications that wait for a person.").set_function(stalled)
 
     def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
         return Gauge(PREFIX + name, text, labels, registry=self.registry)

@@ -63,7 +63,7 @@ def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
     measured.missed("pods")
     measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
     measured.watch_documents(lambda: 1)
-    measured.watch_applications(lambda: {"Running": 1})
+    measured.watch_applications(lambda: {"Running": 1}, lambda: 0)
     for family in measured.registry.collect():
         for sample in family.samples:
             yield sample.name, OPERATOR | sample.labels

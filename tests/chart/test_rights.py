@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
+from headgate.handlers.rights import LEASE, SERVED
 from support.chart import NAMESPACE, Manifest, of_kind, render
 
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
-OPERATOR = {
-    "headgate.dev/sparkapplications": {"get", "list", "watch", "patch", "delete"},
-    "headgate.dev/sparkapplications/status": {"patch"},
-    "headgate.dev/sparkapplications/finalizers": {"update"},
-    "/pods": {"get", "list", "watch", "create", "patch", "delete"},
-    "/configmaps": {"get", "create", "patch", "delete"},
-    "/events": {"create", "patch"},
-}
+OPERATOR = {f"{rule.group}/{rule.resource}": set(rule.verbs) for rule in SERVED}
+"""What the operator asks for at its start, and does not start without."""
 DRIVER = {
     "/pods": {"get", "list", "watch", "create", "patch", "delete", "deletecollection"},
     "/configmaps": {"get", "list", "watch", "create", "update", "delete", "deletecollection"},
@@ -63,7 +58,7 @@ def test_the_lease_of_this_release_is_the_only_one_that_it_may_change() -> None:
 
     assert create["verbs"] == ["create"]
     assert change["resourceNames"] == ["headgate"]
-    assert set(change["verbs"]) == {"get", "patch"}
+    assert {*create["verbs"], *change["verbs"]} == set(LEASE[0].verbs)
 
 
 def test_a_driver_may_manage_executors_in_its_own_namespace() -> None:

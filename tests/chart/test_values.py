@@ -22,16 +22,6 @@ from support.chart import CHART, HelmError, of_kind, render
 from support.go_tools import ROOT
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-THE_CHARTS = {
-    "namespaces",
-    "driverServiceAccount",
-    "leaseName",
-    "leaseNamespace",
-    "identity",
-    "metricsBindAddress",
-    "probeBindAddress",
-}
-"""Settings that follow from other values, or that the chart's own objects rely on."""
 
 
 def test_generated_files_are_up_to_date() -> None:
@@ -53,14 +43,6 @@ def test_every_value_is_in_the_schema_and_the_other_way_round() -> None:
                 names(properties[name], child)
 
     names(SCHEMA, yaml.safe_load((CHART / "values.yaml").read_text()) | {"resources": {}})
-
-
-def test_settings_are_those_that_the_operator_has_but_the_charts_own() -> None:
-    known = {
-        field.serialization_alias or field.alias or name for name, field in Settings.model_fields.items()
-    }
-
-    assert SCHEMA["properties"]["settings"]["properties"].keys() == known - THE_CHARTS
 
 
 def test_the_operator_understands_the_settings_that_are_rendered(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from headgate.adapters.kubernetes.cache import Cache
 from support.go_tools import ROOT
 from support.kstatus import flux_health, kstatus
 from support.lua import run
@@ -143,3 +144,12 @@ def test_argo_cd_is_taught_by_these_scripts() -> None:
     assert {action["name"]: action["action.lua"] for action in actions["definitions"]} == {
         name: (SCRIPTS / "actions" / name / "action.lua").read_text() for name in ("suspend", "resume")
     }
+
+
+def test_the_operator_counts_the_applications_that_wait_for_a_person() -> None:
+    cache = Cache()
+    for number, name in enumerate(STATES):
+        held = recorded(name)
+        cache.put_application({**held, "metadata": {**held["metadata"], "name": name, "uid": str(number)}})
+
+    assert cache.stalled() == sum(health == "Failed" for _, health, _ in EXPECTED.values())

@@ -114,7 +114,7 @@ def service_of(
     )
     ticker = Ticker(operator.poller, settings.tick.total_seconds(), workers.add, health.ticked, metrics)
     metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
-    metrics.watch_applications(instruments.journal.states)
+    metrics.watch_applications(instruments.journal.states, controller.cache.stalled)
     metrics.watch_documents(lambda: instruments.journal.longest_pending(time.time()))
     health.longest_run = workers.longest_run
     health.behind = lambda: watches.behind(time.monotonic())

@@ -61,6 +61,11 @@ class Cache:
         family = self._families.get(key)
         return None if family is None else family.pods.get(name)
 
+    def stalled(self) -> int:
+        """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
+        families = list(self._families.values())
+        return sum(_is_stalled(family.application) for family in families if family.application is not None)
+
     def put_application(self, manifest: Manifest) -> Key:
         """Take in an application, as a watch or an answer shows it."""
         key = key_of(manifest)
@@ -123,6 +128,11 @@ def application_of(pod: Manifest) -> Key | None:
     if labels.get(ROLE) != DRIVER or APPLICATION not in labels:
         return None
     return Key(metadata["namespace"], labels[APPLICATION])
+
+
+def _is_stalled(application: Manifest) -> bool:
+    conditions = (application.get("status") or {}).get("conditions", ())
+    return any(one["type"] == "Stalled" and one["status"] == "True" for one in conditions)
 
 
 def _is_same(manifest: Manifest, known: Manifest | None) -> bool:
