@@ -1,0 +1,239 @@
+"""A loop that is turned only when it is worth it decides, at every tick, what one decides that always is.
+
+Both see the same pulses. Between two ticks hypothesis moves numbers across thresholds and back, makes them
+unknown, old, or new, starts queries and drivers again, changes what is declared, and lets time pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
+
+from headgate.adapters.attention import Attention
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.reconcile.loop import Outcome
+from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate.reconcile.readings import BACKLOG_QUERY
+from support.fakes import FakeWorld
+from support.looping import Loop, application, query, source
+
+KEY = Key("team", "flights")
+NOTHING = Outage(OutageReason.NO_SERIES, "not scraped")
+EXPRESSION = "vector(1)"
+
+FLIGHTS = source(backlog={"watermarkLag": "5m", "pendingRecords": 1000, "query": EXPRESSION})
+DECLARED = {
+    "both lags and an expression": application(queries=[query(sources=[FLIGHTS, source(name="weather")])]),
+    "never again": application(queries=[query(backlog={"reentry": {"policy": "Never"}})]),
+    "short dwell, far re-entry": application(
+        queries=[
+            query(backlog={"reentry": {"above": "30m", "pendingRecordsAbove": 5_000_000, "dwell": "7s"}})
+        ]
+    ),
+    "normal in an outage": application(
+        metrics={"onOutage": "Normal", "staleAfter": "20s"}, queries=[query()]
+    ),
+    "paused": application(queries=[query(sources=[source(paused=True)])]),
+    "restarts for a backlog": application(duringBacklog={"sparkConf": {"spark.x": "2"}}),
+    "two queries": application(queries=[query(), query(name="totals", sources=[source(name="weather")])]),
+}
+LAGS = st.sampled_from([None, -5.0, 0.0, 299.0, 300.0, 300.5, 599.0, 601.0, 1700.0, 1801.0, 9e9])
+PENDING = st.sampled_from([None, 0.0, 1.0, 1000.0, 1001.0, 2001.0, 999_999.0, 1_000_001.0, 2_000_001.0, 6e6])
+PHASES = st.sampled_from([None, 0.0, 0.0, 0.0, 1.0])
+HELD = st.sampled_from([None, None, {"RateLimit": 3.0}, {"Alignment": 9.0, "RateLimit": 3.0}])
+SOURCES = (("delays", "flights"), ("delays", "weather"), ("totals", "weather"))
+
+
+class Metrics:
+    """What the machine set, of the attempt that it belongs to."""
+
+    def __init__(self) -> None:
+        self.pulse: DriverPulse | None = None
+        self.answer: tuple[float, float] | None = None
+
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
+        known = tuple(self._known(attempt))
+        is_heard = self.pulse is not None and self.pulse.attempt == attempt
+        return known if is_heard else Outage(NOTHING.reason, NOTHING.message, known)
+
+    def _known(self, attempt: int) -> list[Reading]:
+        readings = list(self.pulse.readings()) if self.pulse and self.pulse.attempt == attempt else []
+        if self.answer is not None:
+            value, at = self.answer
+            labels = {"query": "delays", "source": "flights"}
+            readings.append(Reading(name=BACKLOG_QUERY, labels=labels, value=value, at=at))
+        return readings
+
+    def said(self, expression: str, oldest: float) -> float | None:
+        assert expression == EXPRESSION
+        return self.answer[0] if self.answer is not None and self.answer[1] >= oldest else None
+
+
+def world(metrics: Metrics) -> FakeWorld:
+    made = FakeWorld()
+    made.metrics = metrics  # type: ignore[assignment]
+    return made
+
+
+class AttentiveAndRestless(RuleBasedStateMachine):
+    """One loop with two ways of being turned."""
+
+    @initialize(name=st.sampled_from(sorted(DECLARED)))
+    def begin(self, name: str) -> None:
+        self.metrics = Metrics()
+        self.attention = Attention(refresh_seconds=1e9)
+        self.restless, self.attentive = (Loop(world(self.metrics)) for _ in range(2))
+        self.outcomes: dict[Loop, Outcome] = {}
+        self.started_at = 1000.0
+        self.pulse = DriverPulse(1, self.restless.now)
+        self.declare(name)
+        self.tick(1.0)
+        for loop in (self.restless, self.attentive):
+            loop.world.drivers.becomes_ready()
+            self.turn(loop)
+        self.scrape()
+
+    @rule(name=st.sampled_from(sorted(DECLARED)))
+    def declare(self, name: str) -> None:
+        """Both turn at once after a change of the resource, as its watch makes them."""
+        for loop in (self.restless, self.attentive):
+            loop.application = DECLARED[name]
+        self.attention.watch(KEY, DECLARED[name])
+        for loop in (self.restless, self.attentive):
+            self.turn(loop)
+
+    @rule(where=st.sampled_from(SOURCES), lag=LAGS, pending=PENDING, phase=PHASES)
+    def measure(
+        self, where: tuple[str, str], lag: float | None, pending: float | None, phase: float | None
+    ) -> None:
+        self.pulse.query(where[0]).active = 1.0
+        self.pulse.query(where[0]).started_at = self.started_at
+        old = self.pulse.sources.get(where, SourcePulse())
+        self.pulse.sources[where] = replace(old, lag=lag, pending=pending, phase=phase)
+
+    @rule(where=st.sampled_from(SOURCES), held=HELD, paused=st.booleans(), finished=st.booleans())
+    def hold(self, where: tuple[str, str], held: Any, paused: bool, finished: bool) -> None:
+        if where in self.pulse.sources:
+            old = self.pulse.sources[where]
+            self.pulse.sources[where] = replace(old, held=held, paused=paused, finished=finished)
+
+    @rule()
+    def source_goes(self) -> None:
+        if self.pulse.sources:
+            self.pulse.sources.popitem()
+
+    @rule(ends=st.booleans())
+    def query_starts_again_or_ends(self, ends: bool) -> None:
+        self.started_at += 1.0
+        self.pulse.queries["delays"] = QueryPulse(0.0) if ends else QueryPulse(1.0, self.started_at)
+
+    @rule(generation=st.sampled_from([None, 1.0, 2.0]))
+    def acknowledge(self, generation: float | None) -> None:
+        self.pulse.generation = generation
+
+    @rule()
+    def driver_is_replaced(self) -> None:
+        """Its pod's watch makes both turn."""
+        for loop in (self.restless, self.attentive):
+            drivers = loop.world.drivers
+            if drivers.driver is not None and drivers.driver.exit is None:
+                drivers.ends(code=1, at=loop.now)
+            self.turn(loop)
+
+    @rule()
+    def driver_becomes_ready(self) -> None:
+        """Its pod's watch makes both turn."""
+        for loop in (self.restless, self.attentive):
+            if loop.world.drivers.driver is not None and loop.world.drivers.driver.exit is None:
+                loop.world.drivers.becomes_ready()
+            self.turn(loop)
+
+    @rule(value=st.sampled_from([None, 0.0, 1.0, -2.5]))
+    def answer(self, value: float | None) -> None:
+        self.metrics.answer = None if value is None else (value, self.restless.now)
+
+    @rule(failed=st.sets(st.sampled_from(list(Column)), max_size=2), attempt=st.sampled_from([0, 0, 0, -1]))
+    def scrape(self, failed: frozenset[Column] = frozenset(), attempt: int = 0) -> None:
+        """A scrape comes in; a column that failed keeps its values and grows old."""
+        driver = self.restless.world.drivers.driver
+        newest = 1 if driver is None else driver.attempt
+        pulse, before = (
+            replace(self.pulse, attempt=newest + attempt, at=self.restless.now, older={}),
+            self.metrics.pulse,
+        )
+        pulse.queries, pulse.sources = dict(pulse.queries), dict(pulse.sources)
+        for column in failed:
+            pulse.older[column] = -float("inf") if before is None else before.at_of(column)
+        self.metrics.pulse = pulse
+
+    @rule()
+    def prometheus_loses_it(self) -> None:
+        self.metrics.pulse = None
+
+    @rule(seconds=st.sampled_from([5.0, 5.0, 5.0, 7.0, 30.0, 61.0, -3.0]))
+    def tick(self, seconds: float) -> None:
+        self.pass_time(seconds)
+        self.turn(self.restless)
+        pulses = {} if self.metrics.pulse is None else {KEY: self.metrics.pulse}
+        now = self.attentive.now
+        due = self.attention.due(pulses, self.metrics.said, now)
+        self.attention.turned(due, pulses, now)
+        if due or self.asked_to_be_woken(now):
+            self.turn(self.attentive)
+        self.agree()
+
+    @rule(ticks=st.integers(2, 30), value=st.sampled_from([700.0, 1900.0]))
+    def stays_above_for_a_while(self, ticks: int, value: float) -> None:
+        self.measure(("delays", "flights"), value, 10.0, 0.0)
+        for _ in range(ticks):
+            self.scrape()
+            self.tick(5.0)
+
+    def asked_to_be_woken(self, now: float) -> bool:
+        """Whether the loop itself knows that something is to be done by now."""
+        wake_at = self.outcomes[self.attentive].wake_at
+        return wake_at is not None and wake_at <= now
+
+    def pass_time(self, seconds: float) -> None:
+        for loop in (self.restless, self.attentive):
+            loop.now += seconds
+
+    def turn(self, loop: Loop) -> None:
+        loop.now -= 1.0
+        self.outcomes[loop] = loop.turn(1.0)
+
+    def agree(self) -> None:
+        assert decided(self.outcomes[self.attentive]) == decided(self.outcomes[self.restless])
+
+    @invariant()
+    def they_did_the_same_to_the_world(self) -> None:
+        if hasattr(self, "restless"):
+            one, other = self.restless.world, self.attentive.world
+            assert one.controls.documents == other.controls.documents
+            assert [launch for launch, _ in one.drivers.launches] == [
+                launch for launch, _ in other.drivers.launches
+            ]
+
+
+def decided(outcome: Outcome) -> Any:
+    verdicts = outcome.plan.verdicts
+    return {
+        name: (
+            verdict.backlog,
+            verdict.reason,
+            verdict.published_backlog,
+            verdict.interval_seconds,
+            verdict.voters,
+        )
+        for name, verdict in verdicts.items()
+    }
+
+
+AttentiveAndRestless.TestCase.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
+TestAttentiveAndRestless = AttentiveAndRestless.TestCase

@@ -1,0 +1,231 @@
+"""One query: what a person is told when Prometheus is away, slow, wrong or somebody else."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from headgate.adapters.prometheus.answer import AnyLabels, Labels, VectorDecoder, labels_called
+from headgate.adapters.prometheus.client import PrometheusClient
+from headgate.adapters.prometheus.failure import QueryFailure
+from headgate.adapters.prometheus.options import LabelNames, PrometheusOptions
+from headgate.reconcile.ports import Outage, OutageReason
+from support.certificates import Authority
+from support.fake_prometheus import NOW, Answer, fake_prometheus, refused, vector
+from support.servers import free_port
+
+SERIES = VectorDecoder(labels_called(LabelNames()))
+
+
+def ask(url: str, *, seconds: float = 5.0, largest_bytes: int = 10_000, **options: object) -> object:
+    client = PrometheusClient(
+        PrometheusOptions(url=url, **options), timeout_seconds=seconds, largest_bytes=largest_bytes
+    )
+    try:
+        return client.ask("up", SERIES)
+    finally:
+        client.close()
+
+
+def outage(url: str, *, seconds: float = 5.0, **options: object) -> Outage:
+    with pytest.raises(QueryFailure) as failure:
+        ask(url, seconds=seconds, **options)
+    return failure.value.outage
+
+
+def page(status: int, text: str = "<html>", **headers: str) -> Answer:
+    return Answer(text.encode(), status, {"Content-Type": "text/html", **headers})
+
+
+BAD_ANSWERS = {
+    "an expression it cannot parse": (
+        refused(400, "bad_data", 'invalid parameter "query": parse error'),
+        OutageReason.QUERY_FAILED,
+        'says: invalid parameter "query": parse error',
+    ),
+    "an expression it gave up on": (
+        refused(503, "timeout", "query timed out in expression evaluation"),
+        OutageReason.QUERY_TIMEOUT,
+        "says: query timed out in expression evaluation",
+    ),
+    "no rights": (page(401), OutageReason.HTTP_ERROR, "answers 401 Unauthorized: give the operator a token"),
+    "not these rights": (
+        page(403),
+        OutageReason.HTTP_ERROR,
+        "answers 403 Forbidden: give the operator a token",
+    ),
+    "a page that is not there": (
+        page(404),
+        OutageReason.HTTP_ERROR,
+        "is it the base URL of a Prometheus API?",
+    ),
+    "a login page": (
+        page(302, Location="https://login.example/"),
+        OutageReason.HTTP_ERROR,
+        "answers 302 Found: it sends to https://login.example/",
+    ),
+    "a proxy that finds nobody": (
+        page(502),
+        OutageReason.HTTP_ERROR,
+        "answers 502 Bad Gateway: it, or a proxy",
+    ),
+    "somebody else's page": (
+        page(200),
+        OutageReason.MALFORMED,
+        "answers with text/html, not JSON: is it the base",
+    ),
+    "JSON of somebody else": (Answer(b'{"a": 1}'), OutageReason.MALFORMED, "is not an answer of Prometheus"),
+    "half an answer": (
+        Answer(b'{"status":"success","da'),
+        OutageReason.MALFORMED,
+        "is not an answer of Prometheus",
+    ),
+    "a value that is none": (
+        Answer(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":7}]}}'),
+        OutageReason.MALFORMED,
+        "is not an answer of Prometheus: Expected `array | null`, got `int` - at `$[0].value`",
+    ),
+    "a range vector": (
+        Answer(b'{"status":"success","data":{"resultType":"matrix","result":[]}}'),
+        OutageReason.QUERY_FAILED,
+        "returns a range vector, not an instant vector or a scalar",
+    ),
+    "too much": (Answer(b" " * 10_001), OutageReason.MALFORMED, "sends more than 10,000 bytes"),
+    "nothing": (Answer(b""), OutageReason.MALFORMED, "answers with application/json, not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+def test_a_bad_answer_is_an_outage_that_names_the_server_and_the_remedy(name: str) -> None:
+    answer, reason, message = BAD_ANSWERS[name]
+    with fake_prometheus(answer) as server:
+        found = outage(server.url)
+    assert found.reason is reason
+    assert message in found.message
+    assert found.message.startswith(f"{server.url} ")
+
+
+@pytest.mark.parametrize("answer", [Answer(b"", hang=True), Answer(b" " * 500, drip=True)])
+def test_a_server_that_hangs_or_sends_byte_by_byte_costs_no_more_than_the_time_out(answer: Answer) -> None:
+    with fake_prometheus(answer) as server:
+        began = time.monotonic()
+        found = outage(server.url, seconds=0.3)
+        assert time.monotonic() - began < 5
+    assert found == Outage(OutageReason.QUERY_TIMEOUT, f"{server.url} did not answer within 0.3 s")
+
+
+def test_nobody_at_the_address_is_told_in_plain_words() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert outage(url) == Outage(
+        OutageReason.CONNECTION_FAILED, f"{url} cannot be reached: Connection refused"
+    )
+
+
+def test_a_url_that_is_none_is_told_in_plain_words() -> None:
+    assert (
+        outage("http://").message
+        == "http: cannot be reached: Invalid URL 'http:/api/v1/query': No host supplied"
+    )
+
+
+def test_nothing_is_tried_twice() -> None:
+    with fake_prometheus(page(503)) as server:
+        outage(server.url)
+        assert len(server.queries) == 1
+
+
+def test_the_query_goes_into_the_body_with_the_time_in_which_it_must_be_answered() -> None:
+    with fake_prometheus(vector([])) as server:
+        client = PrometheusClient(PrometheusOptions(url=f"{server.url}/path/"), timeout_seconds=2.5)
+        client.ask("up" * 5000, SERIES, at=NOW, limit=7)
+        client.close()
+    sent = server.parameters[0]
+    assert sent == {
+        "path": "/path/api/v1/query",
+        "query": "up" * 5000,
+        "timeout": "2.5s",
+        "time": repr(NOW),
+        "limit": "7",
+    }
+
+
+def test_a_token_is_read_anew_for_each_request(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    with fake_prometheus(vector([])) as server:
+        options = PrometheusOptions(url=server.url, bearer_token_file=token)
+        client = PrometheusClient(options, timeout_seconds=5)
+        for text in ("first\n", "second"):
+            token.write_text(text)
+            client.ask("up", SERIES)
+        client.close()
+    assert [sent["Authorization"] for sent in server.headers] == ["Bearer first", "Bearer second"]
+
+
+def test_a_token_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with fake_prometheus(vector([])) as server:
+        found = outage(server.url, bearer_token_file=tmp_path / "none")
+    assert found.reason is OutageReason.CREDENTIALS_UNREADABLE
+    assert f"cannot read {tmp_path / 'none'} to sign in to Prometheus: No such file" in found.message
+    assert server.queries == []
+
+
+def test_a_user_signs_in_with_the_password_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("secret\n")
+    with fake_prometheus(vector([])) as server:
+        ask(server.url, username="me", password_file=tmp_path / "password")
+    assert server.headers[0]["Authorization"] == "Basic bWU6c2VjcmV0"
+
+
+def test_labels_may_have_other_names() -> None:
+    decoder = VectorDecoder(labels_called(LabelNames(namespace="kubernetes_namespace", pod="kubernetes_pod")))
+    labels = {
+        "__name__": "up",
+        "kubernetes_namespace": "team",
+        "kubernetes_pod": "a-driver-1",
+        "pod": "exporter",
+    }
+    found = decoder.decode(vector([(labels, 1.0)]).body).samples[0].metric
+    assert (found.name, found.namespace, found.pod) == ("up", "team", "a-driver-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1e+06", 1e6), ("+Inf", float("inf")), ("-0", 0.0), ("garbage", None), ("NaN", None)],
+)
+def test_a_value_is_a_number_or_nothing(text: str, number: float | None) -> None:
+    sample = VectorDecoder(AnyLabels).decode(vector([({}, text)]).body).samples[0]
+    assert (sample.number == number) if number is not None else (sample.number != sample.number)
+
+
+def test_a_histogram_among_the_samples_is_no_number() -> None:
+    body = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{}]}]}}'
+    number = VectorDecoder(Labels).decode(body).samples[0].number
+    assert number != number
+
+
+def test_queries_are_told_with_the_reason_of_those_that_failed() -> None:
+    told: list[tuple[float, str | None]] = []
+    with fake_prometheus(vector([])) as server:
+        options = PrometheusOptions(url=server.url)
+        client = PrometheusClient(options, timeout_seconds=5, queried=lambda *said: told.append(said))
+        client.ask("up", SERIES)
+        server.answer = lambda _: page(500)
+        with pytest.raises(QueryFailure):
+            client.ask("up", SERIES)
+        client.close()
+    assert [reason for _, reason in told] == [None, "HttpError"]
+    assert all(seconds >= 0 for seconds, _ in told)
+
+
+def test_a_server_is_trusted_by_the_given_certificates_alone(tmp_path: Path) -> None:
+    authority = Authority.create(tmp_path / "ours")
+    certificate = authority.server("prometheus", ["IP:127.0.0.1"])
+    with fake_prometheus(vector([]), certificate) as server:
+        ask(server.url, ca_file=authority.own.certificate)
+        found = outage(server.url)
+        assert found.reason is OutageReason.CONNECTION_FAILED
+        assert "certificate verify failed" in found.message
+        missing = outage(server.url, ca_file=tmp_path / "none.crt")
+        assert str(tmp_path / "none.crt") in missing.message
