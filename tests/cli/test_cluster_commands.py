@@ -502,6 +502,30 @@ def test_top_writes_one_table_where_there_is_no_terminal(headgate: Headgate, clu
         assert len(ended.out.splitlines()) == 8
 
 
+def test_top_is_drawn_anew_in_a_terminal_and_outlives_an_api_server_that_is_away(
+    headgate: Headgate, cluster: HttpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put(named("first"))
+    pauses = iter(
+        [lambda: cluster.put(named("second")), lambda: cluster.scripted.append(Answer(503, "no")), None]
+    )
+
+    def pause(seconds: float) -> None:
+        if (meanwhile := next(pauses)) is None:
+            raise KeyboardInterrupt
+        meanwhile()
+
+    monkeypatch.setattr("time.sleep", pause)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    ended = headgate("top", "--every", "1")
+
+    assert ended.code == 0
+    assert "second" in ended.out
+    last = ended.out.rpartition("NAME")[2]
+    assert all(words in last for words in ("first", "second", "not refreshed: ", "answers 503"))
+
+
 def test_explain_reads_the_application_of_the_cluster(headgate: Headgate, cluster: HttpCluster) -> None:
     cluster.put(flights(suspend=True))
     cluster.reports("flights", state="Suspended")
