@@ -7,6 +7,7 @@ status count as somebody, so a conflict is nothing unusual.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from headgate.cli.cluster.application import ClusterApplication
@@ -20,17 +21,18 @@ def annotate(
     cluster: Cluster, name: str, annotation: str, text_for: Callable[[ClusterApplication], str | None]
 ) -> ClusterApplication:
     """Make the annotation what `text_for` says of the application, None removes it; return it as it was before."""
-    for tries_left in reversed(range(TRIES)):
-        application = ClusterApplication.of(cluster.application(name))
-        text = text_for(application)
-        if text == application.annotations.get(annotation):
-            return application
+    for _ in range(TRIES - 1):
+        with suppress(ApiConflict):
+            return _annotate_once(cluster, name, annotation, text_for)
+    return _annotate_once(cluster, name, annotation, text_for)
+
+
+def _annotate_once(
+    cluster: Cluster, name: str, annotation: str, text_for: Callable[[ClusterApplication], str | None]
+) -> ClusterApplication:
+    application = ClusterApplication.of(cluster.application(name))
+    text = text_for(application)
+    if text != application.annotations.get(annotation):
         version = application.manifest["metadata"]["resourceVersion"]
-        try:
-            cluster.patch(name, {"metadata": {"resourceVersion": version, "annotations": {annotation: text}}})
-        except ApiConflict:
-            if not tries_left:
-                raise
-        else:
-            return application
-    raise AssertionError("the last try returns or raises")
+        cluster.patch(name, {"metadata": {"resourceVersion": version, "annotations": {annotation: text}}})
+    return application

@@ -29,11 +29,17 @@ from headgate.cli.view.words import UNKNOWN, age, amount, duration, rate
 EVENTS_SHOWN = 10
 INDENT = "  "
 
-GOOD_NEWS = frozenset(
-    {("Ready", "True"), ("Reconciling", "False"), ("Stalled", "False"), ("Backlog", "False")}
-    | {("Aligned", "True"), ("Throttled", "False"), ("MetricsAvailable", "True")}
-)
-VOTERS = ("phase", "watermark_lag", "pending_records", "query")
+REASSURING = {
+    "Ready": ConditionStatus.TRUE,
+    "Reconciling": ConditionStatus.FALSE,
+    "Stalled": ConditionStatus.FALSE,
+    "Backlog": ConditionStatus.FALSE,
+    "Aligned": ConditionStatus.TRUE,
+    "Throttled": ConditionStatus.FALSE,
+    "MetricsAvailable": ConditionStatus.TRUE,
+}
+"""What each condition says while all is well."""
+
 VOTES = {ConditionStatus.TRUE: "yes", ConditionStatus.FALSE: "no", ConditionStatus.UNKNOWN: "unknown"}
 
 
@@ -94,7 +100,7 @@ def _conditions(conditions: Sequence[Condition], now: float) -> Iterator[Text]:
     rows: list[list[Cell]] = [
         [
             condition.type,
-            Text(condition.status.value, style="" if _is_good(condition) else "yellow"),
+            Text(condition.status.value, style=_style(condition)),
             condition.reason,
             age(now - condition.last_transition_time.timestamp()),
             condition.message,
@@ -104,8 +110,8 @@ def _conditions(conditions: Sequence[Condition], now: float) -> Iterator[Text]:
     yield from columns(rows, INDENT)
 
 
-def _is_good(condition: Condition) -> bool:
-    return (condition.type, condition.status.value) in GOOD_NEWS
+def _style(condition: Condition) -> str:
+    return "" if REASSURING.get(condition.type) is condition.status else "yellow"
 
 
 def _query(query: QueryStatus, application: ClusterApplication, now: float) -> Iterator[Text]:
@@ -164,8 +170,13 @@ def _held(query: str, source: SourceStatus, application: ClusterApplication) -> 
 
 
 def _votes(votes: Votes) -> str:
-    given = ((name, getattr(votes, name)) for name in VOTERS)
-    said = [f"{name.title().replace('_', '')} {VOTES[vote]}" for name, vote in given if vote is not None]
+    given = {
+        "Phase": votes.phase,
+        "WatermarkLag": votes.watermark_lag,
+        "PendingRecords": votes.pending_records,
+        "Query": votes.query,
+    }
+    said = [f"{voter} {VOTES[vote]}" for voter, vote in given.items() if vote is not None]
     return ", ".join(said) or UNKNOWN
 
 
