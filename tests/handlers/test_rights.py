@@ -1,0 +1,105 @@
+"""Rights: what is asked for, what is missing, and in which words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.adapters.kubernetes.client import Kind, Manifest
+from headgate.errors import ApiNotFound, ApiUnavailable
+from headgate.handlers.rights import Preflight, Right, rights
+
+
+@dataclass
+class FakeApi:
+    """Grants everything but what a test takes away."""
+
+    denied: set[tuple[str, str]] = field(default_factory=set)
+    """Verb, and resource with its subresource."""
+    listing: Exception | None = None
+    asked: list[Mapping[str, Any]] = field(default_factory=list)
+
+    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+        assert "namespace" not in manifest["metadata"]
+        asked = manifest["spec"]["resourceAttributes"]
+        self.asked.append(asked)
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        return {"status": {"allowed": (asked["verb"], resource) not in self.denied}}
+
+    async def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
+    ) -> list[Manifest]:
+        assert labels
+        if self.listing is not None:
+            raise self.listing
+        return []
+
+
+def preflight(
+    api: FakeApi, *namespaces: str, lease: tuple[str, str] | None = ("headgate", "lock")
+) -> tuple[Preflight, list[str]]:
+    told: list[str] = []
+    return Preflight(api, tuple(rights(namespaces, lease)), namespaces, told.append), told
+
+
+def obstacle(api: FakeApi, *namespaces: str) -> str:
+    return asyncio.run(preflight(api, *namespaces)[0].obstacle())
+
+
+def test_with_every_right_nothing_is_in_the_way() -> None:
+    assert obstacle(FakeApi(), "team-a") == ""
+
+
+def test_every_missing_right_is_named_by_namespace() -> None:
+    api = FakeApi(denied={("patch", "sparkapplications/status"), ("create", "events"), ("patch", "leases")})
+
+    assert obstacle(api, "team-a", "team-b") == (
+        "missing rights: in namespace team-a: patch sparkapplications/status.headgate.dev, create events; "
+        "in namespace team-b: patch sparkapplications/status.headgate.dev, create events; "
+        "in namespace headgate: patch leases.coordination.k8s.io; grant them as in docs/operations.md"
+    )
+
+
+def test_without_namespaces_the_rights_are_those_to_the_cluster() -> None:
+    api = FakeApi(denied={("watch", "pods")})
+
+    assert (
+        obstacle(api) == "missing rights: in all namespaces: watch pods; grant them as in docs/operations.md"
+    )
+    assert not [
+        asked for asked in api.asked if "namespace" in asked and asked["group"] != "coordination.k8s.io"
+    ]
+
+
+def test_the_lease_is_asked_for_by_name_but_for_its_creation() -> None:
+    asked = [right for right in rights((), ("headgate", "lock")) if right.resource == "leases"]
+
+    assert asked == [
+        Right("get", "coordination.k8s.io", "leases", "headgate", "lock"),
+        Right("create", "coordination.k8s.io", "leases", "headgate"),
+        Right("patch", "coordination.k8s.io", "leases", "headgate", "lock"),
+    ]
+    assert not [right for right in rights((), None) if right.resource == "leases"]
+
+
+def test_a_missing_crd_and_a_server_that_is_gone_are_said() -> None:
+    assert "install the CRD" in obstacle(FakeApi(listing=ApiNotFound("404")))
+    assert obstacle(FakeApi(listing=ApiUnavailable("API server: refused"))) == "API server: refused"
+
+
+def test_it_waits_until_nothing_is_in_the_way_and_says_so() -> None:
+    api = FakeApi(denied={("watch", "pods")})
+    waiting, told = preflight(api)
+
+    async def run() -> None:
+        passing = asyncio.create_task(waiting.passed())
+        async with asyncio.timeout(30):
+            while not told:
+                await asyncio.sleep(0)
+            api.denied.clear()
+            await passing
+
+    asyncio.run(run())
+    assert told == ["missing rights: in all namespaces: watch pods; grant them as in docs/operations.md", ""]
