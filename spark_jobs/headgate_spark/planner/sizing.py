@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate_contract import BatchControl
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
@@ -34,6 +34,8 @@ OVERRUN = 2.0
 """A batch that takes this many times its target halves the next grant."""
 REMEMBERED = 8
 """Batches that a grant may grow from: enough to bridge the small ones between a first look and a verdict."""
+REMAINDER = 0.25
+"""Part of a grant by which the last batch of a backlog may be larger."""
 
 
 def target_seconds(intervals: Intervals, backlog: bool, batch: BatchControl) -> float:
@@ -57,6 +59,16 @@ class Grant:
     records: int
     target_seconds: float | None
     """How long it should take; `None` for a batch that spans a backlog, however long that is."""
+
+
+def with_remainder(grant: Grant, pending: int, batch: BatchControl) -> Grant:
+    """Return the grant, taking along what would be left of a backlog if that is little.
+
+    A batch of its own for it would touch nearly as many keys as the one before, and each touched key is a write to
+    the state: on a million keys the last 15 % of ten million records took two thirds as long as the 64 % before them.
+    """
+    most = min(grant.records * (1 + REMAINDER), batch.max_records)
+    return replace(grant, records=pending) if grant.records < pending <= most else grant
 
 
 class BatchSizer:
