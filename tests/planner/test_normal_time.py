@@ -99,12 +99,16 @@ def test_an_interval_that_is_not_set_is_that_of_the_jobs_own_trigger():
     assert spark.planned_at == pytest.approx([0, 7, 14, 21, 28], abs=2 * BASE)
 
 
-def test_records_that_arrive_in_an_idle_query_are_read_at_the_next_trigger():
+@pytest.mark.parametrize(
+    ("interval", "within"), [(0, BASE), (0.1, BASE), (1, BASE), (5, 0.5), (60, SURVEY_SECONDS)]
+)
+@pytest.mark.parametrize("arrives", [0.05, 0.33, 1.21])
+def test_records_that_arrive_in_an_idle_query_are_read_at_the_next_look(interval, within, arrives):
     stream = a_stream(10)
-    spark = ScriptedSpark(stream, control=control(5))
-    spark.run_for(60)
+    spark = ScriptedSpark(stream, control=control(interval))
+    spark.run_for(100 + arrives)
     stream.arrive(10)
-    spark.round()
+    spark.run_for(within)
     assert len(spark.batches) == 2
 
 

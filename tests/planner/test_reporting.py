@@ -87,7 +87,7 @@ def test_a_source_with_nothing_new_is_idle_from_its_last_record_on():
     spark.run_for(60)
     assert spark.source("flights").idle_seconds == pytest.approx(60, abs=1)
     spark.sources["flights"].arrive(5)
-    spark.run_for(2 * BASE)
+    spark.run_for(0.5 + BASE)
     assert spark.source("flights").idle_seconds < 1
 
 

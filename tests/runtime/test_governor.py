@@ -56,12 +56,24 @@ def locks():
 
 
 @pytest.fixture
-def governor(locks):
+def recalls():
+    """What each query was told by when leases were recalled; `None` for a stop."""
+    return []
+
+
+@pytest.fixture
+def governor(locks, recalls):
     def acquire(checkpoint):
         assert checkpoint not in locks or not locks[checkpoint].held, "held by ourselves"
         return locks.setdefault(checkpoint, FakeLock())
 
-    return Governor(acquire_lock=acquire, hybrid_store=lambda _: FakeStore(), observer=FakeMeasures())
+    def recall():
+        recalls.append(None if governor.stopping else [run.control for run in governor.runs])
+
+    governor = Governor(
+        acquire_lock=acquire, hybrid_store=lambda _: FakeStore(), observer=FakeMeasures(), recall=recall
+    )
+    return governor
 
 
 def opened(governor, handle, *, run="r1"):
@@ -99,6 +111,42 @@ def test_a_governed_query_looks_before_it_reads(governor):
     start(governor, FakeQuery())
     answers = [governor.admit(1, '{"row":0}') for _ in range(2)]
     assert "survey:1" in answers
+
+
+def a_leased_query(governor):
+    """A query of one source that has read everything; returns how to ask about it."""
+    opened(governor, 1)
+    start(governor, FakeQuery())
+
+    def ask():
+        answer = governor.admit(1, '{"row":5}')
+        return governor.plan(1, '{"row":5}', '{"1":"{\\"row\\":5}"}') if answer == "survey:1" else answer
+
+    return ask
+
+
+def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
+    governor.take_document(
+        ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})
+    )
+    assert a_leased_query(governor)() == "lease:1000:100:1"
+
+
+def test_a_new_document_and_a_stop_recall_leases_once_every_query_knows(governor, recalls):
+    a_leased_query(governor)
+    control = QueryControl(interval_seconds=60)
+    governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    assert recalls == [[control]]
+    governor.stop()
+    assert recalls[1:] == [None]
+
+
+def test_a_query_that_stops_is_asked_about_at_each_trigger(governor):
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=60)}))
+    ask = a_leased_query(governor)
+    ask()
+    governor.stop()
+    assert ask() == "hold"
 
 
 def test_a_run_whose_streams_were_never_closed_gives_its_checkpoint_to_the_next(governor, locks):

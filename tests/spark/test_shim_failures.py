@@ -50,6 +50,8 @@ def answers_nothing(_start: str | None) -> str:
         ("rows:-1", 'unknown answer "rows:-1"'),
         ("wait:a moment", 'unknown answer "wait:a moment"'),
         ("survey:", 'unknown answer "survey:"'),
+        ("lease:1:1", 'unknown answer "lease:1:1"'),
+        ("lease:soon:1:", 'unknown answer "lease:soon:1:"'),
     ],
 )
 def test_a_planner_that_fails_holds_the_source_and_then_fails_the_query_with_the_reason(

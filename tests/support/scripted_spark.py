@@ -1,8 +1,8 @@
 """A stand-in for Spark and its engine that asks a planner as they do, on a clock of its own.
 
 Sources are asked one after the other at every trigger (100 ms, or as soon as a batch is over), a batch takes what a
-linear cost says, and its report arrives before the next question. Every answer is checked against what no answer may
-do: go back, go past the latest position, or leave out a split.
+linear cost says, and its report arrives before the next question. What the planner leases is held without asking it.
+Every answer is checked against what no answer may do: go back, go past the latest position, or leave out a split.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from headgate_contract import QueryControl
+from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
@@ -33,6 +34,8 @@ from headgate_spark.planner.model import (
 from headgate_spark.planner.query import QueryPlanner
 
 BASE = 0.1
+NOT_WORTH_A_WAIT = 0.01
+"""As in the shim: what is left of a lease when the planner is asked all the same."""
 START = 1000.0
 """Not 0: a monotonic clock starts anywhere."""
 
@@ -129,6 +132,27 @@ class Batch:
         return self.planned_at + self.seconds
 
 
+@dataclass
+class Leased:
+    """A lease, when it began, and what was watched then."""
+
+    lease: Lease
+    since: float
+    latest: Mapping[str, Position | None]
+    looked: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.looked = self.since
+
+    def stands(self, now: float, look: Callable[[tuple[str, ...]], Mapping[str, Position | None]]) -> bool:
+        if not self.since <= now < self.since + self.lease.seconds - NOT_WORTH_A_WAIT - 1e-9:
+            return False
+        if now < self.looked + self.lease.look_seconds - BASE / 2:
+            return True
+        self.looked = now
+        return self.latest == look(self.lease.watched)
+
+
 class ScriptedSpark:
     """One run of a query. Time passes only in `round`, `run_for` and `run_until`."""
 
@@ -141,7 +165,9 @@ class ScriptedSpark:
         fixed_seconds: float = 0.1,
         records_per_second: float = 50_000.0,
         now: float = START,
+        leases: bool = True,
     ) -> None:
+        self.leases = leases
         self.sources = {source.name: source for source in sources}
         self.trigger = trigger or Trigger()
         self.now = self.began = now
@@ -151,6 +177,9 @@ class ScriptedSpark:
         self.batches: list[Batch] = []
         self.surveys: list[tuple[float, tuple[str, ...]]] = []
         self.answers: dict[str, Answer] = {}
+        self.asked = 0
+        """How often the planner was asked."""
+        self._leased: Leased | None = None
         self.ended: str | None = None
         """Why the run is over: `idle`, or the message it failed with."""
         self.arrivals: Callable[[float], None] = lambda _: None
@@ -169,6 +198,7 @@ class ScriptedSpark:
     def control(self, control: QueryControl | None) -> None:
         self.controlled = control
         self.planner.control(control, self.now)
+        self._leased = None
 
     # Time
 
@@ -176,7 +206,8 @@ class ScriptedSpark:
         """Ask every source once, run the batch if there is one, and move on to the next trigger."""
         self.arrivals(self.now - self._last_arrival)
         self._last_arrival = self.now
-        self.answers = {name: self.ask(name) for name in self.sources}
+        asked = self.asked
+        self.answers = {name: self._leased_answer(name) or self.ask(name) for name in self.sources}
         planned_at = self.now
         read = {
             name: self.sources[name].read(answer)
@@ -186,11 +217,12 @@ class ScriptedSpark:
         if sum(read.values()) > 0:
             self._run_batch(planned_at, read)
         else:
-            self._no_batch()
+            self._no_batch(was_asked=self.asked > asked)
         return self.answers
 
     def ask(self, name: str) -> Answer:
         """Ask one source, waiting as it is told to."""
+        self.asked += 1
         while True:
             answer = self.planner.admit(name, self.sources[name].position, self.now)
             if isinstance(answer, Survey):
@@ -219,7 +251,20 @@ class ScriptedSpark:
         self.batches.append(Batch(planned_at, read, seconds))
         self.planner.batch_ended(BatchReport(read, seconds, self.now))
 
-    def _no_batch(self) -> None:
+    def _leased_answer(self, name: str) -> Answer | None:
+        """The answer that needs no asking: the last one, while a lease stands."""
+        if self._leased is not None and not self._leased.stands(self.now, self._latest):
+            self._leased = None
+        return None if self._leased is None else self.answers[name]
+
+    def _take_lease(self) -> None:
+        lease = self.planner.lease(self.now) if self.leases else None
+        if lease is not None:
+            self._leased = Leased(lease, self.now, self._latest(lease.watched))
+
+    def _no_batch(self, *, was_asked: bool) -> None:
+        if was_asked:
+            self._take_lease()
         if self.trigger.kind is not TriggerKind.PROCESSING_TIME and self.ended is None:
             self.ended = "idle"
         self.now += BASE

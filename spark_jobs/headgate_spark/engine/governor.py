@@ -50,8 +50,11 @@ class Governor:
         acquire_lock: Locker,
         hybrid_store: Storer,
         observer: Measures,
+        recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`recall` ends the leases that the shim has; called with no lock held."""
+        self._recall = recall
         self._acquire_lock = acquire_lock
         self._hybrid_store = hybrid_store
         self._observer = observer
@@ -146,6 +149,7 @@ class Governor:
         for run in runs:
             with run.lock:
                 run.take_control(document.queries.get(run.name))
+        self._recall()
         log.info("control document in force", generation=document.generation)
 
     def count_refusal(self, refusal: Refusal) -> None:
@@ -163,6 +167,7 @@ class Governor:
         for run in runs:
             with run.lock:
                 run.stop()
+        self._recall()
         return runs
 
     @property

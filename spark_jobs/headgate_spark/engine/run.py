@@ -6,6 +6,7 @@ object whose progress is read, the lock on the checkpoint. All calls come with t
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -237,7 +238,7 @@ class QueryRun:
     def _said(self, opened: OpenSource, answer: Answer) -> str:
         match answer:
             case Hold():
-                return "hold"
+                return self._held()
             case Wait(seconds=seconds):
                 return f"wait:{max(1, round(seconds * 1000))}"
             case Fail(message=message):
@@ -253,6 +254,15 @@ class QueryRun:
                         f"source {opened.source.name}: an end was planned before it was looked at"
                     )
                 return self._planned("offset:" + form.offset(ends, opened.latest))
+
+    def _held(self) -> str:
+        """Return the words for a hold: a lease, if it is to last and there is no batch to take in."""
+        watches = self._in_flight or self._watched_rounds > 0 or self._stopping
+        lease = None if watches or self.planner is None else self.planner.lease(self.clock())
+        if lease is None:
+            return "hold"
+        handles = ",".join(str(self._handle(name)) for name in lease.watched)
+        return f"lease:{math.ceil(lease.seconds * 1000)}:{round(lease.look_seconds * 1000)}:{handles}"
 
     def _everything(self, opened: OpenSource) -> str:
         """Return the words for all there is.

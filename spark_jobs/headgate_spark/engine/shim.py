@@ -84,6 +84,11 @@ def unregister(spark_context: Any) -> None:
     _shim(spark_context).register(None)
 
 
+def recall(spark_context: Any) -> None:
+    """End every lease: each source is asked about again at its query's next trigger."""
+    _shim(spark_context).recall()
+
+
 def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_seconds: float) -> None:
     """Bound how long a call may take, and for how long failed calls hold a source before its query fails."""
     _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))

@@ -32,6 +32,7 @@ class Runtime:
             acquire_lock=self._acquire_lock,
             hybrid_store=self._hybrid_store,
             observer=self._exporter,
+            recall=self._recall,
         )
         self.stopper = Stopper(self.governor, grace_seconds=self._grace_seconds)
         self._control = None if control is None else self._watch(control)
@@ -64,6 +65,15 @@ class Runtime:
         shim.register(context, self.governor)
         self._context = context
         self.stopper.install()
+
+    def _recall(self) -> None:
+        """Let the shim ask anew, if there is a JVM yet."""
+        if self._context is None:
+            return
+        try:
+            shim.recall(self._context)
+        except Exception:  # a JVM that is ending answers in many ways
+            log.warning("leases could not be recalled; they end within two seconds", exc_info=True)
 
     def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
         return acquire_lock(self._context._jvm, checkpoint)

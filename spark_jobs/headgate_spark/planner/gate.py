@@ -74,6 +74,11 @@ class Gate:
             return HeldBy.MIN_PAUSE
         return None
 
+    @property
+    def is_open_at(self) -> float:
+        """When a batch may surely be planned, if nothing changes."""
+        return max(self.due, self._last_end + self.intervals.min_pause + TICK_JITTER_SECONDS)
+
     def set(self, intervals: Intervals, backlog: bool, now: float) -> None:
         """Take intervals and verdict.
 

@@ -21,6 +21,7 @@ from headgate_spark.planner.batch import PlannedBatch
 from headgate_spark.planner.ending import PASSING, unread_input, wait_for
 from headgate_spark.planner.gate import BASE_SECONDS, Gate
 from headgate_spark.planner.hybrid import Hybrid, Progress
+from headgate_spark.planner.lease import CLOSED, Lease, look_seconds, of_closed_gate, of_open_gate
 from headgate_spark.planner.model import (
     AlignmentLimits,
     Answer,
@@ -38,7 +39,7 @@ from headgate_spark.planner.model import (
     Trigger,
     TriggerKind,
 )
-from headgate_spark.planner.reading import Limits, look_seconds, reader, take
+from headgate_spark.planner.reading import Limits, reader, take
 from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant, target_seconds
@@ -132,6 +133,19 @@ class QueryPlanner:
         """A batch was committed. Called before Spark asks again."""
         now = report.ended_at
         batch, self._batch = self._batch, None
+    def lease(self, now: float) -> Lease | None:
+        """Return for how long the engine may hold every source by itself; `None`: it is to ask again.
+
+        A new document, a stop and new limits of alignment end what was leased before; whoever brings them sees to it.
+        """
+        current, states = self._round, self._sources
+        if current is None or current.asked < states.keys() or not self._may_lease:
+            return None
+        if current.held is None:
+            readers = [s for s in states.values() if self._may_read(s)]
+            return of_open_gate(states.values(), readers, self._look_seconds, now)
+        return of_closed_gate(self._is_open_at(now), now) if current.held in CLOSED else None
+
         self._gate.ended(now)
         for name, records in report.records.items():
             if name in self._sources:
@@ -180,6 +194,20 @@ class QueryPlanner:
         """Spark asks again and no batch was reported: what was planned last was a look that found nothing.
 
         Unless the source has moved: then there was a batch, and only its report is missing. Nothing is learnt from
+    def _is_open_at(self, now: float) -> float:
+        """Return when the gate is open, by itself or because a bucket is full."""
+        waits = [self._sources[name].rate.seconds_until(math.inf, now) for name in self._refilling]
+        return min([self._gate.is_open_at, *(now + wait - BASE_SECONDS for wait in waits)])
+
+    @property
+    def _may_lease(self) -> bool:
+        return not (self._stopping or self._settings.ends_when_idle or self._batch is not None)
+
+    @property
+    def _look_seconds(self) -> float:
+        """Return how long a source that had nothing is left alone; in a backlog not longer than in normal time."""
+        return look_seconds(min(self._gate.interval, self._gate.intervals.normal))
+
         it, but a query in backlog must not wait for a report that does not come.
         """
         batch, self._batch = self._batch, None
@@ -264,7 +292,7 @@ class QueryPlanner:
     def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
         if self._spans_backlog:
             self._span.fix(states, self._sources.values())
-        look = 0.0 if self._settings.ends_when_idle else look_seconds(self._gate.interval)
+        look = 0.0 if self._settings.ends_when_idle else self._look_seconds
         readers = [reader(s, self._limits, now, look=look, whole=self._reads_whole(s)) for s in states]
         current.grant = self._grant = self._next_grant(readers, current.handed_out)
         turn = sum(s.planned_total for s in self._sources.values())

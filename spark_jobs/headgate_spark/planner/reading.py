@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from headgate_spark.planner.allotment import Reader
 from headgate_spark.planner.model import AlignmentLimits, HeldBy, Lane, Position, TakeAll, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
-from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
+from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
 
 Take = TakeAll | TakeUpTo | TakeLimit
@@ -33,14 +33,6 @@ class Limits:
         """Return for each split the records between its position and the nearest of its ends."""
         bounds: tuple[Position | None, ...] = (self.alignment.get(state.name), self.span.end_of(state.name))
         return state.rooms(*(b for b in bounds if b is not None))
-
-
-def look_seconds(interval: float) -> float:
-    """Return how long a source that cannot be counted is left alone after it had nothing.
-
-    Asking it means listing files. A tenth of the commit interval is little beside what records wait anyway.
-    """
-    return min(interval / 10, SURVEY_SECONDS)
 
 
 def reader(state: SourceState, limits: Limits, now: float, *, look: float, whole: bool) -> Reader:

@@ -7,6 +7,8 @@ handed out is only booked ahead until the source is asked again.
 
 from __future__ import annotations
 
+import math
+
 from headgate_contract import SourceControl
 from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.files import FileCount
@@ -115,7 +117,11 @@ class SourceState:
 
     def looked_lately(self, now: float, interval: float) -> bool:
         """Tell whether the source was asked for everything new within `interval` seconds and had nothing."""
-        return self.exhausted and self._looked_at is not None and now - self._looked_at < interval
+        return self.exhausted and now < self.looks_again_at(interval)
+
+    def looks_again_at(self, interval: float) -> float:
+        """Return when `interval` seconds have passed since it was asked for everything new and had nothing."""
+        return -math.inf if self._looked_at is None else self._looked_at + interval
 
     # What it may do
 

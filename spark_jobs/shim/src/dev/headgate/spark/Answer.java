@@ -6,8 +6,8 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 /** What a planner has said, taken apart. */
 record Answer(String verb, String rest) {
   static final Set<String> TO_OPENED = Set.of("ok", "refuse");
-  static final Set<String> TO_ADMIT = Set.of("hold", "all", "rows", "files", "bytes", "offset", "survey", "wait", "fail");
-  static final Set<String> TO_PLAN = Set.of("hold", "all", "rows", "files", "bytes", "offset", "wait", "fail");
+  static final Set<String> TO_ADMIT = Set.of("hold", "all", "rows", "files", "bytes", "offset", "survey", "lease", "wait", "fail");
+  static final Set<String> TO_PLAN = Set.of("hold", "all", "rows", "files", "bytes", "offset", "lease", "wait", "fail");
   private static final Set<String> ALONE = Set.of("ok", "hold", "all");
 
   /** Returns the answer, or null if it is none of those that are understood here. */
@@ -16,10 +16,14 @@ record Answer(String verb, String rest) {
     Answer answer = new Answer(colon < 0 ? text : text.substring(0, colon), colon < 0 ? null : text.substring(colon + 1));
     boolean wellFormed = understood.contains(answer.verb) && (colon < 0) == ALONE.contains(answer.verb);
     try {
-      return wellFormed && (answer.limit() != null || answer.millis() >= 0) ? answer : null;
-    } catch (NumberFormatException | ArithmeticException e) {
+      return wellFormed && answer.hasNumbers() ? answer : null;
+    } catch (NumberFormatException | ArithmeticException | ArrayIndexOutOfBoundsException e) {
       return null;
     }
+  }
+
+  private boolean hasNumbers() {
+    return limit() != null || millis() >= 0 && (!is("lease") || lookMillis() >= 0 && handles() != null);
   }
 
   boolean is(String word) {
@@ -29,22 +33,37 @@ record Answer(String verb, String rest) {
   /** The read limit that the answer names, or null if it names none. */
   ReadLimit limit() {
     return switch (verb) {
-      case "rows" -> ReadLimit.maxRows(number());
-      case "files" -> ReadLimit.maxFiles(Math.toIntExact(number()));
-      case "bytes" -> ReadLimit.maxBytes(number());
+      case "rows" -> ReadLimit.maxRows(number(rest));
+      case "files" -> ReadLimit.maxFiles(Math.toIntExact(number(rest)));
+      case "bytes" -> ReadLimit.maxBytes(number(rest));
       default -> null;
     };
   }
 
   /** How long the planner asks to be left alone; 0 if it does not. */
   long millis() {
-    return is("wait") ? number() : 0;
+    return is("wait") ? number(rest) : is("lease") ? number(part(0)) : 0;
   }
 
-  private long number() {
-    long number = Long.parseLong(rest);
+  /** How often the streams that a lease names are looked at. */
+  long lookMillis() {
+    return number(part(1));
+  }
+
+  /** The handles that a survey or a lease names. */
+  String[] handles() {
+    String list = is("lease") ? part(2) : rest;
+    return list.isEmpty() ? new String[0] : list.split(",");
+  }
+
+  private String part(int index) {
+    return rest.split(":", 3)[index];
+  }
+
+  private static long number(String text) {
+    long number = Long.parseLong(text);
     if (number < 0) {
-      throw new NumberFormatException(rest);
+      throw new NumberFormatException(text);
     }
     return number;
   }

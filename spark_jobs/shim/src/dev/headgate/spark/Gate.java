@@ -3,6 +3,7 @@ package dev.headgate.spark;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
@@ -43,6 +44,7 @@ final class Gate implements Governed.Handler {
   private boolean held;
   private Offset known;
   private Offset surveyed;
+  private Offset lastSurveyed;
   private boolean availableNow;
   private Offset frozen;
 
@@ -111,9 +113,20 @@ final class Gate implements Governed.Handler {
     return !thread.isAlive();
   }
 
+  /** Whether the stream has something else than when it was last surveyed. */
+  boolean hasNews() {
+    return canBeSurveyed() && !Objects.equals(latest(position, ReadLimit.allAvailable()), lastSurveyed);
+  }
+
+  /** Not by another query's thread, nor before its position is known; and a V1 source, when asked, takes note of what it found. */
+  private boolean canBeSurveyed() {
+    return position != null && !v1 && thread == Thread.currentThread();
+  }
+
   private Offset latestOffset(Offset start, ReadLimit limit) throws InterruptedException {
     begun |= v1 ? start != null : start != initial;
     held = false;
+    position = start;
     Offset end = planned(start, limit);
     position = end != null ? end : start;
     return end;
@@ -138,8 +151,16 @@ final class Gate implements Governed.Handler {
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
     Planner planner;
     while ((planner = Shim.planner()) != null) {
+      if (Lease.holds(this)) {
+        return hold(start);
+      }
+      Lease.Moment asked = Lease.Moment.now();
       Answer answer = answered(planner, start);
       if (answer == null && !availableNow) {
+        return hold(start);
+      }
+      if (answer != null && answer.is("lease")) {
+        Lease.begin(answer, asked);
         return hold(start);
       }
       if (answer != null && !answer.is("wait")) {
@@ -159,7 +180,7 @@ final class Gate implements Governed.Handler {
     String json = start == null ? null : start.json();
     Answer answer = ask(() -> planner.admit(handle, json), Answer.TO_ADMIT);
     if (answer != null && answer.is("survey")) {
-      String latest = survey(answer.rest().split(","), start);
+      String latest = survey(answer.handles());
       answer = ask(() -> planner.plan(handle, json, latest), Answer.TO_PLAN);
     }
     if (answer != null) {
@@ -196,13 +217,12 @@ final class Gate implements Governed.Handler {
   }
 
   /** Asks the named streams of this query for all they have. */
-  private String survey(String[] handles, Offset start) {
+  private static String survey(String[] handles) {
     Map<String, String> latest = new LinkedHashMap<>();
     for (String name : handles) {
       Gate gate = Shim.gate(name);
-      Offset from = gate == this ? start : gate == null ? null : gate.position;
-      if (from != null && !gate.v1 && gate.thread == thread) {
-        gate.surveyed = gate.latest(from, ReadLimit.allAvailable());
+      if (gate != null && gate.canBeSurveyed()) {
+        gate.surveyed = gate.lastSurveyed = gate.latest(gate.position, ReadLimit.allAvailable());
         latest.put(name, gate.surveyed == null ? null : gate.surveyed.json());
       }
     }
@@ -230,7 +250,7 @@ final class Gate implements Governed.Handler {
    */
   private Offset hold(Offset start) {
     held = true;
-    return Shim.gates().stream().anyMatch(gate -> gate.thread == thread && gate.begun) ? start : null;
+    return begun || Shim.gates().stream().anyMatch(gate -> gate.thread == thread && gate.begun) ? start : null;
   }
 
   private void close() {

@@ -27,8 +27,11 @@ public interface Planner {
    *
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
    * @return {@code hold}, {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
-   *     survey:<handle>,<handle>,…}, {@code wait:<milliseconds>} (then this is asked again, in the same trigger) or {@code
-   *     fail:<message>}. {@code all} leaves the source to the limit that it has of its own
+   *     survey:<handle>,<handle>,…}, {@code lease:<milliseconds>:<milliseconds>:<handle>,<handle>,…}, {@code wait:<milliseconds>}
+   *     (then this is asked again, in the same trigger) or {@code fail:<message>}. {@code all} leaves the source to the limit
+   *     that it has of its own. {@code lease} holds all streams of the query for the first time without a question, unless
+   *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
+   *     something else than when it was last surveyed
    */
   String admit(long handle, String start);
 

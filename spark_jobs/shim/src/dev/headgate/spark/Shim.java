@@ -13,9 +13,11 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   private static final AtomicLong HANDLES = new AtomicLong();
+  private static final Object RECALL = new Object();
   private static final Map<String, Gate> OPEN = new ConcurrentHashMap<>();
 
   private static volatile Planner planner;
+  private static volatile long recalls;
   private static volatile long callBudgetMillis = Long.getLong("headgate.planner.callBudgetMillis", 5_000);
   private static volatile long patienceMillis = Long.getLong("headgate.planner.patienceMillis", 60_000);
 
@@ -24,6 +26,15 @@ public final class Shim {
   /** Puts a planner in charge of all streams, running ones included; null lets them run plainly again. */
   public static void register(Planner next) {
     planner = next;
+    recall();
+  }
+
+  /** Ends every lease: the planner was told something, and may answer otherwise from now on. */
+  public static void recall() {
+    synchronized (RECALL) {
+      recalls++;
+      RECALL.notifyAll();
+    }
   }
 
   /**
@@ -39,6 +50,20 @@ public final class Shim {
 
   static Planner planner() {
     return planner;
+  }
+
+  static long recalls() {
+    return recalls;
+  }
+
+  /** Waits at most so long; returns whether leases were recalled since their count was {@code before}. */
+  static boolean awaitRecall(long before, long millis) throws InterruptedException {
+    synchronized (RECALL) {
+      if (recalls == before) {
+        RECALL.wait(millis);
+      }
+      return recalls != before;
+    }
   }
 
   static long callBudgetMillis() {

@@ -1,0 +1,69 @@
+"""For how long `Hold` stays the answer: what spares an idle query the triggers that change nothing.
+
+Spark triggers a query every 100 ms. Each trigger costs a report of its progress, and each question a round trip
+between JVM and Python. Between two changes of the document the answer to the same positions depends on the clock
+alone, and when the clock matters is known: when the gate opens, when a source that cannot be counted is looked at
+again. Until then the shim may hold by itself, as long as what the sources have is what it was.
+
+A lease is given once every source of the query has been held in a round, and holds for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from headgate_spark.planner.gate import BASE_SECONDS
+from headgate_spark.planner.model import HeldBy
+from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
+
+MAX_SECONDS = 1.0
+"""Spark runs its own chores at a trigger: no-data batches of timers, idle events, `processAllAvailable`."""
+
+LOOK_PART = 1 / 10
+"""A record that meets an idle query waits for the next look, at most this part of the interval. Looking costs a round
+trip to the broker, or a listing of files, and is little worth beside what records wait anyway."""
+
+CLOSED = frozenset({HeldBy.INTERVAL, HeldBy.MIN_PAUSE})
+"""Holds that end with time alone."""
+LASTING = frozenset({HeldBy.NOTHING_PENDING, HeldBy.PAUSED, HeldBy.AFTER})
+"""Holds of an open gate that only new records, or a new document, can end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Every source of the query holds."""
+
+    seconds: float
+    watched: tuple[str, ...] = ()
+    """Sources that may read: if one of them has something new, the lease is over."""
+    look_seconds: float = 0.0
+    """How often they are looked at."""
+
+
+def look_seconds(interval: float) -> float:
+    """Return how long a source that had nothing is left alone, for a commit interval in seconds."""
+    return min(interval * LOOK_PART, SURVEY_SECONDS)
+
+
+def of_closed_gate(is_open_at: float, now: float) -> Lease | None:
+    """Return the lease while nothing may be planned before `is_open_at`."""
+    seconds = min(is_open_at - now, MAX_SECONDS)
+    return Lease(seconds) if seconds > 0 else None
+
+
+def of_open_gate(
+    states: Collection[SourceState], readers: Iterable[SourceState], look: float, now: float
+) -> Lease | None:
+    """Return the lease while there is nothing to read.
+
+    `readers` are the sources that may read, `look` is how long (seconds) one that had nothing is left alone. Those
+    that can be counted are looked at by the shim, at each trigger at most.
+    """
+    if any(state.held.reason not in LASTING for state in states):
+        return None
+    readers = tuple(readers)
+    looks = [state.looks_again_at(look) - now for state in readers if not state.is_counted]
+    seconds = min([MAX_SECONDS, *looks])
+    watched = tuple(state.name for state in readers if state.is_counted)
+    return Lease(seconds, watched, max(look, BASE_SECONDS)) if seconds > 0 else None

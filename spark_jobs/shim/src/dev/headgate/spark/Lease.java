@@ -1,0 +1,86 @@
+package dev.headgate.spark;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A hold that stands for a while without another question: the answer {@code lease} of a planner.
+ *
+ * <p>A query that has nothing to do is triggered ten times a second. Each trigger costs Spark a progress report that nobody reads,
+ * and each question to the planner a round trip to Python. So a planner that knows for how long its answer stays the same says
+ * so, once for all streams of the query, and the first stream of the next trigger waits for the end of the lease: its time is
+ * over, the planner recalls it because it was told something, or a stream that it names has something new. That trigger ends
+ * without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as long as the wait.
+ *
+ * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
+ */
+final class Lease {
+  /** A trigger that ends sooner than its interval is not followed by the next one at once, so it had better ask itself. */
+  private static final long NOT_WORTH_A_WAIT_MILLIS = 10;
+
+  private static final ThreadLocal<Lease> OF_THIS_QUERY = new ThreadLocal<>();
+
+  /** When a planner was asked. What it answers rests on what it knew then, so that is where its lease begins. */
+  record Moment(long nanos, long recalls) {
+    static Moment now() {
+      return new Moment(System.nanoTime(), Shim.recalls());
+    }
+  }
+
+  private final Moment begun;
+  private final long nanos;
+  private final long lookMillis;
+  private final List<Gate> watched;
+  private Gate waitedAt;
+
+  private Lease(Moment begun, Answer answer) {
+    this.begun = begun;
+    this.nanos = TimeUnit.MILLISECONDS.toNanos(answer.millis());
+    this.watched = Arrays.stream(answer.handles()).map(Shim::gate).filter(Objects::nonNull).toList();
+    this.lookMillis = watched.isEmpty() ? Long.MAX_VALUE : Math.max(1, answer.lookMillis());
+  }
+
+  /** Begins a lease for all streams of this thread's query. */
+  static void begin(Answer answer, Moment asked) {
+    OF_THIS_QUERY.set(new Lease(asked, answer));
+  }
+
+  /** Whether the stream is held in this trigger; where it is the trigger's first one, that is known at the end of the lease. */
+  static boolean holds(Gate gate) throws InterruptedException {
+    Lease lease = OF_THIS_QUERY.get();
+    if (lease == null) {
+      return false;
+    }
+    if (lease.waitedAt == null && !lease.isOver()) {
+      lease.waitedAt = gate;
+      lease.await();
+      return true;
+    }
+    if (lease.waitedAt == null || lease.waitedAt == gate) {
+      OF_THIS_QUERY.remove();
+      return false;
+    }
+    return true;
+  }
+
+  private boolean isOver() {
+    return left() <= NOT_WORTH_A_WAIT_MILLIS || begun.recalls() != Shim.recalls() || hasNews();
+  }
+
+  private void await() throws InterruptedException {
+    boolean over = false;
+    while (!over && left() > 0) {
+      over = Shim.awaitRecall(begun.recalls(), Math.min(left(), lookMillis)) || hasNews();
+    }
+  }
+
+  private boolean hasNews() {
+    return watched.stream().anyMatch(Gate::hasNews);
+  }
+
+  private long left() {
+    return TimeUnit.NANOSECONDS.toMillis(begun.nanos() + nanos - System.nanoTime());
+  }
+}

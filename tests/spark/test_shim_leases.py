@@ -1,0 +1,153 @@
+"""A leased hold: nobody is asked until it is over, recalled, or a watched stream has something new."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_spark.engine import shim
+from support.driver import recording
+from support.spark import ScriptedPlanner, batch_sizes, governed, running, wait_until
+
+pytestmark = pytest.mark.spark
+
+LONG = "lease:3600000:50:"
+CUT = "2023-11-14T22:13:21Z"
+"""A second after the first row of a recording: half of two thousand rows lie before it."""
+
+
+class Counting(ScriptedPlanner):
+    """Answers by the name of the query, and counts the questions about each of its sources."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_query: dict[str, str] = {}
+        self.questions: Counter[tuple[str, str]] = Counter()
+
+    def admit(self, handle: int, start: str | None) -> str:
+        source = self.sources[handle]
+        query = source["thread"].removeprefix("stream execution thread for ").split(" ")[0]
+        self.questions[query, source["index"]] += 1
+        super().admit(handle, start)
+        return self.of_query.get(query, "hold")
+
+
+@pytest.fixture
+def planner(spark: SparkSession) -> Iterator[Counting]:
+    counting = Counting()
+    with governed(spark, counting):
+        yield counting
+
+
+class Triggers:
+    """A second query that is asked at every trigger, beside the one that is looked at."""
+
+    def __init__(self, planner: Counting) -> None:
+        self._planner = planner
+
+    def pass_by(self, count: int = 6) -> None:
+        until = self._planner.questions["clock", "0"] + count
+        wait_until(lambda: self._planner.questions["clock", "0"] >= until, f"{count} triggers")
+
+
+@pytest.fixture
+def triggers(spark: SparkSession, planner: Counting, tmp_path: Path) -> Iterator[Triggers]:
+    with running(numbers(spark).writeStream.queryName("clock").format("noop"), tmp_path / "clock"):
+        yield Triggers(planner)
+
+
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load().select("value")
+
+
+def replayed(spark: SparkSession, directory: Path) -> DataFrame:
+    """A thousand rows, and a thousand more once the file `live` is there."""
+    reader = spark.readStream.format("replay").option("eventTime", "ts").option("cut", CUT)
+    path = recording(directory / "recording", 2000)
+    return reader.option("startedBy", str(directory / "live")).load(str(path)).select("id")
+
+
+@contextmanager
+def leased(frame: DataFrame, planner: Counting, directory: Path, answer: str) -> Iterator[None]:
+    planner.of_query["leased"] = answer
+    with running(frame.writeStream.queryName("leased").format("noop"), directory / "leased") as query:
+        wait_until(lambda: planner.questions["leased", "0"], "the first question")
+        yield
+        assert batch_sizes(query) == []
+
+
+def test_nobody_is_asked_while_a_lease_stands(
+    spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
+) -> None:
+    with leased(numbers(spark), planner, tmp_path, LONG):
+        triggers.pass_by()
+        assert planner.questions["leased", "0"] == 1
+
+
+def test_a_lease_holds_for_every_source_of_the_query(
+    spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
+) -> None:
+    with leased(numbers(spark).union(numbers(spark)), planner, tmp_path, LONG):
+        triggers.pass_by()
+        assert planner.questions["leased", "1"] == 0
+
+
+def test_a_lease_ends_with_its_time(spark: SparkSession, planner: Counting, tmp_path: Path) -> None:
+    with leased(numbers(spark), planner, tmp_path, "lease:20:50:"):
+        wait_until(lambda: planner.questions["leased", "0"] > 3, "more questions")
+
+
+def test_a_recalled_lease_ends_at_once(
+    spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
+) -> None:
+    with leased(numbers(spark), planner, tmp_path, LONG):
+        triggers.pass_by()
+        shim.recall(spark.sparkContext)
+        wait_until(lambda: planner.questions["leased", "0"] == 2, "a second question")
+
+
+def test_a_recall_while_the_planner_answers_is_not_lost(
+    spark: SparkSession, planner: Counting, tmp_path: Path
+) -> None:
+    answer = planner.admit
+
+    def recalled_meanwhile(handle: int, start: str | None) -> str:
+        shim.recall(spark.sparkContext)
+        return answer(handle, start)
+
+    planner.admit = recalled_meanwhile  # type: ignore[method-assign]
+    with leased(numbers(spark), planner, tmp_path, LONG):
+        wait_until(lambda: planner.questions["leased", "0"] > 3, "more questions")
+
+
+def test_something_new_in_a_watched_stream_ends_the_lease(
+    spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
+) -> None:
+    frame = replayed(spark, tmp_path)
+    with leased(frame, planner, tmp_path, "hold"):
+        handle = next(h for h, source in planner.sources.items() if "leased" in source["thread"])
+        planner.of_query["leased"] = f"survey:{handle}"
+        planner.after_survey = f"lease:3600000:50:{handle}"
+        wait_until(lambda: planner.surveys, "a survey")
+        before = wait_until(lambda: planner.questions["leased", "0"], "questions")
+        triggers.pass_by()
+        assert planner.questions["leased", "0"] == before
+        (tmp_path / "live").touch()
+        wait_until(lambda: planner.questions["leased", "0"] > before, "another question")
+        surveyed = wait_until(lambda: len(planner.surveys) > 1 and planner.surveys[-1], "another survey")
+        assert json.loads(surveyed[str(handle)])["row"] > 1000
+
+
+def test_something_new_in_another_stream_does_not(
+    spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
+) -> None:
+    with leased(replayed(spark, tmp_path), planner, tmp_path, LONG):
+        (tmp_path / "live").touch()
+        triggers.pass_by()
+        assert planner.questions["leased", "0"] == 1
