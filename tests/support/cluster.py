@@ -91,7 +91,7 @@ class Cluster:
         A service account has to exist; a person is known to the API server by name and groups, and may do what RBAC
         gives to them.
         """
-        path = self.folder / f"{name}.kubeconfig"
+        path = self.folder / f"{name.replace(':', '-')}.kubeconfig"  # a colon ends a path in KUBECONFIG
         if name.startswith(SERVICE_ACCOUNT):
             credentials = self._service_account(*name.removeprefix(SERVICE_ACCOUNT).split(":"))
         else:

@@ -46,6 +46,14 @@ class OperatorProcess:
 
         return wait_until(found, f"a line of the operator that says {pattern!r}", seconds)
 
+    def decision(self, reason: str) -> dict[str, Any]:
+        """Return the first line of a decision that was taken for `reason`, as soon as there is one."""
+
+        def found() -> dict[str, Any] | None:
+            return next((line for line in self.lines() if line.get("reason") == reason), None)
+
+        return wait_until(found, f"a decision of the operator for {reason}")
+
     def begin_leading(self) -> OperatorProcess:
         """Wait until it leads and has heard of everything."""
         self.line("everything that is there has been heard of")

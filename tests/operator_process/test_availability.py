@@ -1,0 +1,140 @@
+"""Replicas, leases and outages: who acts, who waits, and who ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.served import Served
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+LEASE = ("lease", "headgate-operator")
+SHORT = ("--lease-duration", "3s", "--lease-renew-deadline", "2s", "--lease-retry-period", "500ms")
+
+
+def holder(served: Served) -> str | None:
+    lease = json.loads(served.kubectl("get", *LEASE, "-o", "json"))
+    return lease["spec"].get("holderIdentity")
+
+
+def test_a_replica_that_waits_is_ready_and_does_nothing(start, served: Served) -> None:
+    start("--identity", "a").begin_leading()
+    waiting = start("--identity", "b")
+    waiting.line("waiting for the lease")
+    served.declare()
+    served.driver()
+
+    assert waiting.probe("/readyz") == waiting.probe("/healthz") == (200, "ok\n")
+    assert waiting.metric("headgate_operator_leader") == 0
+    assert waiting.metric("headgate_operator_watch_events_total") is None
+    assert holder(served) == "a"
+
+
+def test_a_leader_that_is_stopped_hands_over_and_exits_with_0(start, served: Served) -> None:
+    leader = start("--identity", "a").begin_leading()
+    other = start("--identity", "b")
+    other.line("waiting for the lease")
+    served.declare()
+    uid = served.driver()["metadata"]["uid"]
+
+    assert leader.stop() == 0
+    assert leader.line("the lease is released")
+    other.begin_leading()
+    served.runs("flights-driver-1")
+    served.becomes("Running")
+    assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
+
+
+def test_when_the_leader_crashes_the_other_acts_within_20_seconds(start, served: Served) -> None:
+    leader = start("--identity", "a").begin_leading()
+    other = start("--identity", "b")
+    other.line("waiting for the lease")
+    served.declare()
+    uid = served.driver()["metadata"]["uid"]
+    leader.kill()
+    served.declare("orders")
+
+    wait_until(lambda: served.pods("orders"), "the other replica to act", 20)
+    assert holder(served) == "b"
+    assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
+
+
+def test_a_replica_that_is_stopped_while_it_waits_exits_with_0(start, served: Served) -> None:
+    start("--identity", "a").begin_leading()
+    waiting = start("--identity", "b")
+    waiting.line("waiting for the lease")
+
+    assert waiting.stop() == 0
+    assert holder(served) == "a"
+
+
+def test_a_leader_whose_lease_is_taken_ends_at_once(start, served: Served) -> None:
+    leader = start("--identity", "a").begin_leading()
+    thief = {"spec": {"holderIdentity": "somebody", "renewTime": "2030-01-01T00:00:00.000000Z"}}
+    served.kubectl("patch", *LEASE, "--type=merge", "-p", json.dumps(thief))
+
+    assert leader.wait() == 1
+    assert leader.line("held by somebody now; this process ends at once")
+
+
+def test_two_replicas_of_one_name_do_not_both_act(start, served: Served) -> None:
+    first = start("--identity", "same").begin_leading()
+    second = start("--identity", "same")
+
+    assert first.wait() == 1
+    assert first.line("give each replica an identity of its own, not same to all")
+    second.begin_leading()
+
+
+def test_a_leader_that_cannot_renew_ends_and_another_start_goes_on(start, served: Served) -> None:
+    leader = start(*SHORT, "--identity", "a").begin_leading()
+    served.declare()
+    uid = served.driver()["metadata"]["uid"]
+    served.cluster.stop_api_server()
+    try:
+        assert leader.wait() == 1
+        assert leader.line("was not renewed for 2 s; this process ends at once")
+        waiting = start(*SHORT, "--identity", "b")
+        assert wait_until(lambda: waiting.probe("/readyz")[0] == 503, "to be not ready")
+        assert waiting.probe("/healthz") == (200, "ok\n")
+    finally:
+        served.cluster.start_api_server()
+    waiting.begin_leading()
+    served.runs("flights-driver-1")
+    served.becomes("Running")
+    assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
+
+
+def test_without_an_election_it_outlives_an_api_server_that_is_gone(start, served: Served) -> None:
+    operator = start("--no-leader-election").begin_leading()
+    served.declare()
+    served.driver()
+    served.cluster.stop_api_server()
+    wait_until(
+        lambda: "cannot compare" in operator.path.read_text(encoding="utf-8"), "the outage to be noticed"
+    )
+    served.cluster.start_api_server()
+    served.runs("flights-driver-1")
+    served.becomes("Running")
+    served.declare("orders")
+    served.driver("orders")
+
+    assert operator.probe("/healthz") == (200, "ok\n")
+    assert operator.process.poll() is None
+
+
+def test_what_was_deleted_while_the_api_server_was_away_is_noticed(start, served: Served) -> None:
+    operator = start("--no-leader-election").begin_leading()
+    served.declare()
+    uid = served.driver()["metadata"]["uid"]
+    served.kubectl("delete", "pod", "flights-driver-1")
+    served.cluster.restart_api_server()
+
+    def replaced() -> bool:
+        return any(pod["metadata"]["uid"] != uid for pod in served.pods())
+
+    wait_until(replaced, "a driver in place of the one that was deleted")
+    assert operator.process.poll() is None

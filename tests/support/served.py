@@ -1,0 +1,88 @@
+"""Applications of a namespace that an operator serves, and a kubelet that a test plays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from support.cluster import Cluster
+from support.manifests import application, query
+from support.waiting import wait_until
+
+IMAGE = "example/spark:4.3.0"
+CONTROL = "headgate.dev/control"
+
+
+@dataclass(frozen=True)
+class Served:
+    """One namespace."""
+
+    cluster: Cluster
+    namespace: str
+
+    def declare(self, name: str = "flights", **spec: Any) -> None:
+        """A person applies an application."""
+        manifest = application(query(checkpoint={"interval": "5s"}), **spec)
+        manifest["metadata"]["name"] = name
+        manifest["spec"]["main"]["file"] = "local:///opt/app/job.py"
+        self.kubectl("apply", "-f", "-", input=json.dumps(manifest))
+
+    def application(self, name: str = "flights") -> dict[str, Any] | None:
+        """Return an application; `None` when it is gone."""
+        found = self.kubectl("get", "sparkapplication", name, "--ignore-not-found", "-o", "json")
+        return json.loads(found) if found else None
+
+    def status(self, name: str = "flights") -> dict[str, Any]:
+        """Return the status of an application, empty where it has none."""
+        return (self.application(name) or {}).get("status", {})
+
+    def pods(self, name: str = "flights") -> list[dict[str, Any]]:
+        """Return the driver pods of an application."""
+        selector = f"headgate.dev/application={name}"
+        items: list[dict[str, Any]] = self.cluster.get("pods", "-n", self.namespace, "-l", selector)["items"]
+        return items
+
+    def driver(self, name: str = "flights", attempt: int = 1) -> dict[str, Any]:
+        """Return the driver pod of an attempt, as soon as it is there."""
+        wanted = f"{name}-driver-{attempt}"
+        return wait_until(
+            lambda: next((pod for pod in self.pods(name) if pod["metadata"]["name"] == wanted), None),
+            f"pod {wanted}",
+        )
+
+    def becomes(self, state: str, name: str = "flights") -> dict[str, Any]:
+        """Wait for an application's state, and return its status."""
+        return wait_until(
+            lambda: status if (status := self.status(name)).get("state") == state else None,
+            f"application {name} to be {state}",
+        )
+
+    def runs(self, pod: str) -> None:
+        """The kubelet reports the driver as running and ready."""
+        running = {
+            "name": "driver",
+            "ready": True,
+            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        }
+        self._reports(pod, "Running", running, ready="True")
+
+    def ends(self, pod: str, code: int) -> None:
+        """The kubelet reports that the driver has ended."""
+        ended = {"exitCode": code, "finishedAt": "2026-01-01T01:00:00Z", "startedAt": "2026-01-01T00:00:00Z"}
+        state = {"name": "driver", "ready": False, "state": {"terminated": ended}}
+        self._reports(pod, "Failed" if code else "Succeeded", state, ready="False")
+
+    def kubectl(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl in the namespace."""
+        return self.cluster.kubectl("-n", self.namespace, *arguments, **options)
+
+    def _reports(self, pod: str, phase: str, container: dict[str, Any], *, ready: str) -> None:
+        whole = {"image": IMAGE, "imageID": "", "restartCount": 0, **container}
+        status = {
+            "phase": phase,
+            "conditions": [{"type": "Ready", "status": ready}],
+            "containerStatuses": [whole],
+        }
+        patch = json.dumps({"status": status})
+        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch)
