@@ -21,12 +21,14 @@ def governed(**members):
 
 def test_a_script_runs_as_it_would_plainly_and_stops_at_a_batch_boundary(tmp_path):
     source = recording(tmp_path / "source", 5000)
-    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
+    warnings = {"spark.log.level": "WARN"}
+    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", conf=warnings) as running:
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 5000, query="copy")
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
         assert "the job's own end" in running.log
         assert "mid-batch" not in running.log
+        assert "falling behind" not in running.log
     assert sorted(ids_in(tmp_path / "out")) == list(range(5000))
 
 

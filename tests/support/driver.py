@@ -123,13 +123,14 @@ def driver(
     options: tuple[str, ...] = ("--metrics-port", "0"),
     environment: Mapping[str, str] | None = None,
     control: Mapping[str, QueryControl] | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[Driver]:
     """Start `headgate-run` on a job of `tests/data/jobs`, and see that it is gone afterwards."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "announce.json").unlink(missing_ok=True)
     command = [sys.executable, "-m", "headgate_spark", "--announce", str(directory / "announce.json")]
     command += ["--metrics-address", "127.0.0.1", "--control", str(directory / "control.json"), *options]
-    command += [word for pair in CONF.items() for word in ("--conf", "=".join(pair))]
+    command += [word for pair in (CONF | dict(conf or {})).items() for word in ("--conf", "=".join(pair))]
     command += [str(JOBS / script), *map(str, arguments)]
     environ = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"} | dict(environment or {})
     with (directory / "driver.log").open("ab") as output:

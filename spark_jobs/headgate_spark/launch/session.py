@@ -9,9 +9,11 @@ planner is told the query's trigger (and registered, for a session that was made
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
+
+import structlog
 
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import PySparkQuery, Started
@@ -19,8 +21,16 @@ from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_un
 from headgate_spark.launch.environment import refuse_connect
 from headgate_spark.planner.model import Trigger, TriggerKind
 
+log = structlog.get_logger("headgate")
+
 BASE = "100 milliseconds"
 """How often the planner is asked; also the shortest interval that a query can have."""
+
+FALLING_BEHIND = (
+    "org.apache.spark.sql.execution.streaming.ProcessingTimeExecutor",  # Spark 4.0
+    "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",
+)
+"""Loggers that warn of each trigger that takes longer than its interval: under the short base, of every batch."""
 
 _ATTRIBUTE = "_headgate_trigger"
 
@@ -78,6 +88,7 @@ def _trigger(original: Callable[..., Any], writer: Any, **asked: Any) -> Any:
             _ATTRIBUTE,
             Trigger(TriggerKind.PROCESSING_TIME, _seconds(writer, given["processingTime"])),
         )
+        _silence(writer._spark._sc._jvm, FALLING_BEHIND)
         return original(writer, processingTime=BASE)
     if "availableNow" in given:
         setattr(writer, _ATTRIBUTE, Trigger(TriggerKind.AVAILABLE_NOW))
@@ -86,6 +97,17 @@ def _trigger(original: Callable[..., Any], writer: Any, **asked: Any) -> Any:
     else:
         setattr(writer, _ATTRIBUTE, None)
     return writer
+
+
+def _silence(jvm: Any, loggers: Iterable[str]) -> None:
+    """Let loggers of the JVM speak of errors only; where that is not Log4j, they go on as they are."""
+    try:
+        for name in loggers:
+            jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(
+                name, jvm.org.apache.logging.log4j.Level.ERROR
+            )
+    except Exception as error:
+        log.debug("Spark's warnings of long triggers stay on", error=str(error))
 
 
 def _seconds(writer: Any, interval: str) -> float:
@@ -106,6 +128,7 @@ def _start(
         raise SystemExit(0)  # else the query would start only to be held
     register(writer._spark.sparkContext)
     if not hasattr(writer, _ATTRIBUTE):
+        _silence(writer._spark._sc._jvm, FALLING_BEHIND)
         set_trigger(writer, processingTime=BASE)
     trigger: Trigger | None = getattr(writer, _ATTRIBUTE, Trigger())
     with governor.start_of_query() as started:
