@@ -37,11 +37,10 @@ def main() -> None:
     """Run the queries until they are stopped."""
     args = arguments()
     spark = SparkSession.builder.appName("forward").getOrCreate()
-    for name in args.query:
-        start(spark, args, name)
-    if args.query:
-        spark.streams.awaitAnyTermination()
-    else:
+    queries = [start(spark, args, name) for name in args.query]
+    for query in queries:  # awaitAnyTermination looks 100 times a second, and costs as much as a query
+        query.awaitTermination()
+    if not queries:
         threading.Event().wait()
 
 
