@@ -229,6 +229,45 @@ def test_lifting_the_limit_ends_the_wait():
     assert len(spark.batches) == done + 1
 
 
+def capped(records: int, rate: float | None = None) -> QueryControl:
+    limit = RateControl(records_per_checkpoint=records, records_per_second=rate)
+    return control(during=10, sources={"flights": SourceControl(rate_limit_during_backlog=limit)})
+
+
+@pytest.mark.parametrize("rate", [None, 1000.0])
+def test_a_batch_that_its_limit_per_checkpoint_cut_goes_on_when_it_is_due(rate):
+    spark = ScriptedSpark(a_stream(), control=capped(500, rate))
+    spark.run_for(61)
+    assert spark.sizes == [500] * 7
+    assert spark.planned_at == pytest.approx([0, 10, 20, 30, 40, 50, 60], abs=2 * BASE)
+
+
+def test_where_the_bucket_holds_less_than_a_checkpoint_may_have_the_bucket_is_waited_for():
+    limit = RateControl(records_per_checkpoint=500, records_per_second=100, max_burst_seconds=2)
+    sources = {"flights": SourceControl(rate_limit_during_backlog=limit)}
+    spark = ScriptedSpark(a_stream(), control=control(during=10, sources=sources))
+    spark.run_for(60)
+    assert sum(spark.sizes) == pytest.approx(60 * 100, rel=0.1)
+
+
+@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES])
+def test_a_limit_per_checkpoint_also_paces_sources_that_cannot_be_counted(lane):
+    events = Uncounted("flights", lane, [500] * 1000)
+    spark = ScriptedSpark(events, control=capped(500))
+    spark.run_for(61)
+    assert spark.planned_at == pytest.approx([0, 10, 20, 30, 40, 50, 60], abs=0.5)
+
+
+def test_records_that_arrive_while_a_batch_takes_everything_wait_for_the_normal_interval():
+    stream = a_stream(50_000)
+    grant = BatchControl(initial_records=10**6)
+    spark = ScriptedSpark(stream, control=control(normal=20, during=600, batch=grant), fixed_seconds=3)
+    spark.round()
+    stream.arrive(1000)
+    spark.run_for(30)
+    assert spark.planned_at == pytest.approx([0, 20], abs=2 * BASE)
+
+
 def test_a_source_that_its_rate_limit_cut_does_not_slow_the_other_down():
     sources = {"flights": SourceControl(rate_limit_during_backlog=RateControl(records_per_second=10))}
     spark = ScriptedSpark(a_stream(), a_stream(name="weather"), control=control(sources=sources))

@@ -47,6 +47,8 @@ class Allotment:
     """Why records remain that were there at the planning; `None`: none do, or it cannot be known."""
     counted: bool = False
     """Whether `left` is certain."""
+    capped: bool = False
+    """`recordsPerCheckpoint` kept it from being larger."""
 
     @property
     def drains(self) -> bool:
@@ -85,12 +87,13 @@ def _shared(reader: Reader, share: int) -> Allotment:
     left = None if share == reader.pending else _binding(reader, share)
     if share == 0:
         return Allotment(hold=left or HeldBy.NOTHING_PENDING, left=left, counted=counted)
-    return Allotment(count=share, left=left if counted else None, counted=counted)
+    capped = left is HeldBy.RATE_LIMIT and (reader.tokens is None or share < reader.tokens)
+    return Allotment(count=share, left=left if counted else None, counted=counted, capped=capped)
 
 
 def _binding(reader: Reader, share: int) -> HeldBy:
     """Return what kept the share from being larger."""
-    if reader.tokens is not None and share >= reader.tokens:
+    if reader.allowance is not None and share >= reader.allowance:
         return HeldBy.RATE_LIMIT
     if reader.reach is not None and share >= reader.reach:
         return HeldBy.ALIGNMENT

@@ -28,6 +28,8 @@ class PlannedBatch:
     """Records that were booked, where they are known at the planning."""
     left: dict[str, HeldBy] = field(default_factory=dict)
     """Sources with records that were not planned, and why."""
+    capped: frozenset[str] = frozenset()
+    """Sources that `recordsPerCheckpoint` cut: no bucket fills that they could wait for."""
 
     def add(self, state: SourceState, take: Take, count: int | None, now: float) -> None:
         """Book what a source was told to take; `count` records where that is known."""
@@ -78,7 +80,7 @@ class PlannedBatch:
                 state.planned_total += records
                 filled = False
         state.brought(records, now)
-        return None if not filled else _more_waits_for(state, now)
+        return None if not filled else self._more_waits_for(state, now)
 
     def _book_new_splits(self, state: SourceState, records: int, now: float) -> None:
         """What came beyond the count was of splits that had no position to count from."""
@@ -95,7 +97,6 @@ class PlannedBatch:
         if not rows:
             state.files.read(count, records, max_growth)
 
-
-def _more_waits_for(state: SourceState, now: float) -> HeldBy:
-    may_go_on = state.rate.allows_blindly(state.expected_records, now)
-    return HeldBy.GRANT if may_go_on else HeldBy.RATE_LIMIT
+    def _more_waits_for(self, state: SourceState, now: float) -> HeldBy:
+        may_go_on = state.name not in self.capped and state.rate.allows_blindly(state.expected_records, now)
+        return HeldBy.GRANT if may_go_on else HeldBy.RATE_LIMIT

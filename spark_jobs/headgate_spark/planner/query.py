@@ -12,7 +12,7 @@ part when they are asked. The order of the steps is the design:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from headgate_contract import BatchControl, QueryControl
@@ -72,8 +72,8 @@ class QueryPlanner:
         self._round: Round | None = None
         self._batch: PlannedBatch | None = None
         self._span = Span()
-        self._refilling: frozenset[str] = frozenset()
-        """Sources whose rate limit cut the last batch of a backlog."""
+        self._refilling: Set[str] = frozenset()
+        """Sources whose bucket cut the last batch of a backlog."""
         self._grant: Grant | None = None
         self._stopping = False
         self._data_batches = 0
@@ -373,7 +373,8 @@ class QueryPlanner:
         self._gate.planned(now)
         if current.drains and not self._anything_waits:
             self._gate.drained(now)
-        return PlannedBatch(now, current.grant or self._settings.unbounded, left=work_left(current.plan))
+        grant = current.grant or self._settings.unbounded
+        return PlannedBatch(now, grant, left=work_left(current.plan), capped=current.capped)
 
     def _settle(self, batch: PlannedBatch, report: BatchReport) -> None:
         now = report.ended_at
@@ -385,13 +386,16 @@ class QueryPlanner:
         self._go_on(batch, now)
 
     def _go_on(self, batch: PlannedBatch, now: float) -> None:
-        """In a backlog, a query with work goes on at once; one whose rate limits cut it, with a full bucket."""
+        """In a backlog, a query with work goes on at once; one whose rate limits cut it, with a full bucket.
+
+        What `recordsPerCheckpoint` cut has no bucket to wait for: the next batch comes when it is due.
+        """
         if not self._gate.backlog:
             return
         if not batch.left and not self._anything_waits:
             self._gate.drained(batch.planned_at)
         elif batch.left and all(why is HeldBy.RATE_LIMIT for why in batch.left.values()):
-            self._refilling = frozenset(batch.left)
+            self._refilling = batch.left.keys() - batch.capped
         else:
             self._gate.open(now)
 
