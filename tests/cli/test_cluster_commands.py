@@ -528,7 +528,7 @@ def test_top_is_drawn_anew_in_a_terminal_and_outlives_an_api_server_that_is_away
 
 def test_explain_reads_the_application_of_the_cluster(headgate: Headgate, cluster: HttpCluster) -> None:
     cluster.put(flights(suspend=True))
-    cluster.reports("flights", state="Suspended")
+    cluster.reports("flights", state="Hibernating")
 
     ended = headgate("explain", "app/flights")
 

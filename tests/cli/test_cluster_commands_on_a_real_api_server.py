@@ -158,6 +158,17 @@ def test_a_status_is_shown_with_the_events_of_the_new_api(applications: Applicat
     assert applications.run("top").out.splitlines()[1].startswith("flights  Running")
 
 
+def test_an_application_that_no_operator_has_seen_is_told_from_one_that_is_done(
+    applications: Applications,
+) -> None:
+    applications.apply("somebody")
+
+    ended = applications.run("status", "flights")
+
+    assert "resource  not seen by any operator yet" in ended.out
+    assert applications.run("explain", "app/flights").code == 0
+
+
 def test_a_live_object_is_compared_with_a_file(applications: Applications, tmp_path: Path) -> None:
     applications.apply("somebody")
     manifest = application(query(source("flights"), source("weather")), suspend=True)

@@ -79,7 +79,8 @@ def _in_cluster(name: str, place: Place) -> "SparkApplication":
     from headgate.api.validation import validate
     from headgate.errors import InvalidInputError
 
-    application, findings = validate(place.connect().application(name))
+    manifest = place.connect().application(name)
+    application, findings = validate({member: manifest[member] for member in manifest if member != "status"})
     if application is None:
         refused = [each.text(f"app/{name}") for each in findings if each.severity is Severity.ERROR]
         raise InvalidInputError("\n".join(["this version refuses what is in the cluster:", *refused]))
