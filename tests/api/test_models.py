@@ -127,3 +127,10 @@ def test_status_of_a_later_version_can_be_read_back() -> None:
 
     assert status is not None
     assert [only.name for only in status.queries] == ["q"]
+
+
+def test_the_name_that_a_field_has_in_python_is_no_field_of_the_resource() -> None:
+    accepted, (finding,) = validate(application(query(checkpoint={"interval_during_backlog": "1ms"})))
+
+    assert accepted is None
+    assert finding.message == "unknown field; did you mean intervalDuringBacklog?"

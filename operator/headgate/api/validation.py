@@ -39,10 +39,11 @@ def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tupl
 
 
 def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[Finding]]:
-    # JSON is where strict models take text for enums and lists for tuples, as they come from a file.
+    # JSON is where strict models take text for enums and lists for tuples, as they come from a file. Only the
+    # names of the CRD count: the attributes' own would pass the rules unseen, and an API server drops them.
     text = json.dumps(manifest, default=str)
     try:
-        return SparkApplication.model_validate_json(text), []
+        return SparkApplication.model_validate_json(text, by_alias=True, by_name=False), []
     except ValidationError as error:
         return None, [_finding(details, manifest) for details in error.errors(include_url=False)]
 
