@@ -52,6 +52,10 @@ def test_findings_come_in_the_order_of_lines() -> None:
             "f.yaml:1: error: apiVersion: 'headgate.dev/v2' is not one of headgate.dev/v1alpha1; did you mean",
         ),
         (
+            "{kind: SparkAplication, apiVersion: headgate.dev/v1alpha1}",
+            "f.yaml:1: error: kind SparkAplication is not one of headgate.dev; set kind: SparkApplication",
+        ),
+        (
             "{kind: SparkApplication, apiVersion: sparkoperator.k8s.io/v1beta2}",
             "v1beta2 SparkApplication skipped",
         ),

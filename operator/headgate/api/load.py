@@ -113,8 +113,12 @@ def _skipped(document: Document) -> Finding | None:
             f"has no {missing}; set apiVersion: {API_VERSION} and kind: {KIND}",
             line=document.line,
         )
-    if kind != KIND or group != GROUP:
+    if group != GROUP:
         return Finding(Severity.NOTE, f"{version} {kind} skipped", line=document.line)
+    if kind != KIND:
+        return Finding(
+            Severity.ERROR, f"kind {kind} is not one of {GROUP}; set kind: {KIND}", line=document.line
+        )
     return None
 
 
