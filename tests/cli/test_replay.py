@@ -118,13 +118,14 @@ def test_both_files_are_asked_for(option: str) -> None:
 SLIPS: tuple[tuple[str, str | bytes | dict[str, Any], str], ...] = (
     ("no JSON", "{t: 1}", "is not JSON: Expecting property name"),
     ("cut off", '{"t": 1, "query":', "is not JSON: Expecting value"),
+    ("cut off, with the end of its line", '{"t": 1\r\n', "is not JSON: Expecting ',' delimiter at column 8"),
     ("two objects", "{} {}", "is not JSON: Extra data"),
     ("no text", b"\xff\xfe", "is not UTF-8 text"),
     ("not a number", '{"t": NaN, "query": "delays"}', "t: must be a finite number, not NaN"),
     ("infinity", '{"t": 1, "query": "delays", "throughput": Infinity}', "throughput: must be a finite number, not "),
-    ("a member twice", '{"t": 1, "t": 2, "query": "delays"}', "is not an observation: t stands twice in one object"),
+    ("a member twice", '{"t": 1, "t": 2, "query": "delays"}', "t stands twice in one object"),
     ("nested without end", "[" * 100_000, "is nested too deeply"),
-    ("more digits than can be read", '{"t": ' + "9" * 5000 + "}", "is not an observation: Exceeds the limit"),
+    ("more digits than can be read", '{"t": ' + "9" * 5000 + "}", "holds a number of more digits than can be read"),
     ("a list", "[]", "must be an object, not []"),
     ("a number", "1", "must be an object, not 1"),
     ("t missing", {"query": "delays"}, "t: is missing"),
@@ -134,6 +135,7 @@ SLIPS: tuple[tuple[str, str | bytes | dict[str, Any], str], ...] = (
     ("t too large", '{"t": 1e999, "query": "delays"}', "t: must be a finite number, not "),
     ("t too large and whole", '{"t": ' + "9" * 400 + ', "query": "delays"}', "t: must be a finite number, not "),
     ("query missing", {"t": 1}, "query: is missing"),
+    ("query of another alphabet", line(query="später"), 'query: "später" is not known; the queries of '),
     ("query a number", line(query=1), "query: must be a string, not 1"),
     ("query unknown", line(query="delay"), 'query: "delay" is not known; the queries of the resource are delays; '),
     ("attempt a fraction", line(attempt=1.5), "attempt: must be a whole number, not 1.5"),
@@ -232,6 +234,25 @@ def test_a_source_without_thresholds_counts_in_the_lines_that_mention_it() -> No
     assert (list(before["voters"]), before["etaSeconds"]) == (["flights"], 10.0)
     assert list(with_it["voters"]) == ["flights", "weather"]
     assert after == before
+
+
+def test_a_phase_is_held_though_the_next_line_leaves_its_source_out() -> None:
+    begun = {"sources": {"flights": {"watermarkLag": 1}, "weather": {"phase": True}}}
+    silent = {"t": 2, "sources": {"flights": {"watermarkLag": 1}}}
+    over = {"t": 3, "sources": {"weather": {"phase": False}}}
+
+    _, held, ended, after = judge(line(**begun), line(**silent), line(**over), line(**silent | {"t": 4}))
+
+    assert (held["backlog"], held["reason"], held["voters"]["weather"]) == (True, "Unknown", {"Phase": None})
+    assert (ended["backlog"], list(after["voters"])) == (False, ["flights"])
+
+
+def test_another_attempt_holds_no_phase_of_the_one_before() -> None:
+    begun = line(sources={"flights": {"watermarkLag": 1}, "weather": {"phase": True}})
+
+    _, fresh = judge(begun, line(t=2, attempt=2, sources={"flights": {"watermarkLag": 1}}))
+
+    assert (fresh["backlog"], list(fresh["voters"])) == (False, ["flights"])
 
 
 def test_a_line_without_attempt_is_of_the_attempt_before_it() -> None:

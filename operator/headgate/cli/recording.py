@@ -63,7 +63,7 @@ def read_line(raw: bytes, file: str, number: int) -> Line | None:
         raise place.error("is not UTF-8 text") from None
     if not text.strip():
         return None
-    line = _Object(_parsed(text, place), place)
+    line = _Object(_parsed(text.rstrip(), place), place)
     line.refuse_others("t", "query", "attempt", "sources", "throughput", "arrivalRate")
     attempt = line.whole("attempt")
     observation = Observation(
@@ -101,23 +101,22 @@ def _source(source: _Object) -> SourceObservation:
 
 
 def _parsed(text: str, place: Place) -> Any:
+    def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            twin = next(name for name in names if names.count(name) > 1)
+            raise place.error(f"{twin} stands twice in one object")
+        return members
+
     try:
-        return json.loads(text, object_pairs_hook=_without_twins)
+        return json.loads(text, object_pairs_hook=without_twins)
     except json.JSONDecodeError as error:
         raise place.error(f"is not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise place.error("is nested too deeply") from None
-    except ValueError as error:
-        raise place.error(f"is not an observation: {error}") from None
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twin} stands twice in one object")
-    return members
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise place.error("holds a number of more digits than can be read") from None
 
 
 def _required(value: T | None, place: Place) -> T:
@@ -188,5 +187,5 @@ class _Object:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value)
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

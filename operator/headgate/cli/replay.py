@@ -18,7 +18,7 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from headgate.cli.recording import Line, Place, read_line, unknown_name
-from headgate.decision import Eta, Memory, Observation, QueryPolicy, Verdict, decide
+from headgate.decision import Eta, Memory, Observation, QueryPolicy, Reason, Verdict, decide
 from headgate.errors import InvalidInputError, UsageError
 
 
@@ -90,10 +90,19 @@ class _Replay:
         return replace(line.observation, attempt=self.last.observation.attempt)
 
     def _policy(self, seen: Observation) -> QueryPolicy:
-        """Leave out sources that cannot vote by a metric and that the line does not mention."""
-        sources = self.policy.sources
-        awaited = tuple(s for s in sources if s.has_metric_voter or s.name in seen.sources)
-        return replace(self.policy, sources=awaited)
+        """Leave out sources that cannot vote by a metric and that the line does not mention.
+
+        Not one that said `Phase` last: leaving it out would end its backlog, and silence ends none.
+        """
+        memory = self.memory.for_attempt(seen.attempt, kept=False)
+        awaited = (
+            source
+            for source in self.policy.sources
+            if source.has_metric_voter
+            or source.name in seen.sources
+            or memory.latch(source.name, Reason.PHASE).answer
+        )
+        return replace(self.policy, sources=tuple(awaited))
 
 
 def _opened(observations: str) -> AbstractContextManager[BinaryIO]:
