@@ -2,6 +2,7 @@
 
 It keeps what the operator relies on: resource versions, uids as preconditions, one of a name, deletion with a
 grace period, finalizers, and a status that is written apart. Watch events wait until a test delivers them.
+It also knows what the API server does not: which containers run.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ class FakeCluster:
     now: float = 1_700_000_000.0
     objects: dict[Place, Manifest] = field(default_factory=dict)
     events: listed[Watched] = field(default_factory=list)
-    """Not delivered yet."""
+    """All that watches have told since the beginning; each operator has a place in it of its own."""
     calls: listed[str] = field(default_factory=list)
     """The writes, as `verb plural`."""
     before: Callable[[str], None] = lambda _call: None
     """Called before a write is carried out; may raise what the operator then gets."""
     after: Callable[[str], None] = lambda _call: None
     """Called once a write has been carried out; what it raises is an answer that is lost."""
+    running: set[str] = field(default_factory=set)
+    """Uids of pods whose container runs, whether or not the API server still has the pod."""
     _version: int = 0
 
     # What the operator calls ----------------------------------------------------------------------------
@@ -140,8 +143,7 @@ class FakeCluster:
 
     def set_pod(self, name: str, **status: Any) -> None:
         """The kubelet reports a pod's status."""
-        place = next(place for place in self.objects if place[0] == "pods" and place[2] == name)
-        known = self.objects[place]
+        known = self.pod(name)
         changed = {**known, "spec": {**known["spec"], "nodeName": "node0"}, "status": status}
         self._changed(PODS, known, changed)
 
@@ -153,6 +155,7 @@ class FakeCluster:
 
     def pod_runs(self, name: str, *, ready: bool = True) -> None:
         running = {"running": {"startedAt": rfc3339(self.now)}}
+        self.running.add(self.pod(name)["metadata"]["uid"])
         self.set_pod(
             name,
             phase="Running",
@@ -162,20 +165,24 @@ class FakeCluster:
 
     def pod_ends(self, name: str, code: int, **terminated: Any) -> None:
         """The kubelet reports the container as terminated; a pod that is being deleted goes with it."""
-        place = next(place for place in self.objects if place[0] == "pods" and place[2] == name)
+        metadata = self.pod(name)["metadata"]
+        self.running.discard(metadata["uid"])
         ended = {"exitCode": code, "finishedAt": rfc3339(self.now), **terminated}
         self.set_pod(
             name,
             phase="Succeeded" if code == 0 else "Failed",
             containerStatuses=[{"name": "driver", "state": {"terminated": ended}}],
         )
-        if "deletionTimestamp" in self.objects[place]["metadata"]:
+        if "deletionTimestamp" in metadata:
             self.vanish(name)
 
     def vanish(self, name: str) -> None:
-        """A pod is gone from the API server."""
-        place = next(place for place in self.objects if place[0] == "pods" and place[2] == name)
-        self._drop(PODS, self.objects[place])
+        """A pod is gone from the API server, and so is its container: its node is."""
+        self.running.discard(self.pod(name)["metadata"]["uid"])
+        self._drop(PODS, self.pod(name))
+
+    def pod(self, name: str) -> Manifest:
+        return next(found for found in self.pods() if found["metadata"]["name"] == name)
 
     # Machinery ------------------------------------------------------------------------------------------
 

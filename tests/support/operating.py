@@ -69,7 +69,7 @@ class Operation:
             clock=lambda: self.cluster.now,
             jitter=lambda: 0.5,
         )
-        self.cluster.events.clear()
+        self.heard = len(self.cluster.events)
         asyncio.run(self.controller.load())
 
     def declare(self, name: str = "flights", **spec: Any) -> None:
@@ -80,6 +80,10 @@ class Operation:
         """Deliver what watches have, and turn the loop once."""
         self.cluster.now += seconds
         self.deliver()
+        return self.turn_only(key)
+
+    def turn_only(self, key: Key = KEY) -> float | None:
+        """Turn the loop once, on what was delivered so far."""
         return asyncio.run(self.controller.turn(key))
 
     def turns(self, count: int = 4, key: Key = KEY) -> None:
@@ -90,9 +94,10 @@ class Operation:
             except TransientError as error:
                 self.failed = error
 
-    def deliver(self) -> None:
-        """Hand over the watch events that have come up."""
-        events, self.cluster.events = self.cluster.events, []
+    def deliver(self, most: int | None = None) -> None:
+        """Hand over the watch events that have come up, or the first ones of them."""
+        events = self.cluster.events[self.heard :][:most]
+        self.heard += len(events)
         for event in events:
             if event.kind == PODS:
                 (self.controller.pod_gone if event.is_gone else self.controller.pod_seen)(event.manifest)

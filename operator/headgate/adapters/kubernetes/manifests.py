@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headgate.adapters.kubernetes import customized
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import (
@@ -98,7 +99,8 @@ def config_map(start: DriverStart) -> Manifest:
 def driver_pod(start: DriverStart) -> Manifest:
     """Return the pod of the driver."""
     metadata = _metadata(start)
-    metadata["annotations"] = _annotations(start)
+    metadata["labels"] = customized.extra_labels(start.launch.spark_conf) | metadata["labels"]
+    metadata["annotations"] = customized.extra_annotations(start.launch.spark_conf) | _annotations(start)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
 
 
@@ -166,17 +168,21 @@ def _pod_spec(start: DriverStart) -> Manifest:
             {"name": "control", "downwardAPI": {"items": [_projected(CONTROL_FILE, CONTROL)]}},
             {"name": "conf", "configMap": {"name": driver_name(start.owner.key.name, start.attempt)}},
             *_writable_volumes(),
+            *customized.volumes(start.launch.spark_conf),
         ],
+        **customized.pod_members(start.launch.spark_conf),
     }
 
 
 def _driver_container(start: DriverStart) -> Manifest:
+    conf = start.launch.spark_conf
+    own_address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     return {
         "name": CONTAINER,
         "image": image_of(start.launch, start.defaults),
         "args": _arguments(start.launch),
         "workingDir": WORK,
-        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "env": [own_address, *customized.environment(conf)],
         "ports": [
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
             {"name": "driver", "containerPort": DRIVER_PORT, "protocol": "TCP"},
@@ -192,7 +198,9 @@ def _driver_container(start: DriverStart) -> Manifest:
             {"name": "control", "mountPath": CONTROL_FOLDER, "readOnly": True},
             {"name": "conf", "mountPath": CONF, "readOnly": True},
             *_writable_mounts(),
+            *customized.mounts(conf),
         ],
+        **customized.container_members(conf),
     }
 
 

@@ -146,9 +146,9 @@ def _obstacle(pod: Manifest, now: float) -> Obstacle | None:
     if _was_turned_away(pod):
         told = _note(status.get("reason", "Failed"), status.get("message"))
         message = f"the kubelet turned the driver away ({told}); it is taken away and started again"
-        return Obstacle(reason=StepReason.DRIVER_LOST, message=message, since=now)
+        return Obstacle(reason=StepReason.DRIVER_LOST, message=message, since=_since(pod, "DisruptionTarget"))
     if status.get("phase") == "Failed":
-        return _unreachable(pod, now)
+        return _unreachable(pod, _since(pod, "DisruptionTarget"))
     if status.get("phase", "Pending") != "Pending":
         return None
     return _unscheduled(pod) or _waiting(pod)
@@ -171,7 +171,7 @@ def _unscheduled(pod: Manifest) -> Obstacle | None:
     return Obstacle(
         reason=StepReason.UNSCHEDULABLE,
         message=f"no node takes the driver ({told}); add nodes, or lower driver.cores and driver.memory",
-        since=unix_time(scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]),
+        since=_since(pod, "PodScheduled"),
     )
 
 
@@ -185,12 +185,16 @@ def _waiting(pod: Manifest) -> Obstacle | None:
         reason, remedy = StepReason.CONTAINER_CONFIG_ERROR, "correct what the kubelet names"
     else:
         return None
-    scheduled = _condition(pod, "PodScheduled")
     return Obstacle(
         reason=reason,
         message=f"the driver's container does not start ({told}); {remedy}",
-        since=unix_time(scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]),
+        since=_since(pod, "PodScheduled"),
     )
+
+
+def _since(pod: Manifest, kind: str) -> float:
+    """Return when a condition last changed, or else when the pod was created."""
+    return unix_time(_condition(pod, kind).get("lastTransitionTime") or pod["metadata"]["creationTimestamp"])
 
 
 def _note(reason: str, message: str | None) -> str:

@@ -1,0 +1,137 @@
+"""What Spark's own properties say about a driver pod.
+
+In cluster mode `spark-submit` reads `spark.kubernetes.driver.*` and builds the pod; here the operator builds it,
+so it follows the same properties, and a resource that is moved from elsewhere keeps its volumes, secrets and node
+selectors. Those of executors are read by Spark itself, in the driver.
+
+The names are those of Spark's documentation, "Running on Kubernetes", section Configuration.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headgate.adapters.kubernetes.client import Manifest
+
+Conf = Mapping[str, str]
+
+PREFIX: Final = "spark.kubernetes."
+OURS: Final = ("headgate.dev/", "app.kubernetes.io/")
+"""Labels and annotations that are not for the job to set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One `volumes.TYPE.NAME` of the properties, as it stands there."""
+
+    type: str
+    name: str
+    mount: Mapping[str, str]
+    options: Mapping[str, str]
+
+
+def extra_labels(conf: Conf) -> dict[str, str]:
+    """Return the labels that the job wants on its driver."""
+    return _not_ours(_below(conf, "driver.label."))
+
+
+def extra_annotations(conf: Conf) -> dict[str, str]:
+    """Return the annotations that the job wants on its driver."""
+    return _not_ours(_below(conf, "driver.annotation."))
+
+
+def environment(conf: Conf) -> list[Manifest]:
+    """Return environment variables: given, or taken from a secret (`secretName:key`)."""
+    given = [{"name": name, "value": value} for name, value in _below(conf, "driverEnv.").items()]
+    taken = [
+        {"name": name, "valueFrom": {"secretKeyRef": dict(zip(("name", "key"), _split(value), strict=True))}}
+        for name, value in _below(conf, "driver.secretKeyRef.").items()
+    ]
+    return given + taken
+
+
+def pod_members(conf: Conf) -> Manifest:
+    """Return what belongs into the pod's spec as it is."""
+    members: Manifest = {}
+    if selector := _below(conf, "node.selector.") | _below(conf, "driver.node.selector."):
+        members["nodeSelector"] = selector
+    if secrets := conf.get(f"{PREFIX}container.image.pullSecrets"):
+        members["imagePullSecrets"] = [{"name": name.strip()} for name in secrets.split(",") if name.strip()]
+    scheduler = conf.get(f"{PREFIX}driver.scheduler.name", conf.get(f"{PREFIX}scheduler.name"))
+    return members if scheduler is None else {**members, "schedulerName": scheduler}
+
+
+def container_members(conf: Conf) -> Manifest:
+    """Return what belongs into the driver's container as it is."""
+    policy = conf.get(f"{PREFIX}container.image.pullPolicy")
+    return {} if policy is None else {"imagePullPolicy": policy}
+
+
+def volumes(conf: Conf) -> list[Manifest]:
+    """Return the volumes that the job wants, and those of the secrets that it wants mounted."""
+    secrets = [
+        {"name": f"{name}-volume", "secret": {"secretName": name}} for name in _below(conf, "driver.secrets.")
+    ]
+    return [_volume(volume) for volume in _volumes(conf)] + secrets
+
+
+def mounts(conf: Conf) -> list[Manifest]:
+    """Return where they are mounted."""
+    secrets = [
+        {"name": f"{name}-volume", "mountPath": path}
+        for name, path in _below(conf, "driver.secrets.").items()
+    ]
+    return [_mount(volume) for volume in _volumes(conf) if "path" in volume.mount] + secrets
+
+
+def _volumes(conf: Conf) -> Iterator[Volume]:
+    found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for key, value in _below(conf, "driver.volumes.").items():
+        kind, _, rest = key.partition(".")
+        name, _, setting = rest.partition(".")
+        if kind and name and setting:
+            found[kind, name][setting] = value
+    for (kind, name), settings in sorted(found.items()):
+        yield Volume(
+            type=kind,
+            name=name,
+            mount=_of(settings, "mount."),
+            options=_of(settings, "options."),
+        )
+
+
+def _volume(volume: Volume) -> Manifest:
+    return {"name": volume.name, volume.type: dict(volume.options)}
+
+
+def _mount(volume: Volume) -> Manifest:
+    mount: dict[str, Any] = {"name": volume.name, "mountPath": volume.mount["path"]}
+    if (below := volume.mount.get("subPath")) is not None:
+        mount["subPath"] = below
+    if volume.mount.get("readOnly", "").lower() == "true":
+        mount["readOnly"] = True
+    return mount
+
+
+def _below(conf: Conf, beginning: str) -> dict[str, str]:
+    return _of(conf, PREFIX + beginning)
+
+
+def _of(settings: Mapping[str, str], beginning: str) -> dict[str, str]:
+    return {
+        key.removeprefix(beginning): value
+        for key, value in sorted(settings.items())
+        if key.startswith(beginning) and key != beginning
+    }
+
+
+def _not_ours(marks: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in marks.items() if not name.startswith(OURS)}
+
+
+def _split(reference: str) -> tuple[str, str]:
+    name, _, key = reference.partition(":")
+    return name, key

@@ -1,0 +1,188 @@
+"""The objects that make a driver, against files that a person can read. `GOLDEN=write pytest …` writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.manifests import DriverStart, Owner, config_map, driver_pod
+from headgate.adapters.kubernetes.properties import (
+    DriverDefaults,
+    driver_memory_mib,
+    memory_mib,
+    properties_text,
+    spark_properties,
+)
+from headgate.reconcile.launch import launch_of
+from headgate_contract import ControlDocument, QueryControl
+from support.looping import application
+
+GOLDEN = Path(__file__).parents[1] / "data" / "drivers"
+JOB = {"file": "local:///opt/app/flights.py", "arguments": ["--out", "s3a://lake/$(HOME)"]}
+
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {"main": JOB},
+    "sized": {
+        "main": JOB,
+        "driver": {"cores": 2, "memory": "4g"},
+        "executor": {"instances": 3, "cores": 4, "memory": "8g"},
+        "stop": {"gracePeriod": "5m"},
+        "sparkConf": {
+            "spark.driver.memoryOverhead": "2g",
+            "spark.kubernetes.driver.limit.cores": "3",
+            "spark.sql.streaming.checkpointLocation": "s3a://lake/checkpoints",
+        },
+    },
+    "customized": {
+        "main": JOB,
+        "sparkConf": {
+            "spark.kubernetes.container.image.pullPolicy": "Always",
+            "spark.kubernetes.container.image.pullSecrets": "registry, other",
+            "spark.kubernetes.driver.annotation.team": "air",
+            "spark.kubernetes.driver.annotation.headgate.dev/control": "not theirs",
+            "spark.kubernetes.driver.label.cost-centre": "17",
+            "spark.kubernetes.driver.secretKeyRef.KAFKA_PASSWORD": "kafka:password",
+            "spark.kubernetes.driver.secrets.certificates": "/etc/certificates",
+            "spark.kubernetes.driver.volumes.persistentVolumeClaim.state.mount.path": "/state",
+            "spark.kubernetes.driver.volumes.persistentVolumeClaim.state.mount.readOnly": "false",
+            "spark.kubernetes.driver.volumes.persistentVolumeClaim.state.options.claimName": "flights",
+            "spark.kubernetes.driverEnv.STAGE": "production",
+            "spark.kubernetes.node.selector.disk": "ssd",
+            "spark.kubernetes.scheduler.name": "volcano",
+        },
+    },
+    "local": {"main": JOB, "sparkConf": {"spark.master": "local[2]"}},
+}
+
+
+def start(**spec: Any) -> DriverStart:
+    return DriverStart(
+        owner=Owner(key=Key("team", "flights"), uid="1234"),
+        launch=launch_of(application(**spec), in_backlog=False),
+        attempt=7,
+        document=ControlDocument(
+            generation=3,
+            application="flights",
+            grace_period_seconds=300.0 if "stop" in spec else 120.0,
+            queries={"delays": QueryControl(interval_seconds=5.0)},
+        ),
+        defaults=DriverDefaults(image="example/spark:4.3.0", service_account="headgate-driver"),
+    )
+
+
+class _Readable(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Readable.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_objects_of_a_driver_are_as_they_were(case: str) -> None:
+    built = [config_map(start(**CASES[case])), driver_pod(start(**CASES[case]))]
+    text = yaml.dump_all(built, Dumper=_Readable, sort_keys=False, width=120)
+    golden = GOLDEN / f"{case}.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def container(pod: Manifest) -> Manifest:
+    found: Manifest = pod["spec"]["containers"][0]
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_driver_is_as_the_restricted_standard_asks_for(case: str) -> None:
+    """Pod Security Standards, profile "restricted"."""
+    built = driver_pod(start(**CASES[case]))
+    pods = [built["spec"]]
+    if "executor.yaml" in (data := config_map(start(**CASES[case]))["data"]):
+        pods.append(json.loads(data["executor.yaml"])["spec"])
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for one in pod["containers"]:
+            assert one["securityContext"]["allowPrivilegeEscalation"] is False
+            assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert one["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_a_namespace_that_gives_its_own_users_can_have_its_way() -> None:
+    any_user = replace(start(main=JOB), defaults=DriverDefaults(image="x", run_as_user=None))
+    assert "runAsUser" not in driver_pod(any_user)["spec"]["securityContext"]
+
+
+def test_arguments_reach_the_job_as_they_are() -> None:
+    """The kubelet turns `$$` into `$`, and would fill in `$(HOME)`."""
+    words = container(driver_pod(start(main=JOB)))["args"]
+    assert words[-3:] == ["/opt/app/flights.py", "--out", "s3a://lake/$$(HOME)"]
+    assert "spark.driver.host=$(POD_IP)" in words
+
+
+def test_what_the_resource_says_twice_in_properties_is_what_the_pod_gets() -> None:
+    launch = start(main=JOB, sparkConf={"spark.driver.memory": "3g", "spark.driver.cores": "4"}).launch
+    pod = driver_pod(start(main=JOB, sparkConf={"spark.driver.memory": "3g", "spark.driver.cores": "4"}))
+    assert container(pod)["resources"]["requests"]["cpu"] == "4"
+    assert driver_memory_mib(launch) == 3072 + 1228
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("1g", 1024),
+        ("512m", 512),
+        ("2T", 2 * 1024 * 1024),
+        ("2048k", 2),
+        ("300", 300),
+        ("1gb", 1024),
+        ("?", 0),
+    ],
+)
+def test_memory_is_read_in_sparks_own_form(text: str, mib: int) -> None:
+    assert memory_mib(text) == mib
+
+
+@pytest.mark.parametrize(
+    ("conf", "mib"),
+    [
+        ({}, 1024 + 409),
+        ({"spark.driver.memoryOverhead": "100m"}, 1124),
+        ({"spark.driver.memoryOverheadFactor": "0.1"}, 1024 + 384),
+        ({"spark.driver.memoryOverheadFactor": "1"}, 2048),
+        ({"spark.driver.memoryOverheadFactor": "much"}, 1024 + 409),
+        ({"spark.driver.memoryOverheadFactor": "0.1", "spark.driver.minMemoryOverhead": "1m"}, 1024 + 102),
+    ],
+)
+def test_a_driver_gets_its_heap_and_the_overhead_of_spark(conf: dict[str, str], mib: int) -> None:
+    assert driver_memory_mib(start(main=JOB, sparkConf=conf).launch) == mib
+
+
+def test_properties_are_written_as_java_reads_them() -> None:
+    given = {"b": " x\\y", "a b": "1=2#3", "c:d": "line\nnext\t"}
+    assert properties_text(given) == "a\\ b=1=2#3\nb=\\ x\\\\y\nc\\:d=line\\nnext\\t\n"
+
+
+def test_the_properties_of_the_resource_win_over_defaults_and_lose_to_what_must_be() -> None:
+    conf = {"spark.app.name": "mine", "spark.executor.memoryOverheadFactor": "0.2"}
+    properties = spark_properties(start(main=JOB, sparkConf=conf).launch, 7, "team", DriverDefaults())
+    assert properties["spark.app.name"] == "mine"
+    assert properties["spark.executor.memoryOverheadFactor"] == "0.2"
+    assert properties["spark.kubernetes.driver.pod.name"] == "flights-driver-7"
+    assert properties["spark.executor.instances"] == "2"

@@ -1,0 +1,226 @@
+"""A pod's status, as kubelets and controllers write it, read as a driver."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
+from headgate.adapters.kubernetes.times import unix_time
+from headgate.decision.driver import Driver, StepReason
+
+CREATED, STARTED, FINISHED, NOW = (f"2026-03-01T08:0{minute}:00Z" for minute in range(4))
+AT = unix_time(NOW)
+
+
+def pod(*, leaving_since: str | None = None, **status: Any) -> Manifest:
+    metadata = {
+        "name": "flights-driver-3",
+        "creationTimestamp": CREATED,
+        "labels": {"headgate.dev/attempt": "3"},
+        "annotations": {"headgate.dev/revision": "abc"},
+    }
+    leaving = {} if leaving_since is None else {"deletionTimestamp": leaving_since}
+    return {"metadata": {**metadata, **leaving}, "spec": {"nodeName": "node7"}, "status": status}
+
+
+def container(**state: Any) -> list[Manifest]:
+    sidecar = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 9, "finishedAt": FINISHED}}}
+    return [sidecar, {"name": "driver", "state": state}]
+
+
+RUNNING = {"phase": "Running", "containerStatuses": container(running={"startedAt": STARTED})}
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+TARGET = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "TerminationByKubelet",
+    "message": "Pod was terminated in response to imminent node shutdown.",
+}
+
+
+def ended(code: int, **terminated: Any) -> Manifest:
+    told = {"exitCode": code, "startedAt": STARTED, "finishedAt": FINISHED, **terminated}
+    return {
+        "phase": "Succeeded" if code == 0 else "Failed",
+        "containerStatuses": container(terminated=told),
+    }
+
+
+def waiting(reason: str, message: str | None = None) -> Manifest:
+    return {
+        "phase": "Pending",
+        "containerStatuses": container(waiting={"reason": reason, "message": message}),
+    }
+
+
+class Row(NamedTuple):
+    title: str
+    pod: Manifest
+    alive: bool = True
+    ready: bool = False
+    leaving: bool = False
+    lost: bool = False
+    code: int | None = None
+    disrupted: bool = False
+    note: str | None = None
+    obstacle: StepReason | None = None
+
+
+OOM = (
+    "OOMKilled: it took more memory than driver.memory and its overhead; raise driver.memory, or "
+    "spark.driver.memoryOverhead in sparkConf"
+)
+TRACEBACK = "26/03/01 INFO x\nTraceback (most recent call last):\nValueError: no topic\n26/03/01 INFO bye\n"
+ROWS = (
+    Row("just created", pod()),
+    Row("pending", pod(phase="Pending")),
+    Row("container is being created", pod(**waiting("ContainerCreating"))),
+    Row("runs", pod(**RUNNING)),
+    Row("runs and reports", pod(**RUNNING, **READY), ready=True),
+    Row("a sidecar has ended, the driver has not", pod(**RUNNING | {"phase": "Running"})),
+    # It cannot start
+    Row("no image", pod(**waiting("ImagePullBackOff")), obstacle=StepReason.IMAGE_PULL_FAILED),
+    Row("bad image name", pod(**waiting("InvalidImageName")), obstacle=StepReason.IMAGE_PULL_FAILED),
+    Row(
+        "no secret",
+        pod(**waiting("CreateContainerConfigError")),
+        obstacle=StepReason.CONTAINER_CONFIG_ERROR,
+    ),
+    Row(
+        "no room",
+        pod(
+            phase="Pending",
+            conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+        ),
+        obstacle=StepReason.UNSCHEDULABLE,
+    ),
+    # It has ended
+    Row("completed", pod(**ended(0, reason="Completed")), alive=False, code=0),
+    Row("failed", pod(**ended(1, reason="Error")), alive=False, code=1),
+    Row(
+        "failed with a traceback in its log",
+        pod(**ended(1, reason="Error", message=TRACEBACK)),
+        alive=False,
+        code=1,
+        note="ValueError: no topic",
+    ),
+    Row(
+        "failed with nothing that looks like an error",
+        pod(**ended(2, message="one\n\ntwo\n")),
+        alive=False,
+        code=2,
+        note="two",
+    ),
+    Row("out of memory", pod(**ended(137, reason="OOMKilled")), alive=False, code=137, note=OOM),
+    Row(
+        "the runtime lost it",
+        pod(**ended(137, reason="ContainerStatusUnknown")),
+        alive=False,
+        code=137,
+        note="ContainerStatusUnknown",
+    ),
+    Row(
+        "ended although a sidecar still runs",
+        pod(**ended(1) | {"phase": "Running"}),
+        alive=False,
+        code=1,
+    ),
+    # Somebody else ends it
+    Row("drained, still running", pod(leaving_since="2026-03-01T08:05:00Z", **RUNNING), leaving=True),
+    Row(
+        "drained, ended in order",
+        pod(leaving_since=FINISHED, **ended(0)),
+        alive=False,
+        leaving=True,
+        code=0,
+        disrupted=True,
+        note="its pod was deleted",
+    ),
+    Row(
+        "evicted for want of memory on the node",
+        pod(**ended(137), reason="Evicted", message="The node was low on resource:\n memory."),
+        alive=False,
+        code=137,
+        disrupted=True,
+        note="Evicted: The node was low on resource: memory.",
+    ),
+    Row(
+        "the node is being shut down",
+        pod(**ended(143), conditions=[TARGET]),
+        alive=False,
+        code=143,
+        disrupted=True,
+        note="TerminationByKubelet: Pod was terminated in response to imminent node shutdown.",
+    ),
+    Row(
+        "turned away by the kubelet",
+        pod(phase="Failed", reason="OutOfcpu", message="Node didn't have enough resource"),
+        lost=True,
+        obstacle=StepReason.DRIVER_LOST,
+    ),
+    Row(
+        "evicted before it ran",
+        pod(**waiting("ContainerCreating") | {"phase": "Failed"}, reason="Evicted", conditions=[TARGET]),
+        lost=True,
+        obstacle=StepReason.DRIVER_LOST,
+    ),
+    # Nobody knows
+    Row(
+        "marked as failed, last seen running",
+        pod(**RUNNING | {"phase": "Failed"}, conditions=[TARGET]),
+        obstacle=StepReason.NODE_UNREACHABLE,
+    ),
+    Row(
+        "should have ended half a minute ago",
+        pod(leaving_since="2026-03-01T08:02:30Z", **RUNNING),
+        leaving=True,
+        obstacle=StepReason.NODE_UNREACHABLE,
+    ),
+    Row(
+        "should have ended just now",
+        pod(leaving_since="2026-03-01T08:02:31Z", **RUNNING),
+        leaving=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
+def test_a_pod_is_read_as(row: Row) -> None:
+    driver = driver_of(row.pod, 3, AT)
+    assert (driver.exit is None) is row.alive is not is_ended(row.pod)
+    assert (driver.is_ready, driver.is_leaving, driver.is_lost) == (row.ready, row.leaving, row.lost)
+    assert reason_of(driver) is row.obstacle
+    if driver.exit is not None:
+        told = driver.exit
+        assert (told.code, told.is_disruption, told.note) == (row.code, row.disrupted, row.note)
+        assert told.at == unix_time(FINISHED)
+
+
+def reason_of(driver: Driver) -> StepReason | None:
+    return None if driver.obstacle is None else driver.obstacle.reason
+
+
+def test_a_driver_has_started_when_its_container_has() -> None:
+    assert driver_of(pod(**RUNNING), 3, AT).started_at == unix_time(STARTED)
+    assert driver_of(pod(phase="Pending"), 3, AT).started_at == unix_time(CREATED)
+
+
+def test_what_the_kubelet_says_reaches_people() -> None:
+    told = driver_of(pod(**waiting("ErrImagePull", "manifest for x:1 not found")), 3, AT).obstacle
+    assert told is not None
+    assert told.message == (
+        "the driver's container does not start (ErrImagePull: manifest for x:1 not found); correct "
+        "spec.image, or give the driver's service account a pull secret"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "attempt"), [("7", 7), ("", None), ("-1", None), ("x", None), ("1" * 10, None)]
+)
+def test_the_attempt_is_read_from_its_label(label: str, attempt: int | None) -> None:
+    manifest = pod()
+    manifest["metadata"]["labels"]["headgate.dev/attempt"] = label
+    assert attempt_of(manifest) == attempt

@@ -1,0 +1,78 @@
+"""Two operators at once, and one that comes back from a long pause: who knows less does nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
+from headgate.adapters.kubernetes.client import APPLICATIONS
+from headgate.adapters.kubernetes.writes import WriteStatus
+from headgate.errors import ApiConflict, ApiUnavailable
+from support.operating import KEY, Operation
+
+POD_1 = {
+    "name": "flights-driver-1",
+    "namespace": "team",
+    "labels": {"headgate.dev/application": "flights", "headgate.dev/role": "driver"},
+}
+
+
+def stale_uid(stale: Operation) -> str:
+    pod = stale.controller._cache.pod(KEY, "flights-driver-1")
+    assert pod is not None
+    uid: str = pod["metadata"]["uid"]
+    return uid
+
+
+def test_an_operator_that_missed_two_attempts_starts_nothing_and_then_follows() -> None:
+    o = Operation()
+    o.run(restart={"maxRetries": 9})
+    stale = Operation(o.cluster)
+    stale.turn()
+    o.cluster.pod_ends("flights-driver-1", 1)
+    stale.turn()
+    o.turns(2)
+    o.cluster.now += 20
+    o.turns(3)
+    stale.controller.pod_gone({"metadata": {**POD_1, "uid": stale_uid(stale)}})
+    o.cluster.pod_runs("flights-driver-2")
+    o.turn()
+    o.cluster.pod_ends("flights-driver-2", 1)
+    o.turn()
+    o.cluster.now += 30
+    o.turns(3)
+    assert o.names == ["flights-driver-3"]
+    with pytest.raises(ApiConflict):
+        stale.turn_only()
+    assert o.names == ["flights-driver-3"]
+    stale.turns(2)
+    assert o.names == ["flights-driver-3"]
+
+
+def test_a_decision_that_is_old_is_not_carried_out() -> None:
+    o = Operation()
+    o.declare()
+    now = 100.0
+    carrier = Carrier(
+        o.cluster,  # type: ignore[arg-type]
+        asyncio.run(o.cluster.get(APPLICATIONS, KEY)),
+        seen=lambda _: None,
+        gone=lambda _: None,
+        clock=lambda: now,
+    )
+    now += FRESH_SECONDS + 0.1
+    with pytest.raises(ApiUnavailable, match="too old"):
+        asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
+    assert o.status() == {}
+
+
+def test_a_restart_of_the_operator_writes_nothing() -> None:
+    o = Operation()
+    o.run()
+    o.turns(2)
+    o.cluster.calls.clear()
+    o.restart()
+    o.turns(3)
+    assert o.cluster.calls == []

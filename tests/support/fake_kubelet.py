@@ -1,0 +1,106 @@
+"""A kubelet and Kopf's watches, played by a test on a real API server that has neither nodes nor controllers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind, Manifest, _Call
+from headgate.adapters.kubernetes.controller import Controller
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
+from headgate.adapters.kubernetes.times import rfc3339
+from headgate.errors import ApiNotFound
+
+
+class FakeKubelet:
+    """Runs the driver pods of one namespace as a test says."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+
+    async def pods(self) -> list[Manifest]:
+        return await self._cluster.list(PODS, self._namespace, labels=DRIVER_SELECTOR)
+
+    async def runs(self, name: str, now: float) -> None:
+        """Take the pod on, and report that it runs and is ready."""
+        key = Key(self._namespace, name)
+        if "nodeName" not in (await self._cluster.get(PODS, key))["spec"]:
+            target = {"apiVersion": "v1", "kind": "Node", "name": "node0"}
+            binding = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": name, "namespace": self._namespace},
+                "target": target,
+            }
+            await self._cluster._call(
+                _Call("POST", PODS, PODS.path(self._namespace, name, "binding"), body=binding)
+            )
+        await self._report(
+            name, "Running", {"running": {"startedAt": rfc3339(now)}}, [{"type": "Ready", "status": "True"}]
+        )
+
+    async def ends(self, name: str, code: int, now: float) -> None:
+        """Report that the container has ended; a pod that is being deleted goes."""
+        terminated = {"exitCode": code, "finishedAt": rfc3339(now), "startedAt": rfc3339(now - 1)}
+        await self._report(name, "Succeeded" if code == 0 else "Failed", {"terminated": terminated}, [])
+        key = Key(self._namespace, name)
+        pod = await self._cluster.get(PODS, key)
+        if "deletionTimestamp" in pod["metadata"]:
+            await self._cluster.delete(PODS, key, uid=pod["metadata"]["uid"], grace_seconds=0)
+
+    async def _report(self, name: str, phase: str, state: Manifest, conditions: list[Manifest]) -> None:
+        container = {
+            "name": "driver",
+            "image": "x",
+            "imageID": "",
+            "ready": phase == "Running",
+            "restartCount": 0,
+            "state": state,
+        }
+        status: dict[str, Any] = {
+            "phase": phase,
+            "conditions": conditions,
+            "containerStatuses": [container],
+        }
+        path = PODS.path(self._namespace, name, "status")
+        await self._cluster._call(
+            _Call("PATCH", PODS, path, body={"status": status}, content_type="application/merge-patch+json")
+        )
+
+
+class Listing:
+    """Tells a controller what there is by listing, as watches would; also what is gone since."""
+
+    def __init__(self, cluster: Cluster, namespace: str, controller: Controller) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._controller = controller
+        self._known: dict[str, dict[str, Manifest]] = {}
+
+    async def tell(self) -> None:
+        """Tell it all that has changed."""
+        await self._tell(PODS, DRIVER_SELECTOR)
+        await self._tell(APPLICATIONS, None)
+
+    async def _tell(self, kind: Kind, labels: str | None) -> None:
+        controller = self._controller
+        found = await self._cluster.list(kind, self._namespace, labels=labels)
+        now = {manifest["metadata"]["uid"]: manifest for manifest in found}
+        for uid, manifest in self._known.get(kind.plural, {}).items():
+            if uid not in now:
+                (controller.pod_gone if kind == PODS else controller.application_gone)(manifest)
+        for manifest in now.values():
+            (controller.pod_seen if kind == PODS else controller.application_seen)(manifest)
+        self._known[kind.plural] = now
+
+
+async def gone(cluster: Cluster, kind: Kind, key: Key) -> bool:
+    """Return whether there is no such object."""
+    try:
+        await cluster.get(kind, key)
+    except ApiNotFound:
+        return True
+    await asyncio.sleep(0)
+    return False
