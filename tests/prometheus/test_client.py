@@ -133,7 +133,7 @@ def test_a_url_that_is_none_is_told_in_plain_words() -> None:
 def test_nothing_is_tried_twice() -> None:
     with fake_prometheus(page(503)) as server:
         outage(server.url)
-        assert len(server.queries) == 1
+        assert len(server.parameters) == 1
 
 
 def test_the_query_goes_into_the_body_with_the_time_in_which_it_must_be_answered() -> None:
@@ -168,7 +168,7 @@ def test_a_token_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         found = outage(server.url, bearer_token_file=tmp_path / "none")
     assert found.reason is OutageReason.CREDENTIALS_UNREADABLE
     assert f"cannot read {tmp_path / 'none'} to sign in to Prometheus: No such file" in found.message
-    assert server.queries == []
+    assert server.parameters == []
 
 
 def test_a_user_signs_in_with_the_password_of_the_file(tmp_path: Path) -> None:

@@ -41,10 +41,12 @@ def test_an_answer_that_is_stale_is_unknown_and_keeps_the_backlog() -> None:
     assert outcome.plan.verdicts["delays"].reason is Reason.UNKNOWN
 
 
-def test_an_outage_that_knows_nothing_leaves_what_was_known() -> None:
+def test_an_outage_that_does_not_say_what_is_known_leaves_what_was() -> None:
     loop = Loop(declared=DECLARED)
     loop.run_until_running()
     loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", (answer(1.0, loop.now),))
     loop.turn()
     loop.world.metrics.outage = Outage(OutageReason.QUERY_TIMEOUT, "slow")
     assert vote(loop.turn()) is True
+    loop.world.metrics.outage = Outage(OutageReason.CONTRADICTORY_SERIES, "two drivers", known=())
+    assert vote(loop.turn()) is None

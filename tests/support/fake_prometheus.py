@@ -7,10 +7,11 @@ with fake_prometheus(lambda query: refused(400, "bad_data", "parse error")) as s
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -40,8 +41,8 @@ class FakePrometheus:
     """What was asked, by whom, and what is answered."""
 
     url: str
-    answer: Callable[[str], Answer]
-    queries: list[str] = field(default_factory=list)
+    answer: Callable[[Mapping[str, str]], Answer]
+    """Of the parameters of a query, `query` among them."""
     parameters: list[dict[str, str]] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -67,20 +68,27 @@ def refused(status: int, kind: str, message: str) -> Answer:
 
 @contextmanager
 def fake_prometheus(
-    answer: Answer | Callable[[str], Answer], certificate: Certificate | None = None
+    answer: Answer | Callable[[Mapping[str, str]], Answer],
+    certificate: Certificate | None = None,
+    port: int = 0,
 ) -> Iterator[FakePrometheus]:
     """Run one on the loopback address; with a certificate it speaks TLS."""
 
+    connections: list[socket.socket] = []
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.connection)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
             parameters = {name: values[0] for name, values in parse_qs(body).items()}
             fake.parameters.append({"path": self.path, **parameters})
             fake.headers.append(dict(self.headers))
-            fake.queries.append(parameters.get("query", ""))
-            self._send(fake.answer(parameters.get("query", "")))
+            self._send(fake.answer(parameters))
 
         def _send(self, answer: Answer) -> None:
             if answer.hang:
@@ -115,7 +123,7 @@ def fake_prometheus(
         def handle_error(self, *about: object) -> None:
             """A handshake that the other side breaks off is what some tests are about."""
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", port), Handler) as server:
         constant = answer if isinstance(answer, Answer) else None
         asked = answer if not isinstance(answer, Answer) else lambda _: constant
         scheme = "http" if certificate is None else "https"
@@ -132,3 +140,6 @@ def fake_prometheus(
             fake.over.set()
             server.shutdown()
             thread.join()
+            for connection in connections:  # those that are kept would outlive the server
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)

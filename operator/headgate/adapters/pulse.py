@@ -126,8 +126,8 @@ def _without(pulse: DriverPulse, stale: set[Column]) -> DriverPulse:
 
 
 def _of_source(pulse: DriverPulse, labels: Mapping[str, str], source: SourcePulse) -> Iterator[Reading]:
-    def reading(name: str, value: float, column: Column, **more: str) -> Reading:
-        return Reading(name=name, labels={**labels, **more}, value=value, at=pulse.at_of(column))
+    def reading(name: str, value: float, column: Column, labels: Mapping[str, str] = labels) -> Reading:
+        return Reading(name=name, labels=labels, value=value, at=pulse.at_of(column))
 
     if source.lag is not None:
         yield reading(metrics.SOURCE_WATERMARK_LAG.name, source.lag, Column.LAGS)
@@ -138,4 +138,4 @@ def _of_source(pulse: DriverPulse, labels: Mapping[str, str], source: SourcePuls
     yield reading(metrics.SOURCE_PAUSED.name, float(source.paused), Column.EXCEPTIONS)
     yield reading(metrics.SOURCE_FINISHED.name, float(source.finished), Column.EXCEPTIONS)
     for reason, seconds in {"": 0.0, **(source.held or {})}.items():
-        yield reading(HELD_LATELY, seconds, Column.EXCEPTIONS, reason=reason)
+        yield reading(HELD_LATELY, seconds, Column.EXCEPTIONS, {**labels, "reason": reason})

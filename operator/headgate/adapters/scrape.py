@@ -30,7 +30,8 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        return f"http://{self.host}:{self.port}/metrics"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/metrics"
 
 
 class DriverScrape:
@@ -45,19 +46,22 @@ class DriverScrape:
     def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  there is one
         """Return what the driver serves, stamped with `now`."""
         address = self._locate()
-        if isinstance(address, Outage):
-            return address
-        try:
-            text = _get(address, self._timeout_seconds)
-        except TimeoutError:
-            return Outage(
-                OutageReason.SCRAPE_TIMEOUT,
-                f"{address} did not answer within {self._timeout_seconds:g} s: "
-                "the driver hangs, or the machine is overloaded",
-            )
-        except (OSError, http.client.HTTPException) as error:
-            return Outage(OutageReason.CONNECTION_FAILED, f"{address}: {error}")
-        return text if isinstance(text, Outage) else _parse(text, address, now)
+        return address if isinstance(address, Outage) else scrape(address, now, self._timeout_seconds)
+
+
+def scrape(address: Address, now: float, timeout_seconds: float) -> Sequence[Reading] | Outage:
+    """Return what a driver serves at `address`, stamped with `now`."""
+    try:
+        text = _get(address, timeout_seconds)
+    except TimeoutError:
+        return Outage(
+            OutageReason.SCRAPE_TIMEOUT,
+            f"{address} did not answer within {timeout_seconds:g} s: "
+            "the driver hangs, or the machine is overloaded",
+        )
+    except (OSError, http.client.HTTPException) as error:
+        return Outage(OutageReason.CONNECTION_FAILED, f"{address}: {error}")
+    return text if isinstance(text, Outage) else _parse(text, address, now)
 
 
 def _get(address: Address, timeout_seconds: float) -> str | Outage:

@@ -85,7 +85,8 @@ def _with_readings(memory: LoopMemory, driver: Driver | None, ports: Ports, now:
         memory = replace(memory, readings=(), readings_of_attempt=driver.attempt)
     sample = ports.metrics.sample(now, driver.attempt)
     if isinstance(sample, Outage):
-        return replace(memory, outage=sample, readings=sample.known or memory.readings)
+        readings = memory.readings if sample.known is None else sample.known
+        return replace(memory, outage=sample, readings=readings)
     return replace(memory, readings=tuple(sample), outage=None)
 
 

@@ -98,8 +98,9 @@ class Outage:
 
     reason: OutageReason
     message: str
-    known: tuple[Reading, ...] = ()
-    """What is known all the same, each with its own time; empty: only what was known before."""
+    known: tuple[Reading, ...] | None = None
+    """What is known all the same, each with its own time; `None`: what was known before, as far as the loop
+    remembers it."""
 
 
 class Metrics(Protocol):

@@ -1,0 +1,196 @@
+"""The metrics of many drivers, each scraped directly: for clusters without a Prometheus, `metrics.source: Driver`.
+
+One page a driver and tick, a few drivers at a time. A page takes two milliseconds to read, so this is for some
+hundred drivers; beyond, Prometheus does the reading. A driver that hangs holds up nobody: the tick ends without
+it, and its answer, should one come, is taken with the next.
+
+Turns are given out as with Prometheus, so what only shows from one scrape to the next (arrivals, holds) is worked
+out here, at each scrape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from headgate.adapters.attention import Attention
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.pulse import DriverPulse, QueryPulse, SourcePulse
+from headgate.adapters.scrape import TIMEOUT_SECONDS, Address, scrape
+from headgate.adapters.threads import DaemonThreads
+from headgate.api.application import SparkApplication
+from headgate.reconcile.ports import Metrics, Outage, OutageReason, Reading
+from headgate.reconcile.readings import ARRIVAL_RATE, HELD_LATELY, DriverMetrics, SourceMetrics, sort
+from headgate.reconcile.track import Track
+
+AT_ONCE = 16
+LONGEST_SECONDS = 4.0
+"""How long a tick waits for all drivers."""
+
+
+class Located(NamedTuple):
+    """Where a driver serves its metrics, and which attempt it is."""
+
+    attempt: int
+    address: Address
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one driver."""
+
+    attempt: int
+    readings: tuple[Reading, ...] = ()
+    outage: Outage | None = None
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    """By query."""
+    pulse: DriverPulse | None = None
+
+
+class _Port:
+    """The port of one application, answered from the last scrape that ended."""
+
+    def __init__(self, known: _Known | None) -> None:
+        self._known = known
+
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  ages are in there
+        """Return what was scraped of that attempt, or why nothing was."""
+        known = self._known
+        if known is None or known.attempt != attempt:
+            return Outage(
+                OutageReason.DRIVER_STARTING, f"the driver of attempt {attempt} has not been scraped yet"
+            )
+        if known.outage is None:
+            return known.readings
+        return Outage(known.outage.reason, known.outage.message, known.readings)
+
+
+class DriverPoller:
+    """Scrapes the drivers of all applications that it is told of.
+
+    `locate` says where the driver of an application is, `None` while there is none that has an address; it is
+    called in the thread that polls.
+    """
+
+    def __init__(
+        self,
+        locate: Callable[[Key], Located | None],
+        attention: Attention | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        at_once: int = AT_ONCE,
+        longest_seconds: float = LONGEST_SECONDS,
+    ) -> None:
+        self._locate = locate
+        self._attention = attention or Attention()
+        self._timeout_seconds = timeout_seconds
+        self._longest_seconds = longest_seconds
+        self._threads = DaemonThreads(at_once, "scrape")
+        self._running: dict[Key, tuple[Located, Future[Sequence[Reading] | Outage]]] = {}
+        self._known: dict[Key, _Known] = {}
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Scrape the driver of this application, from the next tick on."""
+        self._attention.watch(key, application)
+
+    def forget(self, key: Key) -> None:
+        """Scrape it no more."""
+        self._attention.forget(key)
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port that answers from the last scrape."""
+        return _Port(self._known.get(key))
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Scrape all drivers, and return the applications that are worth a turn at `now` (Unix time)."""
+        rules = self._attention.rules()
+        self._known = {key: known for key, known in self._known.items() if key in rules}
+        for key in rules.keys() - self._running.keys():
+            if (located := self._locate(key)) is not None:
+                asked = self._threads.call(scrape, located.address, now, self._timeout_seconds)
+                self._running[key] = (located, asked)
+        wait([asked for _, asked in self._running.values()], timeout=self._longest_seconds)
+        self._take()
+        pulses = {key: known.pulse for key, known in self._known.items() if known.pulse is not None}
+        due = self._attention.due(pulses, _unanswered, now)
+        self._attention.turned(due, pulses, now)
+        return due
+
+    def close(self) -> None:
+        """Scrape nothing any more."""
+        self._threads.close()
+
+    def _take(self) -> None:
+        for key, (located, asked) in list(self._running.items()):
+            if asked.done():
+                del self._running[key]
+                self._known[key] = _after(self._known.get(key), located.attempt, asked.result())
+
+
+def _unanswered(expression: str, oldest: float) -> None:
+    """Say that nothing is known of an expression: there is no Prometheus to evaluate it."""
+
+
+def _after(before: _Known | None, attempt: int, sample: Sequence[Reading] | Outage) -> _Known:
+    """Return what is known after a scrape has ended."""
+    if before is None or before.attempt != attempt:
+        before = _Known(attempt)
+    if isinstance(sample, Outage):
+        return _Known(attempt, before.readings, sample, before.tracks, before.pulse)
+    metrics = sort(sample, oldest=0.0)
+    if metrics is None:
+        return _Known(attempt, tuple(sample), None, before.tracks)
+    tracks = {
+        name: before.tracks.get(name, Track()).following(
+            query, attempt=round(1000 * (query.started_at or 0)), at=metrics.at
+        )
+        for name, query in metrics.queries.items()
+    }
+    own = [reading for reading in sample if not reading.name.endswith("_bucket")]
+    return _Known(
+        attempt, (*own, *_worked_out(metrics, tracks)), None, tracks, _pulse(attempt, metrics, tracks)
+    )
+
+
+def _worked_out(metrics: DriverMetrics, tracks: Mapping[str, Track]) -> list[Reading]:
+    """Return what shows only from one scrape to the next."""
+    readings = []
+    for name, track in tracks.items():
+        if (rate := track.arrival_rate) is not None:
+            readings.append(Reading(name=ARRIVAL_RATE, labels={"query": name}, value=rate, at=metrics.at))
+        for source, reason in track.held_by.items():
+            labels = {"query": name, "source": source, "reason": reason or ""}
+            held = 0.0 if reason is None else 1.0
+            readings.append(Reading(name=HELD_LATELY, labels=labels, value=held, at=metrics.at))
+    return readings
+
+
+def _pulse(attempt: int, metrics: DriverMetrics, tracks: Mapping[str, Track]) -> DriverPulse:
+    generation = metrics.control_generation
+    return DriverPulse(
+        attempt,
+        metrics.at,
+        generation=None if generation is None else float(generation),
+        queries={
+            name: QueryPulse(None if query.active is None else float(query.active), query.started_at)
+            for name, query in metrics.queries.items()
+        },
+        sources={
+            (query, name): _source_pulse(source, tracks[query].held_by.get(name))
+            for query, found in metrics.queries.items()
+            for name, source in found.sources.items()
+        },
+    )
+
+
+def _source_pulse(source: SourceMetrics, held_by: str | None) -> SourcePulse:
+    return SourcePulse(
+        lag=source.watermark_lag_seconds,
+        pending=source.pending_records,
+        phase=None if source.phase is None else float(source.phase),
+        paused=source.paused is True,
+        finished=source.finished is True,
+        held=None if held_by is None else {held_by: 1.0},
+    )

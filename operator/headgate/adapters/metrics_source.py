@@ -1,0 +1,55 @@
+"""Metrics from where each application says: from Prometheus, or straight from its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.api.application import MetricsSource, SparkApplication
+from headgate.reconcile.ports import Metrics
+
+
+class Poller(Protocol):
+    """Reads the metrics of all applications that it watches, and answers from what it read."""
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read what this application asks for, from now on."""
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port that answers from what was read last."""
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Read, and return the applications that are worth a turn at `now` (Unix time)."""
+
+
+class ChosenPoller:
+    """Sends each application to the poller that its `metrics.source` names."""
+
+    def __init__(self, prometheus: Poller, drivers: Poller) -> None:
+        self._pollers = {MetricsSource.PROMETHEUS: prometheus, MetricsSource.DRIVER: drivers}
+        self._chosen: dict[Key, MetricsSource] = {}
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read from where the application says; what was read elsewhere before counts no more."""
+        chosen = application.spec.metrics.source
+        if (before := self._chosen.get(key)) is not None and before is not chosen:
+            self._pollers[before].forget(key)
+        self._chosen[key] = chosen
+        self._pollers[chosen].watch(key, application)
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+        if (chosen := self._chosen.pop(key, None)) is not None:
+            self._pollers[chosen].forget(key)
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port of the application's own source."""
+        return self._pollers[self._chosen.get(key, MetricsSource.PROMETHEUS)].metrics(key)
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Read from everywhere, one after the other."""
+        return [key for poller in self._pollers.values() for key in poller.poll(now)]

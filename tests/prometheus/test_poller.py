@@ -1,0 +1,321 @@
+"""Drivers that a real Prometheus scrapes, as the loop hears of them."""
+
+from __future__ import annotations
+
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.prometheus.options import LabelNames
+from headgate.adapters.prometheus.poller import PrometheusPoller
+from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, backlog_queries, sort
+from headgate_contract import metrics as names
+from support.driver_page import driver_page
+from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus, refused
+from support.fleet import KEY, Fleet, labelled_scraping
+from support.looping import application, query, source
+from support.prometheus import exposed, prometheus
+from support.waiting import wait_until
+
+
+def sample(poller: PrometheusPoller, attempt: int = 1) -> Sequence[Reading] | Outage:
+    return poller.metrics(KEY).sample(time.time(), attempt)
+
+
+def known(found: Sequence[Reading] | Outage) -> Sequence[Reading]:
+    if not isinstance(found, Outage):
+        return found
+    assert found.known is not None
+    return found.known
+
+
+def metrics(poller: PrometheusPoller, attempt: int = 1, *, oldest: float = 0.0) -> DriverMetrics:
+    found = sample(poller, attempt)
+    sorted_ = sort(known(found), oldest=oldest)
+    assert sorted_ is not None, found
+    return sorted_
+
+
+def outage(poller: PrometheusPoller, attempt: int = 1) -> Outage:
+    found = sample(poller, attempt)
+    assert isinstance(found, Outage)
+    return found
+
+
+def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: Fleet) -> None:
+    page = driver_page()
+    page.source("weather", lag=None, pending=None, phase=1.0)
+    page.set(names.SOURCE_PAUSED, 1, query="delays", source="weather")
+    page.set(names.CONTROL_GENERATION, 7)
+    fleet.say(page)
+    poller, before = fleet.poller(), time.time()
+    assert poller.poll(before) == [KEY]
+    found = metrics(poller)
+    assert before - 5 < found.at <= before
+    assert (found.control_generation, found.stopping) == (7, False)
+    delays = found.queries["delays"]
+    assert (delays.active, delays.started_at, delays.interval_seconds, delays.throughput) == (
+        True,
+        1000,
+        5,
+        50_000,
+    )
+    flights, weather = delays.sources["flights"], delays.sources["weather"]
+    assert (flights.watermark_lag_seconds, flights.pending_records, flights.phase) == (2, 10, False)
+    assert (flights.lane, flights.paused, flights.finished) == ("offsets", False, False)
+    assert (weather.watermark_lag_seconds, weather.pending_records, weather.phase) == (None, None, True)
+    assert (weather.paused, weather.held_lately) == (True, {"": 0.0})
+
+
+def test_a_turn_is_given_when_something_changed_and_not_else(fleet: Fleet) -> None:
+    page = driver_page()
+    fleet.say(page)
+    poller = fleet.poller()
+    assert poller.poll(time.time()) == [KEY]
+    assert poller.poll(time.time()) == []
+    page.source(lag=299.0)
+    fleet.say(page)
+    assert poller.poll(time.time()) == []
+    page.source(lag=301.0)
+    fleet.say(page)
+    assert poller.poll(time.time()) == [KEY]
+    page.set(names.CONTROL_GENERATION, 1)
+    fleet.say(page)
+    assert poller.poll(time.time()) == [KEY]
+    assert poller.poll(time.time()) == []
+
+
+def test_series_of_an_attempt_before_are_not_taken_for_the_present_one(fleet: Fleet) -> None:
+    fleet.say(driver_page(attempt=1))
+    poller = fleet.poller()
+    poller.poll(time.time())
+    found = outage(poller, attempt=2)
+    assert (found.reason, found.known) == (OutageReason.NO_SERIES, ())
+    assert "no series of the pod flights-driver-2 in team: it has not scraped it yet" in found.message
+    newer = driver_page(attempt=2)
+    newer.source(pending=77.0)
+    fleet.say(driver_page(attempt=1), newer)
+    assert poller.poll(time.time()) == [KEY]
+    assert metrics(poller, 2).queries["delays"].sources["flights"].pending_records == 77
+    assert metrics(poller, 1).queries["delays"].sources["flights"].pending_records == 10
+
+
+def test_one_tick_is_the_same_few_queries_for_one_application_and_for_many(fleet: Fleet) -> None:
+    fleet.say(*(driver_page(f"app-{number}") for number in range(40)))
+    counts = []
+    for many in (1, 40):
+        poller = fleet.poller(key=Key("team", "app-0"))
+        for number in range(many):
+            poller.watch(Key("team", f"app-{number}"), application())
+        fleet.told.clear()
+        assert len(poller.poll(time.time())) == many
+        counts.append(len(fleet.told))
+    assert counts == [8, 8]
+
+
+def test_a_driver_that_prometheus_lost_is_known_until_it_is_stale(fleet: Fleet) -> None:
+    fleet.say(driver_page())
+    poller = fleet.poller()
+    poller.poll(time.time())
+    fleet.say()
+    assert poller.poll(time.time()) == []
+    found = outage(poller)
+    assert found.reason is OutageReason.NO_SERIES
+    assert "any more; it was scraped last at 20" in found.message
+    assert sort(known(found), oldest=time.time() - 60) is not None
+    assert poller.poll(time.time() + 61) == [KEY]
+    assert outage(poller).known == ()
+
+
+def test_what_one_query_does_not_bring_stays_known_and_grows_old(fleet: Fleet) -> None:
+    page = driver_page()
+    fleet.say(page)
+    with intermediary(fleet) as between:
+        poller = fleet.poller(url=between.url)
+        poller.poll(time.time())
+        first = metrics(poller).at
+        page.source(lag=900.0, pending=5_000_000.0)
+        fleet.say(page)
+        between.answer = failing(fleet, "pending_records", refused(503, "timeout", "query timed out"))
+        assert poller.poll(time.time()) == [KEY]
+        found = outage(poller)
+        assert found.reason is OutageReason.QUERY_TIMEOUT
+        assert found.message.endswith("says: query timed out")
+        assert metrics(poller).at > first
+        flights = metrics(poller).queries["delays"].sources["flights"]
+        assert (flights.watermark_lag_seconds, flights.pending_records) == (900, 10)
+        newer = metrics(poller, oldest=first + 0.001).queries["delays"].sources["flights"]
+        assert (newer.watermark_lag_seconds, newer.pending_records) == (900, None)
+
+
+def test_what_an_incomplete_answer_leaves_out_stays_known(fleet: Fleet) -> None:
+    page = driver_page()
+    fleet.say(page)
+    with intermediary(fleet) as between:
+        poller = fleet.poller(url=between.url)
+        poller.poll(time.time())
+        part = (
+            b'{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["a store is away"]}'
+        )
+        between.answer = failing(fleet, "watermark_lag", Answer(part))
+        page.source(pending=3.0)
+        fleet.say(page)
+        assert poller.poll(time.time()) == []
+        flights = metrics(poller).queries["delays"].sources["flights"]
+        assert (flights.watermark_lag_seconds, flights.pending_records) == (2, 3)
+
+
+def test_a_prometheus_that_is_down_is_told_beside_what_was_known(fleet: Fleet) -> None:
+    fleet.say(driver_page())
+    with intermediary(fleet) as between:
+        poller = fleet.poller(url=between.url)
+        assert outage(poller).reason is OutageReason.NOT_ASKED
+        poller.poll(time.time())
+    assert poller.poll(time.time()) == []
+    assert outage(poller).reason is OutageReason.CONNECTION_FAILED
+    assert metrics(poller).queries["delays"].sources["flights"].pending_records == 10
+    assert poller.poll(time.time() + 61) == [KEY]
+    assert poller.poll(time.time() + 62) == []
+    fleet.say(driver_page())
+    with intermediary(fleet, int(between.url.rpartition(":")[2])):
+        assert poller.poll(time.time() + 63) == [KEY]
+        assert not isinstance(sample(poller), Outage)
+
+
+def test_a_clock_that_is_wrong_makes_nothing_older(fleet: Fleet) -> None:
+    fleet.say(driver_page())
+    poller = fleet.poller()
+    for skew in (-86_400.0, 86_400.0):
+        now = time.time() + skew
+        poller.poll(now)
+        assert now - 5 < metrics(poller).at <= now
+
+
+def test_a_driver_that_is_scraped_twice_is_heard_once(fleet: Fleet, tmp_path: Path) -> None:
+    page = driver_page()
+    with exposed(page.text) as target:
+        config = labelled_scraping(drivers=[target.address], again=[target.address])
+        with prometheus(tmp_path, config=config) as server:
+            for job in ("drivers", "again"):
+                server.wait_until_scraped(job)
+            poller = fleet.poller(url=server.url)
+            assert poller.poll(time.time()) == [KEY]
+            assert not isinstance(sample(poller), Outage)
+            target.text = ""
+            server.wait_until_scraped("again")
+            server.wait_until_scraped("drivers")
+            poller.poll(time.time())
+            assert outage(poller).reason is OutageReason.NO_SERIES
+
+
+def test_two_drivers_of_one_name_are_none(fleet: Fleet) -> None:
+    fleet.say(driver_page(cluster="east"))
+    poller = fleet.poller()
+    poller.poll(time.time())
+    fleet.say(driver_page(cluster="east"), driver_page(cluster="west"))
+    assert poller.poll(time.time()) == [KEY]
+    assert outage(poller) == Outage(
+        OutageReason.CONTRADICTORY_SERIES,
+        "Prometheus has two drivers called flights-driver-1 in team; they differ in cluster: east, west",
+        known=(),
+    )
+    chosen = fleet.poller(matchers='cluster="west"')
+    chosen.poll(time.time())
+    assert not isinstance(sample(chosen), Outage)
+
+
+def test_series_without_the_name_of_a_pod_are_told_of(fleet: Fleet) -> None:
+    page = driver_page()
+    page.target = {"kubernetes_namespace": "team", "kubernetes_pod_name": "flights-driver-1"}
+    fleet.say(page)
+    poller = fleet.poller()
+    poller.poll(time.time())
+    assert outage(poller).message.endswith(
+        "it has some of an application flights without the labels that name a pod"
+    )
+    labels = LabelNames(namespace="kubernetes_namespace", pod="kubernetes_pod_name")
+    poller = fleet.poller(labels=labels)
+    poller.poll(time.time())
+    assert not isinstance(sample(poller), Outage)
+
+
+def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fleet) -> None:
+    key, labels = Key("team", "held"), {"query": "delays", "source": "flights"}
+    page, poller = driver_page("held"), fleet.poller(key=key)
+
+    def goes_on() -> bool:
+        seconds = page.values.get((names.SOURCE_HELD.name, (*labels.items(), ("reason", "RateLimit"))), 0.0)
+        page.set(names.SOURCE_HELD, seconds + 1, **labels, reason="RateLimit")
+        page.set(names.SOURCE_HELD, seconds + 9, **labels, reason="Interval")
+        page.set(names.SOURCE_PROCESSED, 1000 * (seconds + 1), **labels)
+        fleet.say(page)
+        poller.poll(time.time())
+        held = reported().sources["flights"].held_lately or {}
+        return held.get("RateLimit", 0) > 0 and (reported().arrival_rate or 0) > 0
+
+    def reported() -> QueryMetrics:
+        found = sort(known(poller.metrics(key).sample(time.time(), 1)), oldest=0.0)
+        assert found is not None
+        return found.queries["delays"]
+
+    wait_until(goes_on, "a hold and an arrival in the last minute")
+    assert set(reported().sources["flights"].held_lately or {}) == {"", "RateLimit"}
+
+
+def test_expressions_of_users_are_evaluated_once_and_vote(fleet: Fleet) -> None:
+    declared = application(
+        queries=[
+            query(
+                sources=[
+                    source(backlog={"query": " up == 0 "}),
+                    source(name="weather", backlog={"query": "up"}),
+                ]
+            ),
+            query(
+                name="totals",
+                sources=[source(backlog={"query": "up == 0"}), source(name="b", backlog={"query": "1 +"})],
+            ),
+        ]
+    )
+    fleet.say(driver_page())
+    poller = fleet.poller(declared)
+    wait_until(lambda: poller.poll(time.time()) and len(backlog(poller)) == 3, "three answers")
+    assert backlog(poller) == {("delays", "flights"): 0, ("delays", "weather"): 1, ("totals", "flights"): 0}
+    found = outage(poller)
+    assert found.reason is OutageReason.QUERY_FAILED
+    assert found.message.startswith("query totals, source b: backlog.query `1 +`: http://127.0.0.1:")
+    assert "parse error" in found.message
+
+
+def backlog(poller: PrometheusPoller) -> dict[tuple[str, str], float]:
+    return dict(backlog_queries(known(sample(poller)), oldest=0.0))
+
+
+def test_nobody_is_asked_for_nobody(fleet: Fleet) -> None:
+    poller = fleet.poller()
+    poller.forget(KEY)
+    assert poller.poll(time.time()) == ()
+    assert fleet.told == []
+
+
+@contextmanager
+def intermediary(fleet: Fleet, port: int = 0) -> Iterator[FakePrometheus]:
+    """Pass queries on to the real Prometheus, until a test has it otherwise."""
+    with fake_prometheus(lambda asked: forwarded(fleet, asked), port=port) as between:
+        yield between
+
+
+def forwarded(fleet: Fleet, asked: Mapping[str, str]) -> Answer:
+    body = urllib.parse.urlencode(asked).encode()
+    with urllib.request.urlopen(f"{fleet.server.url}/api/v1/query", body, timeout=10) as answer:
+        return Answer(answer.read())
+
+
+def failing(fleet: Fleet, part: str, answer: Answer) -> Callable[[Mapping[str, str]], Answer]:
+    """Answer queries that have `part` in them with `answer`, and forward the others."""
+    return lambda asked: answer if part in asked["query"] else forwarded(fleet, asked)

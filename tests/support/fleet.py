@@ -1,0 +1,57 @@
+"""Drivers that a real Prometheus scrapes, and pollers that ask it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.adapters.attention import Attention
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.prometheus.options import PrometheusOptions
+from headgate.adapters.prometheus.poller import PrometheusPoller
+from headgate.api.application import SparkApplication
+from support.driver_page import DriverPage
+from support.looping import application
+from support.prometheus import Exposed, Prometheus
+
+KEY = Key("team", "flights")
+
+
+@dataclass
+class Fleet:
+    """Drivers that a real Prometheus scrapes every second, all behind one target."""
+
+    server: Prometheus
+    target: Exposed
+    pollers: list[PrometheusPoller] = field(default_factory=list)
+    told: list[str | None] = field(default_factory=list)
+    """Of each query, why it failed."""
+
+    def say(self, *pages: DriverPage) -> None:
+        """Let the drivers say this from now on, and wait until Prometheus has heard it."""
+        self.target.text = "".join(page.text for page in pages)
+        self.server.wait_until_scraped("drivers")
+
+    def poller(
+        self, declared: SparkApplication | None = None, key: Key = KEY, **options: Any
+    ) -> PrometheusPoller:
+        """Return a poller of this Prometheus, or of another `url`, that watches one application."""
+        made = PrometheusPoller(
+            PrometheusOptions(**{"url": self.server.url, **options}),
+            Attention(refresh_seconds=1e9),
+            queried=lambda _, reason: self.told.append(reason),
+        )
+        self.pollers.append(made)
+        made.watch(key, declared or application())
+        return made
+
+
+def labelled_scraping(**jobs: list[str]) -> dict[str, Any]:
+    """A configuration in which targets say themselves which pod they are."""
+    return {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "scrape_configs": [
+            {"job_name": job, "honor_labels": True, "static_configs": [{"targets": targets}]}
+            for job, targets in jobs.items()
+        ],
+    }
