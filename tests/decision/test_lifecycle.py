@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,9 @@ from headgate.decision.driver import (
     Finish,
     History,
     Kill,
+    Obstacle,
+    Release,
+    Remove,
     Start,
     State,
     Step,
@@ -23,7 +27,12 @@ from headgate.decision.driver import (
     Stop,
     Wait,
 )
-from headgate.decision.lifecycle import CHECKPOINT_IN_USE_EXIT_CODE, next_step
+from headgate.decision.lifecycle import (
+    BATCH_TOO_LARGE_EXIT_CODE,
+    CHECKPOINT_IN_USE_EXIT_CODE,
+    PATIENCE_SECONDS,
+    next_step,
+)
 
 NOW = 1000.0
 R1, R2 = "r1", "r2"
@@ -47,8 +56,8 @@ def wanted(
 SUSPENDED = wanted(suspended=True)
 
 
-def alive(attempt: int = 1, *, ready: bool = True, revision: str | None = R1) -> Driver:
-    return Driver(attempt=attempt, started_at=900.0, is_ready=ready, revision=revision)
+def alive(attempt: int = 1, *, ready: bool = True, revision: str | None = R1, **more: Any) -> Driver:
+    return Driver(attempt=attempt, started_at=900.0, is_ready=ready, revision=revision, **more)
 
 
 def dead(code: int | None, attempt: int = 1, *, at: float = NOW) -> Driver:
@@ -99,6 +108,29 @@ def crashed(failures: int, retry_at: float | None = None) -> History:
     return known(ended=True, exit_code=1, failures=failures, retry_at=retry_at)
 
 
+def disrupted(code: int | None) -> Driver:
+    end = Exit(at=NOW, code=code, note="its node went", is_disruption=True)
+    return Driver(attempt=1, started_at=900.0, revision=R1, exit=end)
+
+
+def deleted(at: float) -> Desired:
+    return replace(wanted(), deletion_asked_at=at)
+
+
+def suspended_for(ttl_seconds: float) -> Desired:
+    return replace(SUSPENDED, ttl_seconds=ttl_seconds)
+
+
+AT_ONCE = replace(SUSPENDED, grace_period_seconds=0.0)
+SUSPENDS = StepReason.SUSPENDED
+LEAVES = Expected(State.STOPPING, Wait(), StepReason.DISRUPTED)
+TURNED_AWAY = Expected(State.PENDING, Stop(attempt=1), StepReason.DRIVER_LOST)
+LET_GO = Expected(State.STOPPING, Release(), StepReason.DELETED)
+GIVEN_UP = Expected(State.STOPPING, Release(), StepReason.DELETED)
+KEPT_A_MINUTE = replace(wanted(), ttl_seconds=60.0)
+FINISHED = Expected(State.COMPLETED, Finish(), StepReason.COMPLETED, 1001.0)
+EXPIRED = Expected(State.COMPLETED, Remove(), StepReason.EXPIRED)
+FAILED_EXPIRED = Expected(State.FAILED, Remove(), StepReason.EXPIRED)
 ENDED = known(ended=True, exit_code=0)
 CHANGED = wanted(revision=R2)
 
@@ -148,6 +180,21 @@ ROWS = (
     Row("grace period over", alive(), known(stop_asked_at=869.0), SUSPENDED, KILLS),
     Row("older driver alive", alive(1), known(2, started_at=None), wanted(), stops(StepReason.REPLACED)),
     Row("older driver dead", dead(1, 1), known(2, started_at=None), wanted(), starts(2)),
+    Row(
+        "older driver does not stop",
+        alive(1),
+        known(2, started_at=None, stop_asked_at=869.0),
+        wanted(),
+        KILLS,
+    ),
+    Row(
+        "older driver was asked to stop, and is dead",
+        dead(1, 1),
+        known(2, started_at=None, stop_asked_at=869.0),
+        wanted(),
+        starts(2),
+    ),
+    Row("no orderly end is wanted", alive(), known(stop_asked_at=999.0), AT_ONCE, KILLS),
     # failed
     Row("failed once", dead(1), known(), wanted(), backs_off(1010.0)),
     Row(
@@ -188,11 +235,44 @@ ROWS = (
         wanted(ALWAYS),
         fails(StepReason.CHECKPOINT_IN_USE),
     ),
+    Row(
+        "batch too large",
+        dead(BATCH_TOO_LARGE_EXIT_CODE),
+        known(),
+        wanted(ALWAYS),
+        fails(StepReason.BATCH_TOO_LARGE),
+    ),
+    # disrupted
+    Row("drained, exit code 0", disrupted(0), known(), wanted(), backs_off(1010.0)),
+    Row("drained, no retries allowed", disrupted(143), known(), wanted(max_retries=0), backs_off(1010.0)),
+    Row("drained, exit code 75", disrupted(75), known(), wanted(), backs_off(1010.0)),
+    Row("drained for the third time", disrupted(143), known(disruptions=2), wanted(), backs_off(1040.0)),
+    Row("drained, Never", disrupted(143), known(), wanted(NEVER), fails(StepReason.DRIVER_FAILED)),
+    Row("drained while it was asked to stop", disrupted(0), STOP_ASKED, wanted(), starts(2)),
+    Row("disappeared, no retries allowed", None, known(), wanted(max_retries=0), backs_off(1010.0)),
+    Row("is being drained", alive(is_leaving=True), known(), wanted(), LEAVES),
+    Row("is being drained and is suspended", alive(is_leaving=True), known(), SUSPENDED, stops(SUSPENDS)),
+    Row("turned away before it ran", alive(is_lost=True), known(), wanted(), TURNED_AWAY),
     # ended
     Row("ended, OnFailure", dead(0), known(), wanted(), COMPLETED),
     Row("ended, Never", dead(0), known(), wanted(NEVER), COMPLETED),
     Row("ended, Always", dead(0), known(), wanted(ALWAYS), backs_off(1010.0)),
     Row("completed and removed", None, ENDED, wanted(), COMPLETED),
+    Row(
+        "completed a while ago", None, known(ended=True, exit_code=0, ended_at=941.0), KEPT_A_MINUTE, FINISHED
+    ),
+    Row("completed long ago", None, known(ended=True, exit_code=0, ended_at=940.0), KEPT_A_MINUTE, EXPIRED),
+    Row(
+        "failed long ago", None, known(ended=True, exit_code=75, ended_at=1.0), KEPT_A_MINUTE, FAILED_EXPIRED
+    ),
+    Row("suspended, and long ago", None, known(ended=True, ended_at=1.0), suspended_for(60.0), RESTS),
+    # deleted
+    Row("deleted while it runs", alive(), known(), deleted(990.0), stops(StepReason.DELETED)),
+    Row("deleted while suspended", None, STOPPED, deleted(990.0), LET_GO),
+    Row("deleted before anything", None, History(), deleted(990.0), LET_GO),
+    Row("deleted while it stops: killed", alive(), known(stop_asked_at=869.0), deleted(869.0), KILLS),
+    Row("deleted, and not ended in time", alive(), known(stop_asked_at=820.0), deleted(820.0), GIVEN_UP),
+    Row("deleted, and ended", dead(0), STOP_ASKED, deleted(990.0), LET_GO),
 )
 
 
@@ -285,3 +365,73 @@ MESSAGES = (
 def test_a_failure_says_what_happened_and_what_to_do(driver: Driver, desired: Desired, expected: str) -> None:
     step: Step = next_step(driver, desired, known(), now=NOW, jitter=0.0)
     assert step.message.startswith(expected)
+
+
+# Obstacles ----------------------------------------------------------------------------------------------
+
+
+def in_the_way(since: float, *, forbids_start: bool = False) -> Obstacle:
+    return Obstacle(
+        reason=StepReason.QUOTA_EXCEEDED, message="no room", since=since, forbids_start=forbids_start
+    )
+
+
+@pytest.mark.parametrize(
+    ("since", "needs_help", "until"),
+    [(NOW - PATIENCE_SECONDS + 1, False, NOW + 1), (NOW - PATIENCE_SECONDS, True, None)],
+)
+def test_what_stands_in_the_way_is_the_reason_and_needs_help_after_a_minute(
+    since: float, needs_help: bool, until: float | None
+) -> None:
+    missing = next_step(None, wanted(), History(), now=NOW, jitter=0.0, obstacle=in_the_way(since))
+    assert missing.action == Start(attempt=1, revision=R1), "it is tried again all the same"
+    waiting = next_step(
+        alive(ready=False, obstacle=in_the_way(since)), wanted(), known(), now=NOW, jitter=0.0
+    )
+    assert (waiting.state, waiting.action) == (State.STARTING, Wait())
+    for step in (missing, waiting):
+        assert (step.reason, step.message) == (StepReason.QUOTA_EXCEEDED, "no room")
+        assert (step.needs_help, step.until) == (needs_help, until)
+
+
+def test_a_start_that_would_do_harm_is_not_tried() -> None:
+    obstacle = in_the_way(NOW, forbids_start=True)
+    step = next_step(None, wanted(), History(), now=NOW, jitter=0.0, obstacle=obstacle)
+    assert (step.state, step.action, step.needs_help) == (State.PENDING, Wait(), True)
+    assert step.history == History()
+
+
+def test_a_driver_that_runs_is_not_touched_by_what_forbids_a_start() -> None:
+    obstacle = in_the_way(NOW, forbids_start=True)
+    step = next_step(alive(), wanted(), known(), now=NOW, jitter=0.0, obstacle=obstacle)
+    assert (step.state, step.needs_help) == (State.RUNNING, False)
+
+
+def test_a_suspended_application_has_nothing_in_its_way() -> None:
+    obstacle = in_the_way(0.0, forbids_start=True)
+    step = next_step(None, SUSPENDED, History(), now=NOW, jitter=0.0, obstacle=obstacle)
+    assert (step.state, step.needs_help) == (State.SUSPENDED, False)
+
+
+def test_disruptions_and_failures_are_counted_apart() -> None:
+    history = known(failures=2, disruptions=1)
+    assert next_step(disrupted(1), wanted(), history, now=NOW, jitter=0.0).history.failures == 2
+    failed = next_step(dead(1), wanted(), history, now=NOW, jitter=0.0).history
+    assert (failed.failures, failed.disruptions) == (3, 0)
+
+
+def test_a_driver_that_was_only_out_of_sight_has_not_been_disrupted() -> None:
+    gone = next_step(None, wanted(), known(), now=NOW, jitter=0.0).history
+    assert gone.disruptions == 1
+    back = next_step(alive(), wanted(), gone, now=NOW + 1, jitter=0.0).history
+    assert back == known()
+
+
+def test_an_end_says_what_else_is_known_of_it() -> None:
+    end = Exit(at=NOW, code=1, note="ValueError: no topic")
+    driver = Driver(attempt=1, started_at=900.0, revision=R1, exit=end)
+    step = next_step(driver, wanted(), known(), now=NOW, jitter=0.0)
+    assert step.message.startswith("attempt 1 ended with exit code 1 (ValueError: no topic); ")
+    assert next_step(disrupted(0), wanted(), known(), now=NOW, jitter=0.0).message.startswith(
+        "attempt 1 was ended from outside (its node went); "
+    )

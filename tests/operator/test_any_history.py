@@ -190,4 +190,4 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestHistory.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

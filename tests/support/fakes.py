@@ -10,7 +10,7 @@ from typing import Any
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Exit, Obstacle
 from headgate.reconcile.launch import Launch
-from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Reading
+from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Reading, Upkeep
 from headgate_contract import ControlDocument
 from headgate_contract import metrics as names
 
@@ -163,6 +163,7 @@ class FakeWorld:
     controls: FakeControls = field(default_factory=FakeControls)
     store: FakeStore = field(default_factory=FakeStore)
     reports: FakeReports = field(default_factory=FakeReports)
+    upkeep: Upkeep = field(default_factory=Upkeep)
 
     @property
     def ports(self) -> Ports:
@@ -172,4 +173,5 @@ class FakeWorld:
             controls=self.controls,
             store=self.store,
             reports=self.reports,
+            upkeep=self.upkeep,
         )

@@ -8,6 +8,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.validation import validate
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.ports import Upkeep
 from support.fakes import FakeWorld
 
 START = 1_700_000_000.0
@@ -48,8 +49,13 @@ def source(**members: Any) -> dict[str, Any]:
 class Loop:
     """Turns the loop, a second a turn. `restart` forgets everything that is not in the store."""
 
-    def __init__(self, world: FakeWorld | None = None, declared: SparkApplication | None = None) -> None:
-        self.world = world or FakeWorld()
+    def __init__(
+        self,
+        world: FakeWorld | None = None,
+        declared: SparkApplication | None = None,
+        upkeep: Upkeep | None = None,
+    ) -> None:
+        self.world = world or FakeWorld(upkeep=upkeep or Upkeep())
         self.application = declared or application()
         self.now = START
         self.complaints: list[str] = []
