@@ -235,5 +235,5 @@ def decided(outcome: Outcome) -> Any:
     }
 
 
-AttentiveAndRestless.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+AttentiveAndRestless.TestCase.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
 TestAttentiveAndRestless = AttentiveAndRestless.TestCase

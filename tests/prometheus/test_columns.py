@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.prometheus.answer import Labels, Sample
+from headgate.adapters.prometheus.columns import Pulses, add, begin, take_over
+from headgate.adapters.prometheus.targets import Pod, Run, Target
+from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.reconcile.readings import sort
+
+POD = Pod("team", "flights-driver-1")
+FLIGHTS = ("delays", "flights")
+
+
+def pulses(at: float = 100.0) -> Pulses:
+    return begin({POD: Target(Run(Key("team", "flights"), 1), at, "drivers", "10.0.0.1:8090", "metrics")})
+
+
+def series(name: str, value: str, **labels: str) -> Sample[Labels]:
+    found = {"query": "delays", "source": "flights", "pod": POD.name, **labels}
+    target = {
+        "namespace": POD.namespace,
+        "job": "drivers",
+        "instance": "10.0.0.1:8090",
+        "endpoint": "metrics",
+    }
+    return Sample(Labels(name=f"headgate_{name}", **{**target, **found}), (5000.0, value))
+
+
+def driver(name: str, value: str, query: str = "") -> Sample[Labels]:
+    return series(name, value, query=query, source="")
+
+
+def filled(column: Column, *samples: Sample[Labels], into: Pulses | None = None) -> DriverPulse:
+    made = into or pulses()
+    add(column, samples, made)
+    return made[POD].pulse
+
+
+def test_samples_find_the_driver_the_query_and_the_source_that_they_are_of() -> None:
+    found = filled(
+        Column.DRIVERS,
+        driver("control_generation", "7"),
+        driver("query_active", "1", query="delays"),
+        driver("query_started_timestamp_seconds", "1e3", query="delays"),
+        driver("query_active", "0", query="totals"),
+    )
+    assert (found.generation, found.attempt, found.at) == (7, 1, 100)
+    assert found.queries == {"delays": QueryPulse(1, 1000), "totals": QueryPulse(0, None)}
+
+
+def test_what_is_no_number_and_what_other_targets_say_is_left_out() -> None:
+    others: Iterable[Sample[Labels]] = (
+        series("source_pending_records", "NaN"),
+        series("source_pending_records", "garbage"),
+        series("source_pending_records", "1", job="again"),
+        series("source_pending_records", "1", instance="10.0.0.2:8090"),
+        series("source_pending_records", "1", endpoint="other"),
+        series("source_pending_records", "1", pod="flights-driver-2"),
+        Sample(series("source_pending_records", "1").metric, None),
+    )
+    assert filled(Column.PENDING, *others).sources == {}
+    assert (
+        filled(Column.PENDING, *others, series("source_pending_records", "0")).sources[FLIGHTS].pending == 0
+    )
+
+
+def test_exceptions_are_what_is_listed() -> None:
+    found = filled(
+        Column.EXCEPTIONS,
+        series("source_paused", "1"),
+        series("source_finished", "1", source="history"),
+        Sample(Labels(**{**labels_of(series("", "")), "name": "", "reason": "RateLimit"}), (5000.0, "3.5")),
+    )
+    assert found.sources == {
+        FLIGHTS: SourcePulse(paused=True, held={"RateLimit": 3.5}),
+        ("delays", "history"): SourcePulse(finished=True),
+    }
+
+
+def labels_of(sample: Sample[Labels]) -> dict[str, str]:
+    return {name: getattr(sample.metric, name) for name in Labels.__struct_fields__}
+
+
+def test_a_column_that_failed_is_taken_over_with_its_own_time() -> None:
+    before = pulses(at=80.0)
+    filled(Column.LAGS, series("source_watermark_lag_seconds", "5"), into=before)
+    first, second = pulses(at=100.0), pulses(at=120.0)
+    filled(Column.PENDING, series("source_pending_records", "9"), into=first)
+    take_over(Column.LAGS, before, first, failed=True)
+    take_over(Column.LAGS, first, second, failed=True)
+    found = second[POD].pulse
+    assert (found.sources[FLIGHTS].lag, found.at_of(Column.LAGS), found.at_of(Column.PENDING)) == (5, 80, 120)
+
+
+def test_a_column_that_was_never_there_is_unknown_for_ever() -> None:
+    made = pulses()
+    filled(Column.PHASES, series("source_phase", "1"), into=made)
+    take_over(Column.EXCEPTIONS, {}, made, failed=True)
+    readings = sort(made[POD].pulse.readings(), oldest=-1e12)
+    assert readings is not None
+    flights = readings.queries["delays"].sources["flights"]
+    assert (flights.phase, flights.paused, flights.finished, flights.held_lately) == (True, None, None, None)
+
+
+def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
+    before, now = pulses(at=80.0), pulses(at=100.0)
+    both = [series("source_pending_records", "1"), series("source_pending_records", "2", source="weather")]
+    filled(Column.PENDING, *both, into=before)
+    filled(Column.PENDING, series("source_pending_records", "3"), into=now)
+    take_over(Column.PENDING, before, now, failed=False)
+    pulse = now[POD].pulse
+    assert (pulse.sources[FLIGHTS].pending, pulse.sources["delays", "weather"].pending) == (3, 2)
+    assert pulse.at_of(Column.PENDING) == 80
+    whole = pulses(at=100.0)
+    filled(Column.PENDING, *both, into=whole)
+    take_over(Column.PENDING, before, whole, failed=False)
+    assert whole[POD].pulse.at_of(Column.PENDING) == 100
+
+
+def test_queries_and_generation_are_taken_over_as_well() -> None:
+    before, now = pulses(at=80.0), pulses(at=100.0)
+    filled(
+        Column.DRIVERS, driver("control_generation", "7"), driver("query_active", "1", "delays"), into=before
+    )
+    take_over(Column.DRIVERS, before, now, failed=True)
+    assert (now[POD].pulse.generation, now[POD].pulse.queries) == (7, {"delays": QueryPulse(1, None)})
+
+
+def test_what_is_stale_is_not_there_any_more() -> None:
+    pulse = DriverPulse(1, 100.0, generation=7.0, queries={"delays": QueryPulse(1.0, 5.0)})
+    pulse.sources[FLIGHTS] = SourcePulse(lag=1.0, pending=2.0, phase=0.0, paused=True, held={"After": 1.0})
+    pulse.older = {Column.LAGS: 70.0, Column.EXCEPTIONS: 60.0, Column.DRIVERS: -math.inf}
+    assert pulse.since(101.0) is None
+    assert pulse.since(-math.inf) is pulse
+    fresh = pulse.since(65.0)
+    assert fresh is not None
+    assert (fresh.generation, fresh.queries) == (None, {})
+    assert fresh.sources[FLIGHTS] == SourcePulse(lag=1.0, pending=2.0, phase=0.0)
