@@ -30,9 +30,9 @@ from headgate.decision.driver import (
 from headgate.decision.lifecycle import (
     BATCH_TOO_LARGE_EXIT_CODE,
     CHECKPOINT_IN_USE_EXIT_CODE,
-    PATIENCE_SECONDS,
     next_step,
 )
+from headgate.decision.situation import PATIENCE_SECONDS
 
 NOW = 1000.0
 R1, R2 = "r1", "r2"

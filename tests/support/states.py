@@ -12,7 +12,7 @@ from typing import Any
 
 from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.decision.driver import Obstacle, StepReason
-from headgate.decision.lifecycle import PATIENCE_SECONDS
+from headgate.decision.situation import PATIENCE_SECONDS
 from support.looping import Loop, application, query
 
 Manifest = dict[str, Any]

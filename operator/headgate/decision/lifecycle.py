@@ -17,14 +17,13 @@ job did not fail, so it comes back however often that happens, only not at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headgate.decision.backoff import RestartPolicy, RestartWhen
+from headgate.decision.booking import brought_up_to_date
 from headgate.decision.driver import (
-    Action,
     Desired,
     Driver,
-    Exit,
     Finish,
     History,
     Kill,
@@ -38,6 +37,7 @@ from headgate.decision.driver import (
     Stop,
     Wait,
 )
+from headgate.decision.situation import Situation
 
 CHECKPOINT_IN_USE_EXIT_CODE = 75
 """EX_TEMPFAIL of sysexits.h: what the driver's launcher returns when another driver holds the checkpoint."""
@@ -45,66 +45,9 @@ CHECKPOINT_IN_USE_EXIT_CODE = 75
 BATCH_TOO_LARGE_EXIT_CODE = 76
 """What it returns when one batch has failed again and again for want of memory."""
 
-SCRIPT_SECONDS = 10.0
-"""The launcher itself gives up on a batch after the grace period; then the script has so long to its own end."""
-
 RELEASE_SECONDS = 60.0
 """A deletion waits so much longer than the grace period for a driver that does not end, and no longer: a
 resource that cannot be deleted is worse than a driver that is ended with it."""
-
-PATIENCE_SECONDS = 60.0
-"""A node may be on its way, and a registry may have a bad moment; beyond this, somebody should look."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Situation:
-    driver: Driver | None
-    obstacle: Obstacle | None
-    desired: Desired
-    history: History
-    now: float
-    jitter: float
-
-    @property
-    def living(self) -> Driver | None:
-        return self.driver if self.driver is not None and self.driver.exit is None else None
-
-    @property
-    def seconds_to_stop(self) -> float:
-        """How long a driver may take from being asked to stop until it has ended."""
-        grace = self.desired.grace_period_seconds
-        return grace + SCRIPT_SECONDS if grace > 0 else 0.0
-
-    def knowing(self, history: History) -> _Situation:
-        return replace(self, history=history)
-
-    def step(
-        self, state: State, action: Action, reason: StepReason, message: str, *, until: float | None = None
-    ) -> Step:
-        return Step(
-            state=state, action=action, reason=reason, message=message, history=self.history, until=until
-        )
-
-    def stopping(self, living: Driver, reason: StepReason, message: str) -> Step:
-        """Ask `living` to stop, and date the first time that it was asked."""
-        asked_at = (
-            self.now if self.history.stop_asked_at is None else min(self.history.stop_asked_at, self.now)
-        )
-        dated = self.knowing(replace(self.history, stop_asked_at=asked_at))
-        until = asked_at + self.seconds_to_stop
-        step = dated.step(State.STOPPING, Stop(attempt=living.attempt), reason, message, until=until)
-        return dated.hindered(step, living.obstacle)
-
-    def hindered(self, step: Step, obstacle: Obstacle | None) -> Step:
-        """Return `step` with what stands in its way as its reason, if anything does."""
-        if obstacle is None:
-            return step
-        patience_ends = obstacle.since + PATIENCE_SECONDS
-        needs_help = obstacle.forbids_start or self.now >= patience_ends
-        until = step.until if needs_help else min(step.until or patience_ends, patience_ends)
-        return replace(
-            step, reason=obstacle.reason, message=obstacle.message, needs_help=needs_help, until=until
-        )
 
 
 def next_step(  # noqa: PLR0913  three things that are seen, and the two that make it repeatable
@@ -121,84 +64,12 @@ def next_step(  # noqa: PLR0913  three things that are seen, and the two that ma
     `driver` is the newest one to be seen, or `None`. `obstacle` is what keeps the next one from being started.
     `jitter` is a fresh random number in 0..1; each end of a driver uses one.
     """
-    s = _Situation(driver=driver, obstacle=obstacle, desired=desired, history=history, now=now, jitter=jitter)
-    for learn in LESSONS:
-        s = s.knowing(learn(s))
+    s = Situation(driver=driver, obstacle=obstacle, desired=desired, history=history, now=now, jitter=jitter)
+    s = s.knowing(brought_up_to_date(s))
     return next(step for check in CHECKS if (step := check(s)))
 
 
-def driver_is_recognised(s: _Situation) -> History:
-    """A driver that the history has forgotten is adopted, not doubled."""
-    driver, history = s.driver, s.history
-    if driver is None or driver.attempt < history.attempt:
-        return history
-    if driver.attempt > history.attempt:
-        revision = driver.revision or s.desired.revision
-        return History(attempt=driver.attempt, revision=revision, started_at=driver.started_at)
-    history = replace(history, revision=driver.revision or history.revision, started_at=driver.started_at)
-    return _unended(history) if history.ended and driver.exit is None else history
-
-
-def _unended(history: History) -> History:
-    """Return the history of a driver that was out of sight, and has not ended after all."""
-    return replace(
-        history,
-        ended=False,
-        ended_at=None,
-        exit_note=None,
-        disrupted=False,
-        disruptions=max(0, history.disruptions - 1),
-        retry_at=None,
-    )
-
-
-def end_is_booked(s: _Situation) -> History:
-    """The end of the attempt goes into the numbers, once. One that vanished has ended too."""
-    driver, history = s.driver, s.history
-    if history.ended or history.started_at is None:
-        return history
-    if driver is None or driver.attempt < history.attempt:
-        return _booked(s, Exit(at=s.now, is_disruption=True), run_seconds=s.now - history.started_at)
-    if driver.exit is None:
-        return history
-    return _booked(s, driver.exit, run_seconds=driver.exit.at - history.started_at)
-
-
-def change_forgives(s: _Situation) -> History:
-    """Whoever suspends the application, or changes what its driver runs, has seen to the failures."""
-    history = s.history
-    if history.ended and (s.desired.suspended or s.desired.revision != history.revision):
-        return replace(history, planned=True, failures=0, disruptions=0, retry_at=None)
-    return history
-
-
-LESSONS: tuple[Callable[[_Situation], History], ...] = (driver_is_recognised, end_is_booked, change_forgives)
-
-
-def _booked(s: _Situation, end: Exit, *, run_seconds: float) -> History:
-    history, restart = s.history, s.desired.restart
-    history = replace(
-        history,
-        ended=True,
-        ended_at=end.at,
-        exit_code=end.code,
-        exit_note=end.note,
-        disrupted=end.is_disruption,
-    )
-    if history.stop_asked_at is not None:
-        return replace(history, planned=True, failures=0, disruptions=0)
-    if run_seconds > restart.reset_after_seconds:
-        history = replace(history, failures=0, disruptions=0)
-    if end.is_disruption:
-        disruptions = history.disruptions + 1
-        retry_at = end.at + restart.wait_seconds(disruptions, s.jitter)
-        return replace(history, disruptions=disruptions, retry_at=retry_at)
-    failures = 0 if end.code == 0 else history.failures + 1
-    retry_at = end.at + restart.wait_seconds(failures, s.jitter)
-    return replace(history, failures=failures, disruptions=0, retry_at=retry_at)
-
-
-def deletion_has_waited_long_enough(s: _Situation) -> Step | None:
+def deletion_has_waited_long_enough(s: Situation) -> Step | None:
     """Whatever keeps the driver from ending, the resource is let go; what is left of it goes with it."""
     asked_at = s.desired.deletion_asked_at
     if s.living is None or asked_at is None:
@@ -209,7 +80,7 @@ def deletion_has_waited_long_enough(s: _Situation) -> Step | None:
     return s.step(State.STOPPING, Release(), StepReason.DELETED, message)
 
 
-def grace_period_is_over(s: _Situation) -> Step | None:
+def grace_period_is_over(s: Situation) -> Step | None:
     """A batch that takes too long to end is given up; Spark repeats it."""
     asked_at = s.history.stop_asked_at
     if s.living is None or asked_at is None or s.now - asked_at <= s.seconds_to_stop:
@@ -220,7 +91,7 @@ def grace_period_is_over(s: _Situation) -> Step | None:
     return s.hindered(step, s.living.obstacle)
 
 
-def older_driver_is_alive(s: _Situation) -> Step | None:
+def older_driver_is_alive(s: Situation) -> Step | None:
     """Nothing else may start while a driver from before is there."""
     if s.living is None or s.living.attempt >= s.history.attempt:
         return None
@@ -228,7 +99,7 @@ def older_driver_is_alive(s: _Situation) -> Step | None:
     return s.stopping(s.living, StepReason.REPLACED, message)
 
 
-def living_driver_is_unwanted(s: _Situation) -> Step | None:
+def living_driver_is_unwanted(s: Situation) -> Step | None:
     """A driver that nobody wants, or that runs something else, stops at the next batch boundary."""
     if s.living is None:
         return None
@@ -245,7 +116,7 @@ def living_driver_is_unwanted(s: _Situation) -> Step | None:
     return s.stopping(s.living, reason, message)
 
 
-def driver_was_turned_away(s: _Situation) -> Step | None:
+def driver_was_turned_away(s: Situation) -> Step | None:
     """What will never run is taken away, so that its end is known and it can be started again."""
     if s.living is None or not s.living.is_lost:
         return None
@@ -254,7 +125,7 @@ def driver_was_turned_away(s: _Situation) -> Step | None:
     return s.hindered(step, s.living.obstacle)
 
 
-def driver_is_leaving(s: _Situation) -> Step | None:
+def driver_is_leaving(s: Situation) -> Step | None:
     """Somebody else ends the driver, in the same orderly way; it comes back once it is gone."""
     if s.living is None or not s.living.is_leaving:
         return None
@@ -263,7 +134,7 @@ def driver_is_leaving(s: _Situation) -> Step | None:
     return s.hindered(step, s.living.obstacle)
 
 
-def driver_is_alive(s: _Situation) -> Step | None:
+def driver_is_alive(s: Situation) -> Step | None:
     """A driver that is wanted is left alone."""
     if s.living is None:
         return None
@@ -274,14 +145,14 @@ def driver_is_alive(s: _Situation) -> Step | None:
     return s.hindered(step, s.living.obstacle)
 
 
-def application_is_deleted(s: _Situation) -> Step | None:
+def application_is_deleted(s: Situation) -> Step | None:
     """No driver lives, and the resource may go."""
     if s.desired.deletion_asked_at is None:
         return None
     return s.step(State.STOPPING, Release(), StepReason.DELETED, "no driver is left")
 
 
-def application_is_suspended(s: _Situation) -> Step | None:
+def application_is_suspended(s: Situation) -> Step | None:
     """No driver lives, and none is wanted."""
     if not s.desired.suspended:
         return None
@@ -289,7 +160,7 @@ def application_is_suspended(s: _Situation) -> Step | None:
     return s.step(State.SUSPENDED, Wait(), StepReason.SUSPENDED, message)
 
 
-def application_has_ended(s: _Situation) -> Step | None:
+def application_has_ended(s: Situation) -> Step | None:
     """The policy starts no other attempt. Asked anew each time, so that a changed policy takes effect."""
     reason = _last_end(s.history, s.desired.restart)
     if reason is None:
@@ -305,7 +176,7 @@ def application_has_ended(s: _Situation) -> Step | None:
     return s.step(state, Finish(), reason, message, until=expires_at)
 
 
-def _expires_at(s: _Situation) -> float | None:
+def _expires_at(s: Situation) -> float | None:
     if s.desired.ttl_seconds is None or s.history.ended_at is None:
         return None
     return min(s.history.ended_at, s.now) + s.desired.ttl_seconds
@@ -334,7 +205,7 @@ FINAL_EXITS = {
 """Exit codes that another attempt would only repeat."""
 
 
-def driver_is_backing_off(s: _Situation) -> Step | None:
+def driver_is_backing_off(s: Situation) -> Step | None:
     """The next start is not due yet. A clock that was set back cannot put it off beyond `maxBackoff`."""
     if s.history.retry_at is None:
         return None
@@ -346,7 +217,7 @@ def driver_is_backing_off(s: _Situation) -> Step | None:
     return waiting.step(State.BACKING_OFF, Wait(), StepReason.BACKING_OFF, message, until=due)
 
 
-def start_would_do_harm(s: _Situation) -> Step | None:
+def start_would_do_harm(s: Situation) -> Step | None:
     """A second writer would ruin what the first one writes."""
     if s.obstacle is None or not s.obstacle.forbids_start:
         return None
@@ -354,7 +225,7 @@ def start_would_do_harm(s: _Situation) -> Step | None:
     return s.hindered(step, s.obstacle)
 
 
-def driver_is_missing(s: _Situation) -> Step:
+def driver_is_missing(s: Situation) -> Step:
     """Ask for the next attempt, or once more for one that was asked for and never seen."""
     asked_for = s.history.attempt > 0 and s.history.started_at is None
     attempt = s.history.attempt if asked_for else s.history.attempt + 1
@@ -370,7 +241,7 @@ def driver_is_missing(s: _Situation) -> Step:
 
 
 CHECKS: tuple[
-    Callable[[_Situation], Step | None], ...
+    Callable[[Situation], Step | None], ...
 ] = (  # the first to answer decides; the last always does
     deletion_has_waited_long_enough,
     grace_period_is_over,

@@ -43,7 +43,7 @@ from headgate.adapters.kubernetes.properties import (
     spark_properties,
 )
 from headgate.api.application import API_VERSION, KIND
-from headgate.decision.lifecycle import SCRIPT_SECONDS
+from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
 from headgate_contract.receiving import write

@@ -31,7 +31,7 @@ from headgate.adapters.kubernetes.writes import (
 )
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Obstacle, StepReason
-from headgate.decision.lifecycle import SCRIPT_SECONDS
+from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event
 from headgate_contract import ControlDocument, Refusal

@@ -1,0 +1,90 @@
+"""What is learned from a look at the driver, before the next step is decided: the history, brought up to date.
+
+Every end is booked once, as a failure, as a disruption, or as nothing where it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from headgate.decision.driver import Exit, History
+from headgate.decision.situation import Situation
+
+
+def brought_up_to_date(s: Situation) -> History:
+    """Return the history with what `s` shows."""
+    for learn in LESSONS:
+        s = s.knowing(learn(s))
+    return s.history
+
+
+def driver_is_recognised(s: Situation) -> History:
+    """A driver that the history has forgotten is adopted, not doubled."""
+    driver, history = s.driver, s.history
+    if driver is None or driver.attempt < history.attempt:
+        return history
+    if driver.attempt > history.attempt:
+        revision = driver.revision or s.desired.revision
+        return History(attempt=driver.attempt, revision=revision, started_at=driver.started_at)
+    history = replace(history, revision=driver.revision or history.revision, started_at=driver.started_at)
+    return _unended(history) if history.ended and driver.exit is None else history
+
+
+def _unended(history: History) -> History:
+    """Return the history of a driver that was out of sight, and has not ended after all."""
+    return replace(
+        history,
+        ended=False,
+        ended_at=None,
+        exit_note=None,
+        disrupted=False,
+        disruptions=max(0, history.disruptions - 1),
+        retry_at=None,
+    )
+
+
+def end_is_booked(s: Situation) -> History:
+    """The end of the attempt goes into the numbers, once. One that vanished has ended too."""
+    driver, history = s.driver, s.history
+    if history.ended or history.started_at is None:
+        return history
+    if driver is None or driver.attempt < history.attempt:
+        return _booked(s, Exit(at=s.now, is_disruption=True), run_seconds=s.now - history.started_at)
+    if driver.exit is None:
+        return history
+    return _booked(s, driver.exit, run_seconds=driver.exit.at - history.started_at)
+
+
+def change_forgives(s: Situation) -> History:
+    """Whoever suspends the application, or changes what its driver runs, has seen to the failures."""
+    history = s.history
+    if history.ended and (s.desired.suspended or s.desired.revision != history.revision):
+        return replace(history, planned=True, failures=0, disruptions=0, retry_at=None)
+    return history
+
+
+LESSONS: tuple[Callable[[Situation], History], ...] = (driver_is_recognised, end_is_booked, change_forgives)
+
+
+def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
+    history, restart = s.history, s.desired.restart
+    history = replace(
+        history,
+        ended=True,
+        ended_at=end.at,
+        exit_code=end.code,
+        exit_note=end.note,
+        disrupted=end.is_disruption,
+    )
+    if history.stop_asked_at is not None:
+        return replace(history, planned=True, failures=0, disruptions=0)
+    if run_seconds > restart.reset_after_seconds:
+        history = replace(history, failures=0, disruptions=0)
+    if end.is_disruption:
+        disruptions = history.disruptions + 1
+        retry_at = end.at + restart.wait_seconds(disruptions, s.jitter)
+        return replace(history, disruptions=disruptions, retry_at=retry_at)
+    failures = 0 if end.code == 0 else history.failures + 1
+    retry_at = end.at + restart.wait_seconds(failures, s.jitter)
+    return replace(history, failures=failures, disruptions=0, retry_at=retry_at)
