@@ -90,6 +90,9 @@ def fake_prometheus(
             fake.headers.append(dict(self.headers))
             self._send(fake.answer(parameters))
 
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def _send(self, answer: Answer) -> None:
             if answer.hang:
                 fake.over.wait()

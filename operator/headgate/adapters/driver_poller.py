@@ -59,9 +59,8 @@ class _Port:
         """Return what was scraped of that attempt, or why nothing was."""
         known = self._known
         if known is None or known.attempt != attempt:
-            return Outage(
-                OutageReason.DRIVER_STARTING, f"the driver of attempt {attempt} has not been scraped yet"
-            )
+            message = f"the driver of attempt {attempt} has not been scraped yet"
+            return Outage(OutageReason.DRIVER_STARTING, message, known=())
         if known.outage is None:
             return known.readings
         return Outage(known.outage.reason, known.outage.message, known.readings)

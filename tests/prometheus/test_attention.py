@@ -1,0 +1,138 @@
+"""When nothing is decided and a status only grows old."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.adapters.attention import Attention
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.metrics_source import ChosenPoller
+from headgate.adapters.pulse import DriverPulse, SourcePulse
+from headgate.adapters.unmeasured import Unmeasured
+from headgate.api.application import SparkApplication
+from support.looping import application, query, source
+
+KEY = Key("team", "flights")
+FAR = application(queries=[query(sources=[source(backlog={"watermarkLag": "100h"})])])
+
+
+def pulse(at: float, lag: float | None = 100.0, pending: float | None = 50_000.0) -> dict[Key, DriverPulse]:
+    return {KEY: DriverPulse(1, at, sources={("delays", "flights"): SourcePulse(lag=lag, pending=pending)})}
+
+
+class Watched:
+    """One application whose turns are counted."""
+
+    def __init__(self, declared: SparkApplication = FAR, key: Key = KEY) -> None:
+        self.attention = Attention(numbers_seconds=30.0, refresh_seconds=900.0)
+        self.attention.watch(key, declared)
+
+    def gets_a_turn(self, now: float, pulses: dict[Key, DriverPulse]) -> bool:
+        due = self.attention.due(pulses, lambda *_: None, now)
+        self.attention.turned(due, pulses, now)
+        return bool(due)
+
+
+@pytest.mark.parametrize(
+    ("lag", "pending", "moved"),
+    [
+        (199.0, 50_000.0, False),
+        (201.0, 50_000.0, True),
+        (51.0, 50_000.0, False),
+        (49.0, 50_000.0, True),
+        (100.0, 99_000.0, False),
+        (100.0, 101_000.0, True),
+        (100.0, 24_000.0, True),
+    ],
+)
+def test_numbers_that_moved_by_more_than_a_factor_of_two_are_worth_a_turn(
+    lag: float, pending: float, moved: bool
+) -> None:
+    watched = Watched()
+    assert watched.gets_a_turn(1000.0, pulse(1000.0))
+    assert not watched.gets_a_turn(1029.0, pulse(1029.0, lag, pending))
+    assert watched.gets_a_turn(1030.0, pulse(1030.0, lag, pending)) is moved
+
+
+def test_small_numbers_are_all_alike() -> None:
+    watched = Watched()
+    assert watched.gets_a_turn(1000.0, pulse(1000.0, lag=1.0, pending=1.0))
+    assert not watched.gets_a_turn(1100.0, pulse(1100.0, lag=29.0, pending=9_999.0))
+    assert watched.gets_a_turn(1200.0, pulse(1200.0, lag=61.0, pending=1.0))
+    assert watched.gets_a_turn(1300.0, pulse(1300.0, lag=1.0, pending=1.0))
+
+
+def test_every_application_gets_a_turn_now_and_then_and_not_all_at_once() -> None:
+    moments = []
+    for number in range(20):
+        key = Key("team", f"app-{number}")
+        watched = Watched(key=key)
+        pulses = {key: next(iter(pulse(1000.0).values()))}
+        assert watched.gets_a_turn(1000.0, pulses)
+        pulses[key].at = 1e9
+        moments.append(next(t for t in range(1001, 3000) if watched.gets_a_turn(float(t), pulses)))
+    assert min(moments) >= 1900
+    assert max(moments) <= 1000 + 900 * 1.25 + 1
+    assert len(set(moments)) > 10
+
+
+def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not() -> None:
+    watched = Watched()
+    watched.gets_a_turn(1000.0, pulse(1000.0))
+    watched.attention.watch(
+        KEY, application(queries=[query(sources=[source(backlog={"watermarkLag": "100h"})])])
+    )
+    assert not watched.gets_a_turn(1005.0, pulse(1005.0))
+    watched.attention.watch(KEY, application())
+    assert watched.gets_a_turn(1010.0, pulse(1010.0))
+
+
+def test_an_application_that_has_to_wait_stays_due() -> None:
+    attention = Watched().attention
+    assert attention.due(pulse(1000.0), lambda *_: None, 1000.0) == [KEY]
+    assert attention.due(pulse(1005.0), lambda *_: None, 1005.0) == [KEY]
+    attention.forget(KEY)
+    attention.turned([KEY], pulse(1005.0), 1005.0)
+    assert attention.due(pulse(1010.0), lambda *_: None, 1010.0) == []
+
+
+def test_what_changed_comes_before_what_only_grew_old() -> None:
+    other = Key("team", "a")
+    attention = Watched().attention
+    attention.watch(other, FAR)
+    pulses = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
+    attention.turned(attention.due(pulses, lambda *_: None, 1000.0), pulses, 1000.0)
+    pulses = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: DriverPulse(2, 1030.0)}
+    assert attention.due(pulses, lambda *_: None, 1030.0) == [KEY, other]
+
+
+class Recorded(Unmeasured):
+    """A poller that only notes whom it is told of."""
+
+    def __init__(self) -> None:
+        self.keys: set[Key] = set()
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        self.keys.add(key)
+
+    def forget(self, key: Key) -> None:
+        self.keys.discard(key)
+
+    def poll(self, now: float) -> list[Key]:
+        return sorted(self.keys)
+
+
+def test_each_application_is_read_from_where_it_says() -> None:
+    prometheus, drivers = Recorded(), Recorded()
+    chosen = ChosenPoller(prometheus, drivers)
+    direct, usual = application(metrics={"source": "Driver"}), application()
+    chosen.watch(KEY, direct)
+    chosen.watch(Key("team", "b"), usual)
+    assert (drivers.keys, prometheus.keys) == ({KEY}, {Key("team", "b")})
+    assert (chosen.metrics(KEY), chosen.metrics(Key("team", "b"))) == (drivers, prometheus)
+    assert sorted(chosen.poll(1.0)) == [Key("team", "b"), KEY]
+    chosen.watch(KEY, usual)
+    assert (drivers.keys, chosen.metrics(KEY)) == (set(), prometheus)
+    chosen.forget(KEY)
+    chosen.forget(KEY)
+    assert prometheus.keys == {Key("team", "b")}

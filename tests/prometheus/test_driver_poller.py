@@ -1,0 +1,150 @@
+"""Drivers that are scraped directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from headgate.adapters.attention import Attention
+from headgate.adapters.driver_poller import DriverPoller, Located
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.scrape import Address
+from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate.reconcile.readings import QueryMetrics, sort
+from headgate_contract import metrics as names
+from support.driver_page import DriverPage
+from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus
+from support.looping import application
+from support.servers import free_port
+
+FLIGHTS, TRAINS = Key("team", "flights"), Key("team", "trains")
+TEXT = {"Content-Type": "text/plain; version=0.0.4"}
+
+
+def page(**source: float) -> DriverPage:
+    made = DriverPage()
+    made.query()
+    made.source(**source)
+    return made
+
+
+class Drivers:
+    """Some drivers and who polls them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.servers: dict[Key, FakePrometheus] = {}
+        self.located: dict[Key, Located] = {}
+
+    def start(self, key: Key, said: DriverPage, attempt: int = 1) -> DriverPage:
+        server = self._stack.enter_context(
+            fake_prometheus(lambda _: Answer(said.text.encode(), headers=TEXT))
+        )
+        self.servers[key] = server
+        self.located[key] = Located(attempt, Address("127.0.0.1", int(server.url.rpartition(":")[2])))
+        return said
+
+    def poller(self, *watched: Key, **limits: float) -> DriverPoller:
+        made = DriverPoller(self.located.get, Attention(refresh_seconds=1e9), **limits)
+        self._stack.callback(made.close)
+        for key in watched:
+            made.watch(key, application())
+        return made
+
+
+@pytest.fixture
+def drivers() -> Iterator[Drivers]:
+    with ExitStack() as stack:
+        yield Drivers(stack)
+
+
+def known(poller: DriverPoller, key: Key = FLIGHTS, attempt: int = 1) -> tuple[Reading, ...]:
+    found = poller.metrics(key).sample(0.0, attempt)
+    return tuple(found.known or ()) if isinstance(found, Outage) else tuple(found)
+
+
+def delays(poller: DriverPoller) -> QueryMetrics:
+    metrics = sort(known(poller), oldest=0.0)
+    assert metrics is not None
+    return metrics.queries["delays"]
+
+
+def test_every_driver_is_scraped_and_turns_are_given_where_something_changed(drivers: Drivers) -> None:
+    said = drivers.start(FLIGHTS, page(pending=5.0))
+    drivers.start(TRAINS, page(pending=6.0))
+    poller = drivers.poller(FLIGHTS, TRAINS)
+    assert poller.poll(100.0) == [FLIGHTS, TRAINS]
+    assert delays(poller).sources["flights"].pending_records == 5
+    assert {reading.at for reading in known(poller)} == {100.0}
+    assert poller.poll(105.0) == []
+    said.source(lag=900.0)
+    assert poller.poll(110.0) == [FLIGHTS]
+
+
+def test_arrivals_and_holds_show_from_one_scrape_to_the_next(drivers: Drivers) -> None:
+    labels = {"query": "delays", "source": "flights"}
+    said = drivers.start(FLIGHTS, page(pending=0.0))
+    said.set(names.SOURCE_HELD, 1.0, **labels, reason="RateLimit")
+    poller = drivers.poller(FLIGHTS)
+    poller.poll(100.0)
+    assert (delays(poller).arrival_rate, delays(poller).sources["flights"].held_lately) == (None, {"": 0.0})
+    said.set(names.SOURCE_HELD, 2.0, **labels, reason="RateLimit")
+    said.set(names.SOURCE_PROCESSED, 500.0, **labels)
+    assert poller.poll(110.0) == [FLIGHTS]
+    assert (delays(poller).arrival_rate, delays(poller).sources["flights"].held_lately) == (
+        50,
+        {"RateLimit": 1.0},
+    )
+
+
+def test_a_driver_that_hangs_holds_up_neither_the_tick_nor_the_others(drivers: Drivers) -> None:
+    said = drivers.start(FLIGHTS, page())
+    drivers.start(TRAINS, page())
+    drivers.servers[TRAINS].answer = lambda _: Answer(b"", hang=True)
+    poller = drivers.poller(FLIGHTS, TRAINS, timeout_seconds=30.0, longest_seconds=0.5)
+    assert FLIGHTS in poller.poll(100.0)
+    said.source(lag=900.0)
+    assert poller.poll(105.0) == [FLIGHTS]
+    assert len(drivers.servers[TRAINS].parameters) == 1
+    assert known(poller, TRAINS) == ()
+
+
+def test_a_scrape_that_failed_leaves_what_was_known(drivers: Drivers) -> None:
+    drivers.start(FLIGHTS, page(pending=5.0))
+    poller = drivers.poller(FLIGHTS)
+    poller.poll(100.0)
+    drivers.located[FLIGHTS] = Located(1, Address("127.0.0.1", free_port()))
+    assert poller.poll(105.0) == []
+    found = poller.metrics(FLIGHTS).sample(105.0, 1)
+    assert isinstance(found, Outage)
+    assert (found.reason, delays(poller).sources["flights"].pending_records) == (
+        OutageReason.CONNECTION_FAILED,
+        5,
+    )
+    assert poller.poll(161.0) == [FLIGHTS]
+
+
+def test_what_one_attempt_said_is_not_known_of_the_next(drivers: Drivers) -> None:
+    drivers.start(FLIGHTS, page(), attempt=1)
+    poller = drivers.poller(FLIGHTS)
+    poller.poll(100.0)
+    found = poller.metrics(FLIGHTS).sample(100.0, 2)
+    assert found == Outage(
+        OutageReason.DRIVER_STARTING, "the driver of attempt 2 has not been scraped yet", ()
+    )
+    drivers.start(FLIGHTS, page(), attempt=2)
+    assert poller.poll(105.0) == [FLIGHTS]
+    assert known(poller, attempt=1) == ()
+    assert known(poller, attempt=2) != ()
+
+
+def test_a_driver_without_an_address_and_one_that_is_forgotten_are_not_asked(drivers: Drivers) -> None:
+    drivers.start(FLIGHTS, page())
+    poller = drivers.poller(FLIGHTS, TRAINS)
+    assert poller.poll(100.0) == [FLIGHTS, TRAINS]
+    poller.forget(FLIGHTS)
+    assert poller.poll(105.0) == []
+    assert len(drivers.servers[FLIGHTS].parameters) == 1
+    assert known(poller) == ()
