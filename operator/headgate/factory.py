@@ -6,23 +6,25 @@ Commands call it; nothing else knows which adapter stands behind a port.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from headgate.adapters.attention import Attention
 from headgate.adapters.driver_log import DriverLog
+from headgate.adapters.driver_poller import DriverPoller
 from headgate.adapters.files import ControlFile, StoreFile
 from headgate.adapters.kubernetes.client import Cluster
-from headgate.adapters.kubernetes.controller import Controller, Measurements
+from headgate.adapters.kubernetes.controller import Controller
 from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.location import located
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.turn import Options
 from headgate.adapters.local_driver import LAUNCHER, LocalDrivers
+from headgate.adapters.metrics_source import ChosenPoller, Poller
 from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.poller import PrometheusPoller
 from headgate.adapters.scrape import DriverScrape
@@ -66,13 +68,6 @@ def local_application(
     return LocalApplication(ports, drivers, DriverLog(state_dir.log))
 
 
-class Poller(Measurements, Protocol):
-    """Reads the metrics of all applications, and answers from what it read."""
-
-    def poll(self, now: float) -> Collection[Key]:
-        """Read them (blocks), and return the applications that are worth a turn at `now`."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterOperator:
     """The operator of a cluster: the loop of every application, and what it needs of the world."""
@@ -102,14 +97,15 @@ async def cluster_operator(
         upkeep=Upkeep(small_moves_seconds=settings.status_refresh.total_seconds(), dwell_share=0.5),
         identity=settings.identity,
     )
-    poller = _poller(settings, metrics)
-    return ClusterOperator(api, cluster, Controller(cluster, poller, options, decided=decided), poller)
+    drivers = DriverPoller(lambda key: located(controller.cache.pods(key)), _attention(settings))
+    poller = ChosenPoller(_prometheus(settings, metrics), drivers)
+    controller = Controller(cluster, poller, options, decided=decided)
+    return ClusterOperator(api, cluster, controller, poller)
 
 
-def _poller(settings: Settings, metrics: OperatorMetrics) -> Poller:
+def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:
     if settings.prometheus_url is None:
         return Unmeasured()
-    refresh_seconds = settings.status_refresh.total_seconds()
     options = PrometheusOptions(
         url=settings.prometheus_url,
         bearer_token_file=settings.prometheus_bearer_token_file,
@@ -119,7 +115,11 @@ def _poller(settings: Settings, metrics: OperatorMetrics) -> Poller:
         timeout_seconds=settings.prometheus_timeout.total_seconds(),
         matchers=settings.prometheus_matchers,
     )
-    return PrometheusPoller(options, Attention(refresh_seconds=refresh_seconds), metrics.queried)
+    return PrometheusPoller(options, _attention(settings), metrics.queried)
+
+
+def _attention(settings: Settings) -> Attention:
+    return Attention(refresh_seconds=settings.status_refresh.total_seconds())
 
 
 async def connect() -> ApiClient:

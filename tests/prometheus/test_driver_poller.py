@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from headgate.adapters.attention import Attention
 from headgate.adapters.driver_poller import DriverPoller, Located
 from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.location import located
 from headgate.adapters.scrape import Address
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import QueryMetrics, sort
@@ -148,3 +150,31 @@ def test_a_driver_without_an_address_and_one_that_is_forgotten_are_not_asked(dri
     assert poller.poll(105.0) == []
     assert len(drivers.servers[FLIGHTS].parameters) == 1
     assert known(poller) == ()
+
+
+def pod(attempt: str, address: str | None = "10.0.0.1", *, ended: bool = False) -> dict[str, Any]:
+    state = {"terminated": {"exitCode": 0}} if ended else {"running": {}}
+    status = {"containerStatuses": [{"name": "driver", "state": state}]}
+    labels = {"headgate.dev/attempt": attempt}
+    return {"metadata": {"labels": labels}, "status": {**status, **({"podIP": address} if address else {})}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "found"),
+    [
+        ([], None),
+        ([pod("1", None)], None),
+        ([pod("1", ended=True)], None),
+        ([pod("no number")], None),
+        ([pod("1")], Located(1, Address("10.0.0.1", 8090))),
+        ([pod("2", "10.0.0.2"), pod("10", "10.0.0.3"), pod("3")], Located(10, Address("10.0.0.3", 8090))),
+    ],
+)
+def test_a_driver_is_asked_at_the_address_of_its_pod(
+    pods: list[dict[str, Any]], found: Located | None
+) -> None:
+    assert located(pods) == found
+
+
+def test_an_ipv6_address_is_written_in_brackets() -> None:
+    assert str(Address("fd00::1", 8090)) == "http://[fd00::1]:8090/metrics"
