@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headgate.adapters.kubernetes.client import PODS, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Manifest
 from headgate.adapters.kubernetes.controller import Controller
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import CONTROL
@@ -70,7 +70,10 @@ class Operation:
             jitter=lambda: 0.5,
         )
         self.heard = len(self.cluster.events)
-        asyncio.run(self.controller.load())
+        for pod in self.cluster.pods():
+            self.controller.pod_seen(pod)
+        for application in asyncio.run(self.cluster.list(APPLICATIONS)):
+            self.controller.application_seen(application)
 
     def declare(self, name: str = "flights", **spec: Any) -> None:
         """A person applies the resource."""

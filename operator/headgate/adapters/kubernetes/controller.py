@@ -1,6 +1,7 @@
 """Turns the loop for the applications of a cluster, one turn of one application at a time.
 
-Watches tell it what there is (`…_seen`, `…_gone`); a queue above it says whose turn it is. A turn reads from
+Watches tell it what there is (`…_seen`, `…_gone`), all of it before the first turn: one that did not know of a
+living driver would start a second one. A queue above it says whose turn it is. A turn reads from
 what was seen alone, decides, and carries out what follows, beginning with the status: that write names the
 version of the application that the decision was made on, so that whoever knows less than the cluster does
 nothing.
@@ -16,10 +17,9 @@ from typing import Protocol
 
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.claims import Claims
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.adapters.kubernetes.record import Record, RefusedSpec, stand_in
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
 from headgate.api.application import SparkApplication
@@ -77,17 +77,6 @@ class Controller:
     def cache(self) -> Cache:
         """What is known of the cluster, for whoever compares it with what is there."""
         return self._cache
-
-    async def load(self, namespaces: Collection[str] = ()) -> None:
-        """Take in what is there, before the first turn: all of it, or that of `namespaces`.
-
-        A turn that did not know of a living driver would start a second one.
-        """
-        for namespace in namespaces or (None,):
-            for pod in await self._cluster.list(PODS, namespace, labels=DRIVER_SELECTOR):
-                self.pod_seen(pod)
-            for application in await self._cluster.list(APPLICATIONS, namespace):
-                self.application_seen(application)
 
     def application_seen(self, manifest: Manifest) -> Key:
         """Take in an application that is new or has changed; returns whose turn it is."""
