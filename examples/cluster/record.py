@@ -24,7 +24,9 @@ def readings(count: int) -> pa.Table:
     at = START + np.arange(count).astype("timedelta64[us]") * (1_000_000 // PER_SECOND)
     sensor = chance.integers(0, SENSORS, count).astype(np.int16)
     celsius = (20 + 5 * chance.standard_normal(count)).round(1).astype(np.float32)
-    return pa.table({"at": at, "sensor": sensor, "celsius": celsius})
+    return pa.table(
+        {"at": pa.array(at).cast(pa.timestamp("us", "UTC")), "sensor": sensor, "celsius": celsius}
+    )
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from support.chart import render
-from support.go_tools import go_tool
+from support.go_tools import ROOT, go_tool
 from support.schemas import write_schemas
 
+EXAMPLES = [*sorted(ROOT.glob("examples/*.yaml")), ROOT / "examples" / "cluster" / "readings.yaml"]
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
 
 
@@ -35,3 +36,8 @@ def test_a_field_that_the_kind_does_not_have_is_found() -> None:
     deployment["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
 
     assert "additional properties 'livenessprobe' not allowed" in refused([deployment])[0]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_has_the_form_of_its_kind(path: Path) -> None:
+    assert refused(list(yaml.safe_load_all(path.read_text()))) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -124,6 +126,17 @@ def test_what_artifact_hub_is_told_is_so() -> None:
         container["image"] for container in deployment["spec"]["template"]["spec"]["containers"]
     ]
     assert (crd["name"], crd["kind"]) == (definition["metadata"]["name"], definition["spec"]["names"]["kind"])
+
+
+@pytest.mark.parametrize("page", ["docs/install.md", "charts/headgate/README.md"])
+def test_every_command_of_a_page_has_values_that_there_are(page: str) -> None:
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    commands = [line for line in text.splitlines() if "--set" in line]
+    given = [shlex.split(flag) for line in commands for flag in re.findall(r"--set ('[^']+'|[^\s`]+)", line)]
+
+    assert given
+    for (flag,) in given:
+        render("--set", flag)
 
 
 def test_an_alert_that_may_be_named_is_one_that_there_is() -> None:

@@ -1,0 +1,96 @@
+"""A real Spark driver with the account that the chart makes: it asks for executors, and cleans up, without a refusal.
+
+No node runs here, so executors stay pending; what is tested is what the API server lets a driver do.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.chart import render
+from support.cluster import Cluster
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+ACCOUNT = "headgate-driver"
+SECONDS = 240.0
+JOB = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+print("started", flush=True)
+input()
+spark.stop()
+print("stopped", flush=True)
+"""
+
+
+@pytest.mark.parametrize("volume_claims", [False, True])
+def test_a_driver_is_refused_nothing_that_it_asks_for(
+    volume_claims: bool, control_plane: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    values = {"drivers": {"namespaces": [namespace], "volumeClaims": volume_claims}}
+    ours = [m for m in render(values=values) if m["metadata"]["name"] == ACCOUNT]
+    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ours))
+
+    with spark_driver(control_plane, namespace, tmp_path, owns_claims=volume_claims) as driver:
+        wait_until(lambda: executors(control_plane, namespace), "an executor to be asked for", SECONDS)
+        driver.communicate(b"\n", SECONDS)
+
+    log = (tmp_path / "driver.log").read_text()
+    assert "stopped" in log
+    assert [line for line in log.splitlines() if "orbidden" in line] == []
+    wait_until(lambda: not executors(control_plane, namespace), "the executors to go")
+
+
+def executors(cluster: Cluster, namespace: str) -> list[str]:
+    pods = cluster.get("pods", "-n", namespace, "-l", "spark-role=executor")["items"]
+    return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+@contextmanager
+def spark_driver(
+    cluster: Cluster, namespace: str, folder: Path, *, owns_claims: bool
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Spark driver in client mode, on this machine, as the chart's account."""
+    authority = folder / "ca.crt"
+    kubeconfig = yaml.safe_load(cluster.user(f"system:serviceaccount:{namespace}:{ACCOUNT}").read_text())
+    authority.write_bytes(
+        base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])
+    )
+    conf = {
+        "spark.master": f"k8s://{cluster.url}",
+        "spark.kubernetes.namespace": namespace,
+        "spark.kubernetes.authenticate.oauthToken": kubeconfig["users"][0]["user"]["token"],
+        "spark.kubernetes.authenticate.caCertFile": str(authority),
+        "spark.kubernetes.container.image": "example/spark:4.3.0",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": str(owns_claims).lower(),
+        "spark.executor.instances": "1",
+        "spark.driver.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    }
+    defaults = folder / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir()
+    defaults.write_text("".join(f"{name} {value}\n" for name, value in conf.items()))
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(defaults.parent)}
+    with (folder / "driver.log").open("wb") as log:
+        command = [sys.executable, "-c", JOB]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, cwd=folder
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,279 @@
+"""The chart on a real API server: installed, upgraded, rolled back and uninstalled, by Helm 3 and 4."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headgate.handlers.rights import LEASE, SERVED, Rule
+from support.chart import CHART, RELEASE, Manifest, helm, of_kind, render
+from support.cluster import Cluster, KubectlError
+from support.control_plane import ControlPlane
+from support.go_tools import ROOT
+from support.operator_process import operator_process
+from support.schemas import prometheus_operator_crds
+from support.served import IMAGE, Served
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+DEFINITION = "sparkapplications.headgate.dev"
+VALUES = Path(__file__).parent / "values"
+EXAMPLE = ROOT / "examples" / "cluster" / "readings.yaml"
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster that knows nothing of us yet, with the kinds of the Prometheus operator."""
+    plane = ControlPlane(tmp_path_factory.mktemp("bare"), controllers=True)
+    try:
+        plane.start()
+        for definition in prometheus_operator_crds():
+            plane.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(definition))
+        yield plane
+    finally:
+        plane.stop()
+
+
+class Release:
+    """One release of the chart in a namespace of its own."""
+
+    def __init__(self, cluster: Cluster, version: int = 4) -> None:
+        self.cluster, self.version = cluster, version
+        self.namespace = cluster.namespace()
+
+    def helm(self, *arguments: str | Path) -> str:
+        options = ("--namespace", self.namespace, "--kubeconfig", self.cluster.kubeconfig)
+        return helm(*arguments, *options, version=self.version)
+
+    def install(self, chart: Path = CHART, *flags: str | Path) -> str:
+        return self.helm("install", RELEASE, chart, *flags)
+
+    def upgrade(self, chart: Path = CHART, *flags: str | Path) -> str:
+        return self.helm("upgrade", RELEASE, chart, *flags)
+
+    def uninstall(self) -> str:
+        return self.helm("uninstall", RELEASE, "--wait", "--ignore-not-found")
+
+    def deployment(self) -> Manifest:
+        return self.cluster.get("deployment", RELEASE, "-n", self.namespace)
+
+    def apply_example(self) -> None:
+        self.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=60s")
+        wait_until(self._has_applied, "the example to be taken")
+
+    def _has_applied(self) -> bool:
+        try:
+            self.cluster.kubectl("apply", "-n", self.namespace, "-f", EXAMPLE)
+        except KubectlError as error:
+            if "no matches for kind" in str(error):  # discovery is told of a new kind a moment later
+                return False
+            raise
+        return True
+
+    def applications(self) -> list[str]:
+        listed = self.cluster.get("sparkapplications", "-n", self.namespace)["items"]
+        return [application["metadata"]["name"] for application in listed]
+
+
+@pytest.fixture
+def release(bare: Cluster) -> Iterator[Release]:
+    release = Release(bare)
+    yield release
+    release.uninstall()
+    forget_definition(bare)
+
+
+def definition(cluster: Cluster) -> Manifest | None:
+    found = cluster.kubectl("get", "crd", DEFINITION, "--ignore-not-found", "-o", "json")
+    return json.loads(found) if found else None
+
+
+def columns(cluster: Cluster) -> list[str]:
+    found = definition(cluster)
+    assert found is not None
+    return [column["name"] for column in found["spec"]["versions"][0]["additionalPrinterColumns"]]
+
+
+def forget_definition(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "crd", DEFINITION, "--ignore-not-found", "--timeout=60s")
+
+
+def older_chart(folder: Path) -> Path:
+    """Return the chart as an earlier version could have been: another image, and a definition without a column."""
+    chart = Path(shutil.copytree(CHART, folder / "headgate"))
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    (chart / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": "0.0.9", "appVersion": "0.0.9"}))
+    (template,) = (chart / "templates" / "crds").iterdir()
+    column = "    - name: ETA\n      type: string\n      jsonPath: .status.summary.eta\n"
+    assert column in template.read_text()
+    template.write_text(template.read_text().replace(column, ""))
+    return chart
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
+    version: int, bare: Cluster, tmp_path: Path
+) -> None:
+    release = Release(bare, version)
+    release.install(older_chart(tmp_path))
+    assert "ETA" not in columns(bare)
+    release.apply_example()
+
+    release.upgrade()
+    assert "ETA" in columns(bare), "an upgrade upgrades the definition"
+    assert release.deployment()["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":0.1.0")
+
+    release.helm("rollback", RELEASE, "1")
+    assert "ETA" not in columns(bare)
+    assert release.deployment()["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":0.0.9")
+
+    release.uninstall()
+    assert "helm.sh/resource-policy" in definition(bare)["metadata"]["annotations"]  # type: ignore[index]
+    assert release.applications() == ["readings"], (
+        "the definition was to be kept, and what it defines with it"
+    )
+    assert bare.get("deployments", "-n", release.namespace)["items"] == []
+
+    release.install()
+    assert release.applications() == ["readings"], "a definition that was kept is taken over"
+    release.uninstall()
+    forget_definition(bare)
+
+
+def test_without_keep_the_definition_goes_and_every_application_with_it(release: Release) -> None:
+    release.install(CHART, "--set", "crds.keep=false")
+    release.apply_example()
+
+    release.uninstall()
+
+    wait_until(lambda: definition(release.cluster) is None, "the end of the definition")
+
+
+def test_the_definition_may_be_somebody_elses(release: Release) -> None:
+    release.cluster.install_crds()
+
+    release.install(CHART, "--set", "crds.install=false")
+    release.uninstall()
+
+    assert definition(release.cluster) is not None
+
+
+@pytest.mark.parametrize("path", sorted(VALUES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_api_server_takes_every_set_of_values(path: Path, release: Release) -> None:
+    values = yaml.safe_load(path.read_text())
+    named = {*values.get("namespaces", ()), *values.get("drivers", {}).get("namespaces", ())}
+    named |= {values.get("monitoring", {}).get("dashboards", {}).get("namespace")} - {None}
+    for name in named:
+        release.cluster.kubectl("create", "namespace", name)
+
+    release.install(CHART, "--values", path)
+
+    manifests = [m for m in yaml.safe_load_all(release.helm("get", "manifest", RELEASE)) if m]
+    assert manifests
+    for manifest in manifests:
+        release.cluster.get(
+            manifest["kind"],
+            manifest["metadata"]["name"],
+            "-n",
+            manifest["metadata"].get("namespace", "default"),
+        )
+    release.uninstall()
+    for name in named:
+        release.cluster.kubectl("delete", "namespace", name)
+
+
+def test_the_operators_pod_keeps_to_the_restricted_standard(release: Release) -> None:
+    enforced = (
+        "pod-security.kubernetes.io/enforce=restricted",
+        "pod-security.kubernetes.io/enforce-version=latest",
+    )
+    release.cluster.kubectl("label", "namespace", release.namespace, *enforced)
+    (deployment,) = of_kind(render("--values", VALUES / "air-gapped.yaml"), "Deployment").values()
+    template: dict[str, Any] = deployment["spec"]["template"]
+    metadata = {**template["metadata"], "name": "operator", "namespace": release.namespace}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    pod["spec"]["serviceAccountName"] = "default"
+
+    release.cluster.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(pod))
+
+    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    with pytest.raises(KubectlError, match='violates PodSecurity "restricted:latest"'):
+        release.cluster.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(pod))
+
+
+def test_the_operator_may_do_what_it_asks_for_where_it_serves_and_nothing_elsewhere(release: Release) -> None:
+    served, other = release.cluster.namespace(), release.cluster.namespace()
+    release.install(CHART, "--set", f"namespaces={{{served}}}")
+
+    for rule in SERVED:
+        for verb in rule.verbs:
+            assert may(release, verb, rule, served), (verb, rule.resource)
+            assert not may(release, verb, rule, other), (verb, rule.resource)
+    assert not may(release, "get", Rule("", "secrets", ()), served)
+
+
+def test_the_operator_may_change_its_own_lease_alone(release: Release) -> None:
+    release.install()
+    (rule,) = LEASE
+
+    for verb in rule.verbs:
+        assert may(release, verb, rule, release.namespace, RELEASE if verb != "create" else ""), verb
+    assert not may(release, "patch", rule, release.namespace, "another")
+
+
+def may(release: Release, verb: str, rule: Rule, namespace: str, name: str = "") -> bool:
+    """Ask the API server whether the operator's account may do something."""
+    resource, _, subresource = rule.resource.partition("/")
+    attributes = {
+        "verb": verb,
+        "group": rule.group,
+        "resource": resource,
+        "namespace": namespace,
+        "name": name,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{release.namespace}:{RELEASE}",
+            "resourceAttributes": attributes | {"subresource": subresource},
+        },
+    }
+    answer = release.cluster.kubectl("create", "-f", "-", "-o", "json", input=json.dumps(review))
+    return json.loads(answer)["status"]["allowed"] is True
+
+
+def test_the_operator_works_with_the_rights_that_the_chart_gives(release: Release, tmp_path: Path) -> None:
+    served = Served(release.cluster, release.cluster.namespace())
+    release.install(CHART, "--set", f"namespaces={{{served.namespace}}}")
+    release.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=60s")
+    account = release.cluster.user(f"system:serviceaccount:{release.namespace}:{RELEASE}")
+    settings = release.cluster.get("configmap", RELEASE, "-n", release.namespace)["data"]["operator.yaml"]
+    (tmp_path / "operator.yaml").write_text(settings)
+    flags = ("--config", str(tmp_path / "operator.yaml"), "--default-image", IMAGE)
+
+    with operator_process(account, tmp_path / "operator.log", *flags) as operator:
+        operator.begin_leading()
+        served.declare()
+        served.driver()
+        served.runs("flights-driver-1")
+        served.becomes("Running")
+        served.kubectl("delete", "sparkapplication", "flights", "--wait=false")
+        served.kubectl("wait", "--for=delete", "sparkapplication/flights", "--timeout=60s")
+        refused = [line for line in operator.lines() if "forbidden" in json.dumps(line)]
+
+    assert refused == []
+
+
+def test_a_mistyped_value_never_reaches_the_cluster(release: Release) -> None:
+    with pytest.raises(AssertionError, match="additional properties 'replica' not allowed"):
+        release.install(CHART, "--set", "replica=2")
+
+    assert release.helm("list", "-q").strip() == ""
