@@ -75,4 +75,4 @@ def _of_the_library(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Put first what a person looks for first."""
-    return {name: event[name] for name in _FIRST if name in event} | event
+    return {**{name: event[name] for name in _FIRST if name in event}, **event}
