@@ -7,7 +7,7 @@ import pytest
 from support.cluster import KubectlError
 from support.node import nodes_in
 from support.node_config import SANDBOX_IMAGE
-from support.node_images import operator_image, spark_image
+from support.node_images import our_images
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.node
@@ -29,8 +29,7 @@ print("rows:", spark.range(7).count())
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nodes")
-    images = (operator_image(), spark_image())
-    with nodes_in(folder, images=images, count=2) as cluster:
+    with nodes_in(folder, images=our_images(), count=2) as cluster:
         yield cluster
 
 

@@ -1,7 +1,7 @@
 """What an API server says to our CRD and to objects of it, by Kubernetes' own code and without a server.
 
-`tests/support/tools/crdcheck` is a Go program round the create strategies of the API server. It is built once into
-`build/tools`, and answers one line for each object, so that a property test can ask it hundreds of times.
+`tests/support/tools/kube/crdcheck` is a Go program round the create strategies of the API server. It is built once
+into `build/tools`, and answers one line for each object, so that a property test can ask it hundreds of times.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Pods run as on any node: their processes in containers, an address each, Service
 Nothing can be pulled, since no way leads out: the nodes have the images that they are given, and pods that name those
 say `imagePullPolicy: Never` or `IfNotPresent`. All nodes share one network and one address.
 
-    with nodes_in(tmp_path, images=[spark_image()]) as cluster:
+    with nodes_in(tmp_path, images=our_images()) as cluster:
         cluster.kubectl("get", "nodes")
         with cluster.network():
-            ...  # connections made here reach pods and services by their addresses
+            ...  # connections made here reach pods and services by their addresses; a server started here stays there
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from support.node_config import (
     write_network,
 )
 from support.node_images import Image, pause_image, write_archive
+from support.requirements import need_namespaces
 from support.servers import Server
 
 API_PORT = 6443
@@ -47,6 +48,7 @@ def nodes_in(folder: Path, *, images: Sequence[Image] = (), count: int = 1) -> I
 
     Every node has `images`, and that of `pause_image`.
     """
+    need_namespaces()
     cluster = NodeCluster(folder, (pause_image(), *images), count)
     try:
         cluster.start()
@@ -127,7 +129,8 @@ class NodeCluster(ControlPlane):
         return [
             *("--kubeconfig", self._inner_kubeconfig("kube-proxy", user, self.folder)),
             *("--proxy-mode", "nftables", "--hostname-override", "node0", "--cluster-cidr", PODS),
-            *("--conntrack-max-per-core", "0"),
+            # One proxy serves all nodes: it would let only pods of its own node reach themselves through a service.
+            *("--conntrack-max-per-core", "0", "--masquerade-all"),
         ]
 
     def _inner_kubeconfig(self, name: str, user: Certificate, folder: Path) -> Path:
@@ -148,7 +151,10 @@ class Node:
         self._kubeconfig = kubeconfig
 
     def start_runtime(self, namespaces: Namespaces) -> None:
-        """Start containerd, and wait until it answers."""
+        """Start containerd, and wait until it answers. What it stores is in memory, and gone with the namespaces."""
+        stored = self._layout.folder / "containerd"
+        stored.mkdir()
+        run(*namespaces.enter(), "mount", "-t", "tmpfs", "tmpfs", stored)
         write_network(self._layout)
         config = write_containerd(self._layout, debian().cni_plugins, debian().program("runc"))
         runtime = self._server(namespaces, "containerd", "--config", config)

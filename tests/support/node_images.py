@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +25,7 @@ from support.containerfile import image_config
 from support.debian import debian
 from support.go_tools import ROOT, go_tool
 from support.node_config import SANDBOX_IMAGE
-from support.requirements import missing
+from support.requirements import missing, need_root
 
 LAYERS = ROOT / "build" / "images"
 RECIPES = ROOT / "images"
@@ -32,6 +33,7 @@ RELEASE = "bookworm"
 PYTHON = (3, 11)
 """What this release has: libraries for the images are installed by the Python that runs the tests."""
 BUILD_SECONDS = 900
+KEY_LENGTH = 16
 SOURCES = ("images", "operator", "spark_jobs", "constraints.txt", "pyproject.toml")
 WITHOUT_DOCUMENTATION = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 
@@ -50,7 +52,8 @@ class Image:
         made_from = hashlib.sha256(repr(sorted(files)).encode())
         for _, file in sorted(files.items()):
             made_from.update(file.read_bytes())
-        layer = _layer("files", made_from.hexdigest(), lambda to: _write_files(to, files))
+        title = name.rpartition("/")[2].replace(":", "-")
+        layer = _layer(title, made_from.hexdigest(), lambda to: _write_files(to, files))
         return Image(name, (*self.layers, layer), self.settings)
 
 
@@ -61,14 +64,11 @@ def pause_image() -> Image:
     return bare.containing(SANDBOX_IMAGE, {"/pause": pause})
 
 
-def operator_image() -> Image:
-    """Return the operator's image, as `images/operator.Containerfile` makes it."""
-    return _ours("operator")
-
-
-def spark_image() -> Image:
-    """Return the image of drivers and executors, as `images/spark.Containerfile` makes it."""
-    return _ours("spark")
+def our_images() -> tuple[Image, Image]:
+    """Return the operator's image and that of drivers and executors, as the Containerfiles in `images/` make them."""
+    with ThreadPoolExecutor() as pool:
+        operator, spark = pool.map(_ours, ("operator", "spark"))
+    return operator, spark
 
 
 def write_archive(images: Sequence[Image], to: IO[bytes]) -> None:
@@ -87,6 +87,7 @@ def write_archive(images: Sequence[Image], to: IO[bytes]) -> None:
 
 
 def _ours(kind: str) -> Image:
+    need_root("unpack a Debian for an image")
     if sys.version_info[:2] != PYTHON:
         missing(f"the images have Python {PYTHON[0]}.{PYTHON[1]}; run the tests with that version")
     packages = RECIPES / "build" / f"{kind}.packages"
@@ -100,7 +101,7 @@ def _bootstrap(packages: Path, user: Path, to: Path) -> None:
     excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT_DOCUMENTATION]
     _run(
         debian().program("mmdebstrap"),
-        *("--quiet", "--variant=essential", "--format=tar", "--skip=output/dev"),
+        *("--quiet", "--variant=essential", "--format=tar", "--skip=output/dev", "--dpkgopt=force-unsafe-io"),
         f"--include={','.join(packages.read_text().split())}",
         *excluded,
         '--aptopt=Apt::Install-Recommends "false"',
@@ -135,11 +136,13 @@ def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _layer(name: str, made_from: str, make: Callable[[Path], None]) -> Path:
     """Return the layer made from what has this digest; make it unless it is there, instead of older ones."""
-    layer = LAYERS / f"{name}-{made_from[:16]}.tar"
+    layer = LAYERS / f"{name}-{made_from[:KEY_LENGTH]}.tar"
     if not layer.exists():
         LAYERS.mkdir(parents=True, exist_ok=True)
         unfinished = layer.with_suffix(".new")
         make(unfinished)
+        for older in LAYERS.glob(f"{name}-{'[0-9a-f]' * KEY_LENGTH}.tar"):
+            older.unlink()
         unfinished.replace(layer)
     return layer
 

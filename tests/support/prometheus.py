@@ -42,8 +42,8 @@ class Sample:
 class Prometheus:
     """A running server; stopped and started again it is at the same address, with the same data."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], flags: Sequence[str] = ()):
-        self._address = f"127.0.0.1:{free_port()}"
+    def __init__(self, folder: Path, config: Mapping[str, Any], flags: Sequence[str], address: str):
+        self._address = f"{address}:{free_port()}"
         self._config = folder / "prometheus.yaml"
         self._write(config)
         command: list[str | Path] = [
@@ -119,16 +119,18 @@ def prometheus(
     config: Mapping[str, Any] | None = None,
     history: str | None = None,
     flags: Sequence[str] = (),
+    address: str = "127.0.0.1",
 ) -> Iterator[Prometheus]:
     """Run a Prometheus whose files are in `folder`; it is gone afterwards.
 
     `scrape` names the targets (`host:port`) of each job, asked every second; `config` is a whole configuration
-    instead. `history` is OpenMetrics text with timestamps, put into the database before the start.
+    instead. `history` is OpenMetrics text with timestamps, put into the database before the start. Another `address`
+    than loopback is for one in the network of a test node, which its pods can ask.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if history is not None:
         _backfill(folder, history)
-    server = Prometheus(folder, config or scraping(scrape or {}), flags)
+    server = Prometheus(folder, config or scraping(scrape or {}), flags, address)
     try:
         server.start()
         yield server
