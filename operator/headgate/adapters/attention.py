@@ -117,6 +117,19 @@ class Attention:
                 if (source := sources.get(rule.key)) is not None
             }
 
+    def read(self, key: Key, pulse: DriverPulse | None, answers: Answers, now: float) -> None:
+        """Take note that a turn reads this at `now`, whoever asked for the turn.
+
+        Between two ticks readings grow stale. A turn that finds them so must be made up for when they are fresh
+        again, even if they are then what they were at the tick before.
+        """
+        watched = self._watched.get(key)
+        if watched is None:
+            return
+        fresh = None if pulse is None else pulse.since(now - watched.rule.stale_after_seconds)
+        if signature_of(watched.rule, fresh, answers, now)[0] != watched.seen:
+            watched.signature = None
+
     def _has_changed(
         self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float, gap: float
     ) -> bool:

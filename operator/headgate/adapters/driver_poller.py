@@ -52,12 +52,14 @@ class _Known:
 class _Port:
     """The port of one application, answered from the last scrape that ended."""
 
-    def __init__(self, known: _Known | None) -> None:
+    def __init__(self, known: _Known | None, read: Callable[[DriverPulse | None, float], None]) -> None:
         self._known = known
+        self._read = read
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  ages are in there
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
         """Return what was scraped of that attempt, or why nothing was."""
         known = self._known
+        self._read(None if known is None or known.attempt != attempt else known.pulse, now)
         if known is None or known.attempt != attempt:
             message = f"the driver of attempt {attempt} has not been scraped yet"
             return Outage(OutageReason.DRIVER_STARTING, message, known=())
@@ -100,7 +102,11 @@ class DriverPoller:
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last scrape."""
-        return _Port(self._known.get(key))
+
+        def read(pulse: DriverPulse | None, now: float) -> None:
+            self._attention.read(key, pulse, _unanswered, now)
+
+        return _Port(self._known.get(key), read)
 
     def poll(self, now: float) -> Collection[Key]:
         """Scrape all drivers, and return the applications that are worth a turn at `now` (Unix time)."""

@@ -29,7 +29,7 @@ from headgate.adapters.prometheus.fetch import Fetch
 from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.prometheus.targets import Pod, Targets, targets
-from headgate.adapters.pulse import Column
+from headgate.adapters.pulse import Column, DriverPulse
 from headgate.adapters.rules import Rule
 from headgate.api.application import SparkApplication
 from headgate.reconcile.ports import Metrics, Outage
@@ -60,7 +60,12 @@ class PrometheusPoller:
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last tick."""
-        return PrometheusMetrics(key, self._attention.rule(key), self._published, self._expressions.answer)
+
+        def read(pulse: DriverPulse | None, now: float) -> None:
+            self._attention.read(key, pulse, self._said, now)
+
+        rule = self._attention.rule(key)
+        return PrometheusMetrics(key, rule, self._published, self._expressions.answer, read)
 
     def poll(self, now: float) -> Collection[Key]:
         """Read all that is new, and return the applications that are worth a turn at `now` (Unix time).

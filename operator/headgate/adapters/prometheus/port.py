@@ -10,7 +10,7 @@ from headgate.adapters.prometheus.columns import Pulses
 from headgate.adapters.prometheus.details import Details
 from headgate.adapters.prometheus.expressions import Answer
 from headgate.adapters.prometheus.targets import Pod, Targets
-from headgate.adapters.pulse import Column
+from headgate.adapters.pulse import Column, DriverPulse
 from headgate.adapters.rules import Rule
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import BACKLOG_QUERY
@@ -39,16 +39,24 @@ class PrometheusMetrics:
     """What Prometheus knows of one application."""
 
     def __init__(
-        self, key: Key, rule: Rule | None, published: Published, answers: Callable[[str], Answer]
+        self,
+        key: Key,
+        rule: Rule | None,
+        published: Published,
+        answers: Callable[[str], Answer],
+        read: Callable[[DriverPulse | None, float], None],
     ) -> None:
         self._key = key
         self._rule = rule
         self._published = published
         self._answers = answers
+        self._read = read
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  ages are in there
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
         pod = Pod.of(self._key, attempt)
+        scraped = self._published.pulses.get(pod)
+        self._read(None if scraped is None else scraped.pulse, now)
         known = tuple(self._known(pod))
         outage = self._outage(pod)
         return known if outage is None else Outage(outage.reason, outage.message, known)
