@@ -139,7 +139,6 @@ def _session(api: ApiClient) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0, ssl=api.rest_client.ssl_context),
         middlewares=(authorize,),
         proxy=api.configuration.proxy,
-        trust_env=True,
     )
 
 
