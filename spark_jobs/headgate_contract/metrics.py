@@ -77,6 +77,11 @@ QUERY_LAST_PROGRESS = _gauge(
     "query_last_progress_timestamp_seconds", _QUERY, "When the last batch ended, as Unix time."
 )
 QUERY_BATCHES = _counter("query_batches", ("query", "kind"), "Committed batches; kind is data or no_data.")
+QUERY_BATCHES_REPEATED = _counter(
+    "query_batches_repeated",
+    _QUERY,
+    "Batches that ran again because a run ended in the middle of them; over all runs of the checkpoint.",
+)
 QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", _QUERY, "How long batches with data took.")
 
 # A source of a query ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from headgate_spark.planner.model import (
     Fail,
     HeldBy,
     Hold,
+    HybridMemory,
     Lane,
     Source,
     Survey,
@@ -26,10 +27,10 @@ BATCH = BatchControl(initial_records=1000)
 
 
 def run(
-    *sources, trigger: Trigger = AVAILABLE_NOW, within: float = 36_000, memory=None, **settings
+    *sources, trigger: Trigger = AVAILABLE_NOW, within: float = 36_000, memory=None, resumed=None, **settings
 ) -> ScriptedSpark:
     control = QueryControl(interval_seconds=60, batch=BATCH, **settings)
-    spark = ScriptedSpark(*sources, control=control, trigger=trigger, memory=memory)
+    spark = ScriptedSpark(*sources, control=control, trigger=trigger, memory=memory, resumed=resumed)
     spark.run_until(lambda: False, within=within)
     return spark
 
@@ -137,17 +138,48 @@ def test_the_live_source_is_released_in_the_planning_that_finds_the_history_at_i
     assert not any(b.records.get("history") and b.records.get("live") for b in spark.batches)
 
 
-def test_an_empty_history_before_the_live_source_ends_nothing():
-    spark = run(Stream("history", {"0": 0}), a_stream(name="live"), sources={"live": after("history")})
+@pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
+@pytest.mark.parametrize("lane", [Lane.OFFSETS, Lane.ROWS])
+def test_an_empty_history_ends_nothing(order, lane):
+    live = a_stream(name="live") if lane is Lane.OFFSETS else Uncounted("live", lane, [20_000])
+    streams = {"history": Stream("history", {"0": 0}), "live": live}
+    spark = run(*(streams[name] for name in order), sources={"live": after("history")})
     assert (spark.ended, sum(spark.sizes)) == ("idle", 20_000)
 
 
-def test_a_live_source_that_would_be_left_unread_fails_the_run_and_the_next_one_reads_it():
-    live, past = a_stream(name="live"), Stream("history", {"0": 0})
+@pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
+def test_a_history_whose_end_was_not_seen_any_more_is_known_to_be_at_its_end(order):
+    """The run before was stopped after the last batch of the history, before the planning that would have seen it."""
+    past = Stream("history", {"0": 500}, start={"0": 500})
+    streams = {"history": past, "live": a_stream(name="live")}
+    memory = HybridMemory(ends={"history": {"0": 500}})
+    spark = run(
+        *(streams[name] for name in order),
+        sources={"live": after("history")},
+        memory=memory,
+        resumed={"history": {"0": 500}},
+    )
+    assert (spark.ended, sum(spark.sizes)) == ("idle", 20_000)
+
+
+def test_a_query_that_has_run_before_it_was_told_of_its_history_says_what_to_do():
+    """Nothing tells where the history ends before it is asked, and it is asked after the live source."""
+    sources = [Source("live", Lane.OFFSETS), Source("history", Lane.OFFSETS)]
+    planner = QueryPlanner("q", AVAILABLE_NOW, sources, now=0, resumed={"history": {"0": 500}})
+    planner.control(QueryControl(sources={"live": after("history")}), 0)
+    assert planner.admit("live", {"0": 0}, 0) == Survey(("live", "history"))
+    assert planner.plan("live", {"live": {"0": 9}}, 0) == Hold(HeldBy.AFTER)
+    assert planner.admit("history", {"0": 500}, 0) == Wait(1.0, HeldBy.UNKNOWN)
+    assert planner.admit("history", {"0": 500}, 1) == Survey(("history",))
+    answer = planner.plan("history", {"history": {"0": 500}}, 1)
+    assert isinstance(answer, Fail)
+    assert "run it again" in answer.message
+
+
+def test_a_live_source_of_files_behind_an_empty_history_is_not_left_unread_in_silence():
+    live, past = Uncounted("live", Lane.FILES, [100]), Stream("history", {"0": 0})
     spark = run(live, past, sources={"live": after("history")})
     assert "run it again" in spark.ended
-    again = run(live, past, sources={"live": after("history")}, memory=spark.saved[-1])
-    assert (again.ended, live.pending) == ("idle", 0)
 
 
 def test_a_live_source_behind_a_paused_history_fails_the_run():
@@ -164,11 +196,12 @@ def test_a_live_source_behind_an_unknown_history_fails_the_run():
     assert "correct `after`" in spark.ended
 
 
+@pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
 @pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
 @pytest.mark.parametrize("files", [[], [100] * 30])
-def test_a_history_that_cannot_be_counted_is_read_in_one_batch(lane, files):
-    live = a_stream(500, "live")
-    spark = run(Uncounted("history", lane, files), live, sources={"live": after("history")})
+def test_a_history_that_cannot_be_counted_is_read_in_one_batch(lane, files, order):
+    streams = {"history": Uncounted("history", lane, files), "live": a_stream(500, "live")}
+    spark = run(*(streams[name] for name in order), sources={"live": after("history")})
     assert spark.ended == "idle"
     assert sum(spark.sizes) == 1000 + sum(files)
     assert sum(1 for b in spark.batches if b.records.get("history")) == (1 if files else 0)

@@ -8,6 +8,7 @@ import pytest
 from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine import governor as module
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.run import Started
 from headgate_spark.planner.model import Trigger
 
@@ -35,11 +36,27 @@ class FakeLock:
 
 
 class FakeStore:
+    def __init__(self):
+        self.values = []
+
     def load(self):
-        return None
+        return self.values[-1] if self.values else None
 
     def save(self, value):
-        raise AssertionError("nothing to keep")
+        self.values.append(value)
+
+
+class FakeCheckpoint:
+    """A checkpoint, and what runs of it find there."""
+
+    def __init__(self):
+        self.hybrid, self.batches = FakeStore(), FakeStore()
+        self.left = Resumption()
+
+    def resumption(self):
+        if isinstance(self.left, Exception):
+            raise self.left
+        return self.left
 
 
 class FakeMeasures:
@@ -56,13 +73,18 @@ def locks():
 
 
 @pytest.fixture
+def checkpoint():
+    return FakeCheckpoint()
+
+
+@pytest.fixture
 def recalls():
     """What each query was told by when leases were recalled; `None` for a stop."""
     return []
 
 
 @pytest.fixture
-def governor(locks, recalls):
+def governor(locks, checkpoint, recalls):
     def acquire(checkpoint):
         assert checkpoint not in locks or not locks[checkpoint].held, "held by ourselves"
         return locks.setdefault(checkpoint, FakeLock())
@@ -71,7 +93,7 @@ def governor(locks, recalls):
         recalls.append(None if governor.stopping else [run.control for run in governor.runs])
 
     governor = Governor(
-        acquire_lock=acquire, hybrid_store=lambda _: FakeStore(), observer=FakeMeasures(), recall=recall
+        acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures(), recall=recall
     )
     return governor
 
@@ -174,3 +196,26 @@ def test_the_last_closed_stream_ends_the_run(governor, locks):
     governor.closed(2)
     assert governor.runs == []
     assert not locks["file:/ck"].held
+
+
+def test_batches_that_run_again_are_counted_over_all_runs(governor, checkpoint):
+    for run, repeats in (("r1", True), ("r2", False), ("r3", True)):
+        checkpoint.left = Resumption(7, repeats=repeats)
+        opened(governor, 1, run=run)
+        governor.closed(1)
+    checkpoint.left = Resumption(7, repeats=False)
+    opened(governor, 1, run="r4")
+    assert governor.runs[0].memory.repeated == 2
+    assert [value["repeated"] for value in checkpoint.batches.values] == [1, 2]
+
+
+def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, checkpoint):
+    checkpoint.left = OSError("the name node is in safe mode")
+    assert opened(governor, 1) == "ok"
+    assert governor.runs[0].memory.repeated == 0
+
+
+def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
+    checkpoint.batches.save({"repeated": 3, "colour": "blue"})
+    opened(governor, 1)
+    assert governor.runs[0].memory.repeated == 3

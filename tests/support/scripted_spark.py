@@ -26,6 +26,7 @@ from headgate_spark.planner.model import (
     Survey,
     TakeAll,
     TakeLimit,
+    TakeNothing,
     TakeUpTo,
     Trigger,
     TriggerKind,
@@ -166,7 +167,9 @@ class ScriptedSpark:
         records_per_second: float = 50_000.0,
         now: float = START,
         leases: bool = True,
+        resumed: Mapping[str, Position] | None = None,
     ) -> None:
+        self.is_new = resumed is None
         self.leases = leases
         self.sources = {source.name: source for source in sources}
         self.trigger = trigger or Trigger()
@@ -192,6 +195,7 @@ class ScriptedSpark:
             now=now,
             hybrid=memory,
             save_hybrid=self.saved.append,
+            resumed=resumed,
         )
         self.control(control)
 
@@ -216,6 +220,8 @@ class ScriptedSpark:
         }
         if sum(read.values()) > 0:
             self._run_batch(planned_at, read)
+        elif self.is_new and TakeNothing() in self.answers.values():
+            self._run_empty_batch()
         else:
             self._no_batch(was_asked=self.asked > asked)
         return self.answers
@@ -245,7 +251,13 @@ class ScriptedSpark:
         while self.now < deadline - 1e-9 and not done() and self.ended is None:
             self.round()
 
+    def _run_empty_batch(self) -> None:
+        self.is_new = False
+        self.now += self.fixed_seconds
+        self.planner.batch_ended(BatchReport(dict.fromkeys(self.sources, 0), self.fixed_seconds, self.now))
+
     def _run_batch(self, planned_at: float, read: Mapping[str, int]) -> None:
+        self.is_new = False
         seconds = self.fixed_seconds + sum(read.values()) / self.records_per_second
         self.now += seconds
         self.batches.append(Batch(planned_at, read, seconds))

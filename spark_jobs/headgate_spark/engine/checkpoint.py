@@ -1,7 +1,4 @@
-"""What Headgate keeps for a checkpoint: a lock, and which historical parts have been read.
-
-Both lie *beside* the checkpoint, in `<checkpoint>.headgate/`, so that nothing of Headgate is in the checkpoint
-itself and the job can go on without Headgate at any time.
+"""A checkpoint: its lock, and where the rest of what concerns it is.
 
 The lock is held by the JVM, not by this process: it is the JVM that writes the checkpoint, and when Python is
 killed the JVM outlives it for a moment. A lock held by Python would be free while the old batch still commits.
@@ -9,13 +6,16 @@ killed the JVM outlives it for a moment. A lock held by Python would be free whi
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlparse
 
 import structlog
+
+from headgate_spark.engine.directory import Directory
+from headgate_spark.engine.resumption import Resumption, read_resumption
+from headgate_spark.engine.store import NumberedStore, Store
 
 log = structlog.get_logger("headgate")
 
@@ -31,14 +31,19 @@ class CheckpointLock(Protocol):
         """Let the next one in."""
 
 
-class HybridStore(Protocol):
-    """Keeps one small JSON value per checkpoint."""
+class Checkpoint(Protocol):
+    """What is known of a checkpoint, and kept beside it."""
 
-    def load(self) -> Any | None:
-        """Return the value saved last, or `None`."""
+    @property
+    def hybrid(self) -> Store:
+        """The ends of histories, and which have been read."""
 
-    def save(self, value: Any) -> None:
-        """Keep `value`; when this returns, a crash cannot lose it."""
+    @property
+    def batches(self) -> Store:
+        """What the batches of all runs have taught."""
+
+    def resumption(self) -> Resumption:
+        """Return where the query takes up again; asked before Spark goes on."""
 
 
 def side_directory(checkpoint: str) -> str:
@@ -102,49 +107,18 @@ class _JvmLock:
         self._opened.close()
 
 
-class HadoopHybridStore:
-    """Numbered files beside the checkpoint, on whatever file system it is.
-
-    Each value is a new file that is renamed into place: a rename that must not replace is atomic on every file
-    system, a replacing one is not.
-    """
+class HadoopCheckpoint:
+    """A checkpoint on whatever file system it is."""
 
     def __init__(self, jvm: Any, hadoop_conf: Any, checkpoint: str) -> None:
-        self._jvm = jvm
-        self._directory = side_directory(checkpoint)
-        self._fs = self._path("").getFileSystem(hadoop_conf)
+        def directory(uri: str) -> Directory:
+            return Directory(jvm, hadoop_conf, uri)
 
-    def load(self) -> Any | None:
-        """Return the value of the highest number, or `None`."""
-        numbers = self._numbers()
-        return json.loads(self._read(self._path(f"/hybrid.{max(numbers)}.json"))) if numbers else None
+        side = directory(side_directory(checkpoint))
+        self.hybrid: Store = NumberedStore(side, "hybrid")
+        self.batches: Store = NumberedStore(side, "batches")
+        self._logs = [directory(f"{checkpoint.rstrip('/')}/{log}") for log in ("offsets", "commits")]
 
-    def save(self, value: Any) -> None:
-        """Write `value` under the next number. Raises what the file system raises."""
-        number = max(self._numbers(), default=0) + 1
-        unfinished = self._path(f"/.hybrid.{number}.{os.getpid()}")
-        stream = self._fs.create(unfinished, True)
-        try:
-            stream.write(json.dumps(value).encode())
-        finally:
-            stream.close()
-        final = self._path(f"/hybrid.{number}.json")
-        if not self._fs.rename(unfinished, final):
-            raise OSError(f"cannot write {final.toString()}: is it written by another run?")
-
-    def _numbers(self) -> list[int]:
-        if not self._fs.exists(self._path("")):
-            return []
-        names = [status.getPath().getName() for status in self._fs.listStatus(self._path(""))]
-        parts = [name.split(".") for name in names if name.startswith("hybrid.") and name.endswith(".json")]
-        return [int(part[1]) for part in parts if len(part) == 3 and part[1].isdigit()]
-
-    def _read(self, path: Any) -> str:
-        stream = self._fs.open(path)
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
-    def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._directory + name)
+    def resumption(self) -> Resumption:
+        """Return where the query takes up again. Raises what the file system raises."""
+        return read_resumption(*self._logs)

@@ -17,11 +17,7 @@ from typing import Protocol
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
-from headgate_spark.engine.checkpoint import (
-    CheckpointInUseError,
-    CheckpointLock,
-    HybridStore,
-)
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
 from headgate_spark.engine.run import Observer, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 
@@ -31,7 +27,7 @@ START_SECONDS = 2.5
 """How long a planning waits for the job's `start()` to return and tell the trigger: half of what a call may take."""
 
 Locker = Callable[[str], CheckpointLock | None]
-Storer = Callable[[str], HybridStore]
+Opener = Callable[[str], Checkpoint]
 
 
 class Measures(Observer, Protocol):
@@ -48,7 +44,7 @@ class Governor:
         self,
         *,
         acquire_lock: Locker,
-        hybrid_store: Storer,
+        open_checkpoint: Opener,
         observer: Measures,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -56,7 +52,7 @@ class Governor:
         """`recall` ends the leases that the shim has; called with no lock held."""
         self._recall = recall
         self._acquire_lock = acquire_lock
-        self._hybrid_store = hybrid_store
+        self._open_checkpoint = open_checkpoint
         self._observer = observer
         self._clock = clock
         self._tables = threading.Condition()
@@ -233,12 +229,12 @@ class Governor:
         run = QueryRun(
             run_id=described.run_id,
             name=name,
-            checkpoint=described.checkpoint,
+            checkpoint=self._open_checkpoint(described.checkpoint),
             checkpoint_lock=lock,
-            hybrid_store=self._hybrid_store(described.checkpoint),
             clock=self._clock,
             observer=self._observer,
         )
+        run.resume()
         with self._tables:
             run.control = self._control_of(name)
             if self.stopping:

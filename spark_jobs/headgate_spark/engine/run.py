@@ -16,8 +16,10 @@ from typing import Any, Protocol
 import structlog
 
 from headgate_contract import QueryControl, SourceControl
-from headgate_spark.engine.checkpoint import CheckpointLock, HybridStore
+from headgate_spark.engine.batch_memory import BatchMemory
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.progress import Progress, parse
+from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import (
     Answer,
@@ -32,6 +34,7 @@ from headgate_spark.planner.model import (
     Survey,
     TakeAll,
     TakeLimit,
+    TakeNothing,
     TakeUpTo,
     Trigger,
     Wait,
@@ -103,10 +106,11 @@ class QueryRun:
 
     run_id: str
     name: str
-    checkpoint: str
+    checkpoint: Checkpoint
+    resumption: Resumption = field(default_factory=Resumption)
+    memory: BatchMemory = field(default_factory=BatchMemory)
     started: Started | None = None
     control: QueryControl | None = None
-    hybrid_store: HybridStore | None = None
     checkpoint_lock: CheckpointLock | None = None
     clock: Callable[[], float] = time.monotonic
     observer: Observer | None = None
@@ -130,6 +134,26 @@ class QueryRun:
         opened = OpenSource(descriptor, Source(name, descriptor.lane))
         self.sources[descriptor.handle] = opened
         return opened
+
+    def resume(self) -> None:
+        """Take in what earlier runs left, before Spark goes on where they ended.
+
+        None of it is needed to go on, so a file system that fails here does not keep the query from running.
+        """
+        try:
+            self.resumption = self.checkpoint.resumption()
+            before = BatchMemory.of(self.checkpoint.batches.load())
+            self.memory = before.resumed(self.resumption)
+            if self.memory != before:
+                self.checkpoint.batches.save(self.memory.value)
+        except Exception as error:
+            log.warning("what earlier runs left could not be read", query=self.name, error=str(error))
+        if self.resumption.repeats:
+            log.warning(
+                "the last run ended in mid-batch; that batch runs again",
+                query=self.name,
+                batch=self.resumption.batch,
+            )
 
     def admit(self, handle: int, start: str | None) -> str:
         """Answer the first step of a planning, in the shim's words."""
@@ -199,6 +223,7 @@ class QueryRun:
                 now=self.clock(),
                 hybrid=self._load_hybrid(),
                 save_hybrid=self._save_hybrid,
+                resumed=self._resumed(),
             )
             self.planner.control(self.control, self.clock())
             if self._stopping:
@@ -225,15 +250,22 @@ class QueryRun:
         return () if self.control is None else self.control.sources.items()
 
     def _load_hybrid(self) -> HybridMemory:
-        kept = self.hybrid_store.load() if self.hybrid_store is not None else None
+        kept = self.checkpoint.hybrid.load()
         if kept is None:
             return HybridMemory()
         return HybridMemory(kept["ends"], frozenset(kept["finished"]))
 
     def _save_hybrid(self, memory: HybridMemory) -> None:
-        if self.hybrid_store is not None:
-            ends = {name: dict(end) for name, end in memory.ends.items()}
-            self.hybrid_store.save({"ends": ends, "finished": sorted(memory.finished)})
+        ends = {name: dict(end) for name, end in memory.ends.items()}
+        self.checkpoint.hybrid.save({"ends": ends, "finished": sorted(memory.finished)})
+
+    def _resumed(self) -> dict[str, Position] | None:
+        """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
+        if self.resumption.batch is None:
+            return None
+        known = zip(self.sources.values(), self.resumption.offsets, strict=False)
+        positions = {opened.source.name: opened.position(offset) for opened, offset in known}
+        return {name: position for name, position in positions.items() if position is not None}
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
         match answer:
@@ -243,17 +275,24 @@ class QueryRun:
                 return f"wait:{max(1, round(seconds * 1000))}"
             case Fail(message=message):
                 return f"fail:{message}"
+            case _:
+                return self._planned(self._amount(opened, answer))
+
+    def _amount(self, opened: OpenSource, answer: TakeNothing | TakeAll | TakeLimit | TakeUpTo) -> str:
+        match answer:
+            case TakeNothing():
+                return "none"
             case TakeAll():
-                return self._planned(self._everything(opened))
+                return self._everything(opened)
             case TakeLimit(count=count):
-                return self._planned(f"{_UNITS[opened.source.lane]}:{count}")
+                return f"{_UNITS[opened.source.lane]}:{count}"
             case TakeUpTo(ends=ends):
                 form = opened.descriptor.offset_format
                 if form is None or opened.latest is None:
                     raise RuntimeError(
                         f"source {opened.source.name}: an end was planned before it was looked at"
                     )
-                return self._planned("offset:" + form.offset(ends, opened.latest))
+                return "offset:" + form.offset(ends, opened.latest)
 
     def _held(self) -> str:
         """Return the words for a hold: a lease, if it is to last and there is no batch to take in."""

@@ -78,10 +78,12 @@ class GovernorCollector(Collector):
         with run.lock:
             snapshot = run.snapshot()
             last, ended_at, read_to = run.last, run.last_ended_at, run.source_watermark
+            repeated = run.memory.repeated
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at
         yield m.QUERY_LAST_PROGRESS, query, ended_at
+        yield m.QUERY_BATCHES_REPEATED, query, float(repeated)
         if last is not None:
             yield m.QUERY_WATERMARK, query, last.watermark
             yield m.QUERY_STATE_ROWS, query, last.state_rows

@@ -9,7 +9,7 @@ import structlog
 
 from headgate_contract import ControlDocument
 from headgate_spark.engine import shim
-from headgate_spark.engine.checkpoint import CheckpointLock, HadoopHybridStore, HybridStore, acquire_lock
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.server import Exporter
@@ -30,7 +30,7 @@ class Runtime:
         self._exporter = Exporter(application)
         self.governor = Governor(
             acquire_lock=self._acquire_lock,
-            hybrid_store=self._hybrid_store,
+            open_checkpoint=self._open_checkpoint,
             observer=self._exporter,
             recall=self._recall,
         )
@@ -78,8 +78,8 @@ class Runtime:
     def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
         return acquire_lock(self._context._jvm, checkpoint)
 
-    def _hybrid_store(self, checkpoint: str) -> HybridStore:
-        return HadoopHybridStore(self._context._jvm, self._context._jsc.hadoopConfiguration(), checkpoint)
+    def _open_checkpoint(self, checkpoint: str) -> Checkpoint:
+        return HadoopCheckpoint(self._context._jvm, self._context._jsc.hadoopConfiguration(), checkpoint)
 
     def _grace_seconds(self) -> float:
         document = self.governor.document

@@ -3,6 +3,10 @@
 Spark ends such a run at the first trigger in which nothing is planned. Holding a source there means ending with
 its input unread, and nobody would notice. So the planner waits where waiting helps, and fails the query with the
 remedy where it does not.
+
+A source that waits for a history may be asked before it, and not again in the same trigger. Where the history turns
+out to be at its end, that trigger has no batch. A query that has never run is given an empty first batch then; one
+that has knows from its checkpoint where the history is.
 """
 
 from __future__ import annotations

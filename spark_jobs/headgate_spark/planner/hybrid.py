@@ -33,10 +33,12 @@ class Progress:
         """Tell whether `end` has been read; what is no longer there, or was created anew, cannot be."""
         if self.start is None:
             return self.exhausted
-        if end is None or self.latest is None:
+        if end is None:
             return False
-        start, latest = self.start, self.latest
-        return all(start.get(s, 0) >= min(end[s], latest[s]) for s in end if s in latest)
+        start = self.start
+        if self.latest is None:
+            return all(start.get(split, 0) >= last for split, last in end.items())
+        return all(start.get(s, 0) >= min(end[s], self.latest[s]) for s in end if s in self.latest)
 
 
 class Hybrid:

@@ -109,6 +109,14 @@ class TakeLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeNothing:
+    """Nothing of this source now, and yet the query's first batch is to run, even if it is empty.
+
+    Only in runs that a trigger without a batch would end.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Ask again after at most `seconds`, inside the same trigger; a stop ends the wait.
 
@@ -126,7 +134,7 @@ class Fail:
     message: str
 
 
-Answer = Hold | TakeAll | TakeUpTo | TakeLimit | Wait | Fail
+Answer = Hold | TakeAll | TakeUpTo | TakeLimit | TakeNothing | Wait | Fail
 
 
 # What is kept

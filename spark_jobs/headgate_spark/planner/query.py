@@ -36,13 +36,15 @@ from headgate_spark.planner.model import (
     Source,
     SourceSnapshot,
     Survey,
+    TakeNothing,
     Trigger,
     TriggerKind,
+    Wait,
 )
 from headgate_spark.planner.reading import Limits, reader, take
 from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.settings import Settings
-from headgate_spark.planner.sizing import BatchSizer, Grant, target_seconds
+from headgate_spark.planner.sizing import BatchSizer, Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
 
@@ -59,12 +61,17 @@ class QueryPlanner:
         now: float,
         hybrid: HybridMemory | None = None,
         save_hybrid: Callable[[HybridMemory], None] = lambda _: None,
+        resumed: Mapping[str, Position] | None = None,
     ) -> None:
         """`save_hybrid` must have kept the memory when it returns: it is called before the first answer that
-        relies on it, and whatever it raises is raised to the caller."""
+        relies on it, and whatever it raises is raised to the caller. `resumed` is where sources were when the query
+        ran last, as far as that is known before they are asked; `None` for one that has never run."""
         self._name = name
         self._settings = Settings(trigger)
         self._sources = {source.name: SourceState(source, now) for source in sources}
+        self._is_new = resumed is None
+        for source, position in (resumed or {}).items():
+            self._sources[source].moved_to(position)
         self._gate = Gate(self._settings.intervals, now)
         self._hybrid = Hybrid(hybrid or HybridMemory(), save_hybrid)
         self._sizer = BatchSizer()
@@ -129,10 +136,6 @@ class QueryPlanner:
             self._sources[name].surveyed(latest.get(name), now)
         return self._answer(state, current, now)
 
-    def batch_ended(self, report: BatchReport) -> None:
-        """A batch was committed. Called before Spark asks again."""
-        now = report.ended_at
-        batch, self._batch = self._batch, None
     def lease(self, now: float) -> Lease | None:
         """Return for how long the engine may hold every source by itself; `None`: it is to ask again.
 
@@ -146,6 +149,10 @@ class QueryPlanner:
             return of_open_gate(states.values(), readers, self._look_seconds, now)
         return of_closed_gate(self._is_open_at(now), now) if current.held in CLOSED else None
 
+    def batch_ended(self, report: BatchReport) -> None:
+        """A batch was committed. Called before Spark asks again."""
+        now = report.ended_at
+        batch, self._batch = self._batch, None
         self._gate.ended(now)
         for name, records in report.records.items():
             if name in self._sources:
@@ -171,7 +178,9 @@ class QueryPlanner:
         first = next(iter(self._sources))
         if self._round is None or state.name in self._round.asked or state.name == first:
             self._end_unreported_batch(moved, now)
-            self._round = Round(self._closed_by(now))
+            waited = self._round is not None and self._round.waiting == state.name
+            asked = self._round.asked if self._round is not None and waited else set()
+            self._round = Round(self._closed_by(now), asked)
         self._round.asked.add(state.name)
         return self._round
 
@@ -190,10 +199,6 @@ class QueryPlanner:
         """Tell whether the bucket is full before the next trigger: what comes in after that is lost."""
         return state.rate.seconds_until(math.inf, now) <= BASE_SECONDS
 
-    def _end_unreported_batch(self, moved: bool, now: float) -> None:
-        """Spark asks again and no batch was reported: what was planned last was a look that found nothing.
-
-        Unless the source has moved: then there was a batch, and only its report is missing. Nothing is learnt from
     def _is_open_at(self, now: float) -> float:
         """Return when the gate is open, by itself or because a bucket is full."""
         waits = [self._sources[name].rate.seconds_until(math.inf, now) for name in self._refilling]
@@ -208,6 +213,10 @@ class QueryPlanner:
         """Return how long a source that had nothing is left alone; in a backlog not longer than in normal time."""
         return look_seconds(min(self._gate.interval, self._gate.intervals.normal))
 
+    def _end_unreported_batch(self, moved: bool, now: float) -> None:
+        """Spark asks again and no batch was reported: what was planned last was a look that found nothing.
+
+        Unless the source has moved: then there was a batch, and only its report is missing. Nothing is learnt from
         it, but a query in backlog must not wait for a report that does not come.
         """
         batch, self._batch = self._batch, None
@@ -248,6 +257,7 @@ class QueryPlanner:
         answer = self._decide(state, current, now)
         if isinstance(answer, Hold) and self._settings.ends_when_idle:
             answer = self._instead_of_ending(state, answer, current, now)
+            current.waiting = state.name if isinstance(answer, Wait) else None
         state.answered(answer, now)
         return answer
 
@@ -271,19 +281,28 @@ class QueryPlanner:
         if hold.reason in PASSING:
             return wait_for(state, hold, now)
         if current.asked < self._sources.keys():
-            return hold
+            return TakeNothing() if self._needs_another_trigger(state) else hold
         held = {name: s.held.reason for name, s in self._sources.items()} | {state.name: hold.reason}
         unread = unread_input(self._sources.values(), held, self._hybrid)
         return Fail(f"query {self._name}: {unread}") if unread else hold
+
+    def _needs_another_trigger(self, state: SourceState) -> bool:
+        """Tell whether the source waits for one that Spark has not asked yet, and that may turn out to be empty.
+
+        A query that has never run can have one more trigger, by an empty first batch.
+        """
+        history = self._sources.get(state.control.after or "")
+        waits = history is not None and not history.seen and self._hybrid.waits(state.name)
+        return waits and self._is_new and state.lane in (Lane.OFFSETS, Lane.ROWS)
 
     # Planning
 
     def _plan_round(self, current: Round, now: float) -> None:
         """Plan for every source that can be planned and has not been."""
-        states = [s for s in self._sources.values() if s.seen and s.name not in current.plan]
-        self._hybrid.advance({s.name: self._progress(s) for s in states})
+        self._hybrid.advance({s.name: self._progress(s) for s in self._sources.values() if self._tells(s)})
         self._put_in_force(now)
-        states = [s for s in states if self._may_read(s)]
+        unplanned = (s for s in self._sources.values() if s.seen and s.name not in current.plan)
+        states = [s for s in unplanned if self._may_read(s)]
         if not self._settings.bounds_batches:
             current.plan |= {s.name: Allotment() for s in states}
         elif states:
@@ -300,12 +319,16 @@ class QueryPlanner:
 
     def _next_grant(self, readers: Sequence[Reader], handed_out: int) -> Grant:
         batch = self._settings.batch
-        if not self._spans_backlog:
-            return self._sizer.grant(self._target_seconds(batch), batch)
         reaches = [r.reach for r in readers if r.hold is None and not r.takes_all]
         known = [records for records in reaches if records is not None]
-        pending = sum(known) + handed_out if len(known) == len(reaches) else batch.max_records
-        return Grant(max(1, min(pending, batch.max_records)), None)
+        pending = sum(known) + handed_out if len(known) == len(reaches) else None
+        if self._spans_backlog:
+            most = batch.max_records
+            return Grant(max(1, min(most if pending is None else pending, most)), None)
+        grant = self._sizer.grant(self._target_seconds(batch), batch)
+        if pending is None or not self._gate.backlog:
+            return grant
+        return with_remainder(grant, pending, batch)
 
     def _target_seconds(self, batch: BatchControl) -> float:
         """Return how long the next batch should take; in a run that ends when idle no record waits for a gate."""
@@ -332,6 +355,11 @@ class QueryPlanner:
     @property
     def _limits(self) -> Limits:
         return Limits(self._span, self._alignment)
+
+    def _tells(self, state: SourceState) -> bool:
+        """Tell whether it is known how far the source is, or does not matter, since it is read in one batch."""
+        counts_as_read = self._settings.ends_when_idle and not state.is_counted
+        return state.seen or state.position is not None or counts_as_read
 
     def _progress(self, state: SourceState) -> Progress:
         """Return how far a source is, for the hybrid.

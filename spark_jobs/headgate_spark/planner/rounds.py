@@ -20,6 +20,8 @@ class Round:
     held: HeldBy | None
     """Why nothing is planned in it."""
     asked: set[str] = field(default_factory=set)
+    waiting: str | None = None
+    """The source that was told to wait: it is asked again in the same trigger."""
     survey: tuple[str, ...] | None = None
     """Sources whose latest positions were asked for; `None`: not decided yet."""
     grant: Grant | None = None

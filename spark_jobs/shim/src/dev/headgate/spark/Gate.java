@@ -235,6 +235,9 @@ final class Gate implements Governed.Handler {
         throw new PlannerException(answer.rest());
       case "hold":
         return hold(start);
+      case "none":
+        held = true;
+        return start;
       case "offset":
         return ((MicroBatchStream) stream).deserializeOffset(answer.rest());
       case "all":

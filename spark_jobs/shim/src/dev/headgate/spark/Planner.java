@@ -26,7 +26,8 @@ public interface Planner {
    * Asked at each planning, before the source is touched.
    *
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
-   * @return {@code hold}, {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
+   * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty
+   *     first one), {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
    *     survey:<handle>,<handle>,…}, {@code lease:<milliseconds>:<milliseconds>:<handle>,<handle>,…}, {@code wait:<milliseconds>}
    *     (then this is asked again, in the same trigger) or {@code fail:<message>}. {@code all} leaves the source to the limit
    *     that it has of its own. {@code lease} holds all streams of the query for the first time without a question, unless

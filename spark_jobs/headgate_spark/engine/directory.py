@@ -1,0 +1,50 @@
+"""A directory on whatever file system a checkpoint is on, through Spark's own Hadoop."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class Directory:
+    """Files of text by name. Each method raises what the file system raises."""
+
+    def __init__(self, jvm: Any, hadoop_conf: Any, uri: str) -> None:
+        self._jvm = jvm
+        self._uri = uri
+        self._fs = self._path().getFileSystem(hadoop_conf)
+
+    def names(self) -> list[str]:
+        """Return the names of what is in it; none where it does not exist."""
+        if not self._fs.exists(self._path()):
+            return []
+        return [str(status.getPath().getName()) for status in self._fs.listStatus(self._path())]
+
+    def read(self, name: str) -> str:
+        """Return the text of a file."""
+        stream = self._fs.open(self._path(name))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def create(self, name: str, text: str) -> None:
+        """Write a new file, whole or not at all; raises OSError where it is there already.
+
+        By a rename that must not replace: that is atomic on every file system, a replacing one is not.
+        """
+        unfinished = self._path(f".{name}.{os.getpid()}")
+        stream = self._fs.create(unfinished, True)
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+        if not self._fs.rename(unfinished, self._path(name)):
+            raise OSError(f"cannot write {self._path(name).toString()}: is it written by another run?")
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        self._fs.delete(self._path(name), False)
+
+    def _path(self, name: str = "") -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._uri}/{name}" if name else self._uri)

@@ -1,0 +1,53 @@
+"""What Headgate remembers of a checkpoint, as small JSON values beside it.
+
+Beside, in `<checkpoint>.headgate/`, so that nothing of Headgate is in the checkpoint itself and the job can go on
+without Headgate at any time.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from headgate_spark.engine.directory import Directory
+
+KEPT = 2
+"""Values that stay: the newest, and the one before it for whoever is reading just now."""
+
+
+class Store(Protocol):
+    """Keeps one small JSON value per checkpoint."""
+
+    def load(self) -> Any | None:
+        """Return the value saved last, or `None`."""
+
+    def save(self, value: Any) -> None:
+        """Keep `value`; when this returns, a crash cannot lose it."""
+
+
+class NumberedStore:
+    """Each value is a new file, `<name>.<number>.json`; the highest number counts."""
+
+    def __init__(self, directory: Directory, name: str) -> None:
+        self._directory = directory
+        self._name = name
+
+    def load(self) -> Any | None:
+        """Return the value of the highest number, or `None`."""
+        numbers = self._numbers()
+        return json.loads(self._directory.read(self._file(numbers[-1]))) if numbers else None
+
+    def save(self, value: Any) -> None:
+        """Write `value` under the next number. Raises what the file system raises."""
+        numbers = self._numbers()
+        self._directory.create(self._file(numbers[-1] + 1 if numbers else 1), json.dumps(value))
+        for number in numbers[: 1 - KEPT]:
+            self._directory.delete(self._file(number))
+
+    def _numbers(self) -> list[int]:
+        parts = [name.split(".") for name in self._directory.names()]
+        numbers = (part[1] for part in parts if len(part) == 3 and part[::2] == [self._name, "json"])
+        return sorted(int(number) for number in numbers if number.isdigit())
+
+    def _file(self, number: int) -> str:
+        return f"{self._name}.{number}.json"
