@@ -9,13 +9,15 @@ import base64
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
+from headgate.adapters.kubernetes.properties import DriverDefaults, spark_properties
+from headgate.reconcile.launch import Launch
 from support.chart import render
 from support.cluster import Cluster
 from support.waiting import wait_until
@@ -35,6 +37,36 @@ print("stopped", flush=True)
 """
 
 
+CLAIM = "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1"
+CLAIMS = {
+    f"{CLAIM}.options.claimName": "OnDemand",
+    f"{CLAIM}.options.sizeLimit": "1Gi",
+    f"{CLAIM}.mount.path": "/data",
+}
+OF_A_POD = {
+    "spark.kubernetes.driver.pod.name",
+    "spark.kubernetes.executor.podTemplateFile",
+    "spark.driver.port",
+    "spark.driver.blockManager.port",
+}
+"""Properties that hold in a driver's pod only."""
+
+
+def launch(spark_conf: Mapping[str, str]) -> Launch:
+    return Launch(
+        application="flights",
+        main_file="local:///opt/app/job.py",
+        arguments=(),
+        spark_conf=spark_conf,
+        driver_cores=1,
+        driver_memory="512m",
+        executor_cores=1,
+        executor_memory="512m",
+        executor_instances=1,
+        image="example/spark:4.3.0",
+    )
+
+
 @pytest.mark.parametrize("volume_claims", [False, True])
 def test_a_driver_is_refused_nothing_that_it_asks_for(
     volume_claims: bool, control_plane: Cluster, namespace: str, tmp_path: Path
@@ -43,7 +75,7 @@ def test_a_driver_is_refused_nothing_that_it_asks_for(
     ours = [m for m in render(values=values) if m["metadata"]["name"] == ACCOUNT]
     control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ours))
 
-    with spark_driver(control_plane, namespace, tmp_path, owns_claims=volume_claims) as driver:
+    with spark_driver(control_plane, namespace, tmp_path, CLAIMS if volume_claims else {}) as driver:
         wait_until(lambda: executors(control_plane, namespace), "an executor to be asked for", SECONDS)
         driver.communicate(b"\n", SECONDS)
 
@@ -60,23 +92,18 @@ def executors(cluster: Cluster, namespace: str) -> list[str]:
 
 @contextmanager
 def spark_driver(
-    cluster: Cluster, namespace: str, folder: Path, *, owns_claims: bool
+    cluster: Cluster, namespace: str, folder: Path, spark_conf: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a Spark driver in client mode, on this machine, as the chart's account."""
+    """Run a Spark driver on this machine, with the operator's properties and as the chart's account."""
     authority = folder / "ca.crt"
     kubeconfig = yaml.safe_load(cluster.user(f"system:serviceaccount:{namespace}:{ACCOUNT}").read_text())
     authority.write_bytes(
         base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])
     )
-    conf = {
-        "spark.master": f"k8s://{cluster.url}",
-        "spark.kubernetes.namespace": namespace,
+    conf = spark_properties(launch(spark_conf), 1, namespace, DriverDefaults(master=f"k8s://{cluster.url}"))
+    conf = {name: value for name, value in conf.items() if name not in OF_A_POD} | {
         "spark.kubernetes.authenticate.oauthToken": kubeconfig["users"][0]["user"]["token"],
         "spark.kubernetes.authenticate.caCertFile": str(authority),
-        "spark.kubernetes.container.image": "example/spark:4.3.0",
-        "spark.kubernetes.driver.ownPersistentVolumeClaim": str(owns_claims).lower(),
-        "spark.executor.instances": "1",
-        "spark.driver.memory": "512m",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
     }

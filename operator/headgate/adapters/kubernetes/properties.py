@@ -25,6 +25,11 @@ CONF: Final = "/etc/headgate/conf"
 PROPERTIES_FILE: Final = "spark.properties"
 EXECUTOR_FILE: Final = "executor.yaml"
 
+VOLUME_CLAIMS: Final = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
+OWN_VOLUME_CLAIMS: Final = "spark.kubernetes.driver.ownPersistentVolumeClaim"
+"""By default Spark looks for claims to use and to delete, whether it has made any or not. Nobody should have to
+give it the right to do so."""
+
 OVERHEAD_FACTOR: Final = 0.4
 """Spark's own factor for jobs that are not of the JVM: the Python processes live in it too."""
 LEAST_OVERHEAD_MIB: Final = 384
@@ -67,12 +72,17 @@ def spark_properties(
         "spark.executor.memory": launch.executor_memory,
         "spark.executor.instances": str(launch.executor_instances),
         "spark.executor.memoryOverheadFactor": str(OVERHEAD_FACTOR),
+        **({} if is_local(launch) or _has_volume_claims(launch) else {OWN_VOLUME_CLAIMS: "false"}),
         **launch.spark_conf,
         **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.ui.port": str(UI_PORT),
     }
+
+
+def _has_volume_claims(launch: Launch) -> bool:
+    return any(name.startswith(VOLUME_CLAIMS) for name in launch.spark_conf)
 
 
 def _cluster_properties(
