@@ -35,7 +35,8 @@ class Served:
 
     def status(self, name: str = "flights") -> dict[str, Any]:
         """Return the status of an application, empty where it has none."""
-        return (self.application(name) or {}).get("status", {})
+        status: dict[str, Any] = (self.application(name) or {}).get("status", {})
+        return status
 
     def pods(self, name: str = "flights") -> list[dict[str, Any]]:
         """Return the driver pods of an application."""
