@@ -200,10 +200,11 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.turn(self.attentive)
         self.agree()
 
-    @rule(ticks=st.integers(2, 30), value=st.sampled_from([700.0, 1900.0]))
-    def stays_above_for_a_while(self, ticks: int, value: float) -> None:
-        self.measure(("delays", "flights"), value, 10.0, 0.0)
-        for _ in range(ticks):
+    @rule(ticks=st.integers(2, 30), value=st.sampled_from([700.0, 1900.0]), live_first=st.booleans())
+    def stays_above_for_a_while(self, ticks: int, value: float, live_first: bool) -> None:
+        """Fall behind, be it at first or after having been live, which takes a re-entry."""
+        for lag in [2.0] * live_first + [value] * ticks:
+            self.measure(("delays", "flights"), lag, 10.0, 0.0)
             self.scrape()
             self.tick(5.0)
 
