@@ -136,3 +136,13 @@ def test_each_application_is_read_from_where_it_says() -> None:
     chosen.forget(KEY)
     chosen.forget(KEY)
     assert prometheus.keys == {Key("team", "b")}
+
+
+@pytest.mark.parametrize(("read_at", "worth_a_turn"), [(1060.0, False), (1060.5, True)])
+def test_a_turn_that_found_readings_stale_is_made_up_for_when_they_are_fresh_again(
+    read_at: float, worth_a_turn: bool
+) -> None:
+    watched = Watched()
+    assert watched.gets_a_turn(1000.0, pulse(1000.0))
+    watched.attention.read(KEY, pulse(1000.0)[KEY], lambda *_: None, read_at)
+    assert watched.gets_a_turn(1061.0, pulse(1061.0)) is worth_a_turn
