@@ -130,6 +130,15 @@ class History(RuleBasedStateMachine):
                 self._turn(which, None)
 
     @rule(which=st.sampled_from([0, 1]))
+    def a_driver_does_not_stop(self, which: int) -> None:
+        """A driver runs, another one is wanted in its place, and it takes no notice."""
+        self._turn(which, None)
+        self.kubelet_starts_it(ready=True)
+        self._turn(which, None)
+        self.declare("plain" if self.declared == "restarting" else "restarting")
+        self.minutes_pass(which)
+
+    @rule(which=st.sampled_from([0, 1]))
     def minutes_pass(self, which: int) -> None:
         """One operator is kept up to date, and nothing else happens: a driver that should stop does not."""
         for _ in range(5):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS
 from headgate.adapters.kubernetes.writes import WriteStatus
-from headgate.errors import ApiConflict, ApiUnavailable
+from headgate.errors import ApiConflict, ApiUnavailable, TransientError
 from support.operating import KEY, Operation
 
+DRIVER_3 = "flights-driver-3"
 POD_1 = {
     "name": "flights-driver-1",
     "namespace": "team",
@@ -48,6 +50,31 @@ def test_an_operator_that_missed_two_attempts_starts_nothing_and_then_follows() 
         stale.turn_only()
     assert o.names == ["flights-driver-3"]
     stale.turns(2)
+    assert o.names == ["flights-driver-3"]
+
+
+def test_an_operator_that_hears_of_the_memory_and_not_yet_of_the_driver_starts_no_second_one() -> None:
+    """What it remembers itself is older than what the version that it writes over says."""
+    o = Operation()
+    o.run(restart={"maxRetries": 9})
+    stale = Operation(o.cluster)
+    stale.turn()
+    o.cluster.pod_ends("flights-driver-1", 1)
+    stale.turn()
+    o.turn()
+    o.cluster.now += 30
+    o.turns(2)
+    o.cluster.pod_runs("flights-driver-2")
+    o.turn()
+    o.cluster.pod_ends("flights-driver-2", 1)
+    o.turn()
+    o.cluster.now += 60
+    while o.names != ["flights-driver-3"]:
+        o.turn()
+    heard = [n for n, event in enumerate(o.cluster.events) if event.manifest["metadata"]["name"] == DRIVER_3]
+    stale.deliver(heard[0] - stale.heard)
+    with suppress(TransientError):
+        stale.turn_only()
     assert o.names == ["flights-driver-3"]
 
 

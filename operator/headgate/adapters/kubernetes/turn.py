@@ -35,7 +35,7 @@ from headgate.api.application import SparkApplication
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, TransientError
 from headgate.reconcile.loop import Outcome, recall, reconcile
-from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
 from headgate.reconcile.refused import INVALID_SPEC, refused_status
 
@@ -148,12 +148,20 @@ class Turn:
         return now + AT_REST_SECONDS
 
     def _memory(self) -> LoopMemory:
-        if self._record.memory is not None:
-            return self._record.memory
-        memory = recall(
-            self._ports, lambda complaint: log.warning(complaint, application=str(self._owner.key))
-        )
-        return replace(memory, status_written_at=self._sight.now)
+        """Return what was remembered, as far as the cluster has the same.
+
+        Where it has another memory, somebody else wrote it, or a write of ours whose answer was lost: that one
+        counts, since the status is about to be written over the version that it stands in.
+        """
+        memory = self._record.memory
+        if memory is None:
+            return replace(recall(self._ports, self._complain), status_written_at=self._sight.now)
+        saved = self._ports.store.load()
+        there = Kept() if saved is None else Kept.from_json(saved, self._complain)
+        return memory if there == memory.saved else replace(memory, kept=there, saved=there)
+
+    def _complain(self, complaint: str) -> None:
+        log.warning(complaint, application=str(self._owner.key))
 
     async def _carry_out(self, memory: LoopMemory) -> None:
         wishes = self._wishes
