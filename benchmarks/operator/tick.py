@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ def main() -> int:
     if not PROMETHEUS.exists():
         print(f"{PROMETHEUS} is missing; build it with: make tools", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which ends the fleet and Prometheus too
     for applications in options.applications:
         with (
             tempfile.TemporaryDirectory() as folder,
