@@ -25,7 +25,7 @@ from headgate.cli.local_run import EXIT_KILLED, LocalRun
 from headgate.cli.view import View
 from headgate.cli.view.lines import DriverOutputView, HistoryView, JsonView, PlainView
 from headgate.cli.view.terminal import TerminalView
-from headgate.factory import local_application
+from headgate.factory.local import local_application
 
 LAST_LINES = 20
 """Of the driver's log, shown when the application has failed."""

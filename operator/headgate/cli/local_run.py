@@ -22,7 +22,7 @@ from headgate.cli.view import Moment, View
 from headgate.cli.view.frame import frame_of
 from headgate.decision.driver import State, StepReason
 from headgate.errors import HeadgateError, TransientError
-from headgate.factory import LocalApplication
+from headgate.factory.local import LocalApplication
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event

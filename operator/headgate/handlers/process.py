@@ -23,7 +23,7 @@ from prometheus_client import start_http_server
 
 from headgate import __version__, logs
 from headgate.adapters.kubernetes.key import Key
-from headgate.factory import ClusterOperator, cluster_operator
+from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.health import ProbeServer
 from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
 from headgate.handlers.rights import Preflight, rights

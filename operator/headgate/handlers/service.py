@@ -16,7 +16,7 @@ from typing import Any
 import kopf
 import structlog
 
-from headgate.factory import ClusterOperator
+from headgate.factory.cluster import ClusterOperator
 from headgate.handlers.health import Health, Limits
 from headgate.handlers.journal import Journal
 from headgate.handlers.resync import Resync

@@ -1,14 +1,10 @@
-"""The one place where ports meet their adapters.
-
-Commands call it; nothing else knows which adapter stands behind a port.
-"""
+"""The operator of a cluster, put together."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,58 +12,22 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from headgate.adapters.attention import Attention
-from headgate.adapters.driver_log import DriverLog
 from headgate.adapters.driver_poller import DriverPoller
-from headgate.adapters.files import ControlFile, StoreFile
 from headgate.adapters.kubernetes.client import Cluster
 from headgate.adapters.kubernetes.controller import Controller
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.location import located
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.turn import Options
-from headgate.adapters.local_driver import LAUNCHER, LocalDrivers
 from headgate.adapters.metrics_source import ChosenPoller, Poller
 from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.poller import PrometheusPoller
-from headgate.adapters.scrape import DriverScrape
-from headgate.adapters.state_dir import StateDir
-from headgate.adapters.status_file import StatusFile
 from headgate.adapters.unmeasured import Unmeasured
 from headgate.errors import UsageError
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Ports, Upkeep
+from headgate.reconcile.ports import Upkeep
 from headgate.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class LocalApplication:
-    """One application on this machine: the ports of its loop, and what only its terminal needs."""
-
-    ports: Ports
-    drivers: LocalDrivers
-    log: DriverLog
-
-
-def local_application(
-    state_dir: StateDir,
-    base: Path,
-    complain: Callable[[str], None],
-    launcher: Sequence[str] = LAUNCHER,
-) -> LocalApplication:
-    """Return the application that keeps its files in `state_dir`, which the caller has locked.
-
-    `base` is the folder that a relative `main.file` starts from; `complain` is told of damaged files.
-    """
-    drivers = LocalDrivers(state_dir, base, launcher)
-    ports = Ports(
-        drivers=drivers,
-        metrics=DriverScrape(drivers.locate),
-        controls=ControlFile(state_dir.control),
-        store=StoreFile(state_dir.memory, complain),
-        reports=StatusFile(state_dir.status),
-    )
-    return LocalApplication(ports, drivers, DriverLog(state_dir.log))
 
 
 @dataclass(frozen=True, slots=True)

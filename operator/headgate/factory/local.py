@@ -1,0 +1,45 @@
+"""One application on this machine, put together. It imports no client of a cluster, which a laptop may not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.adapters.driver_log import DriverLog
+from headgate.adapters.files import ControlFile, StoreFile
+from headgate.adapters.local_driver import LAUNCHER, LocalDrivers
+from headgate.adapters.scrape import DriverScrape
+from headgate.adapters.state_dir import StateDir
+from headgate.adapters.status_file import StatusFile
+from headgate.reconcile.ports import Ports
+
+
+@dataclass(frozen=True, slots=True)
+class LocalApplication:
+    """One application on this machine: the ports of its loop, and what only its terminal needs."""
+
+    ports: Ports
+    drivers: LocalDrivers
+    log: DriverLog
+
+
+def local_application(
+    state_dir: StateDir,
+    base: Path,
+    complain: Callable[[str], None],
+    launcher: Sequence[str] = LAUNCHER,
+) -> LocalApplication:
+    """Return the application that keeps its files in `state_dir`, which the caller has locked.
+
+    `base` is the folder that a relative `main.file` starts from; `complain` is told of damaged files.
+    """
+    drivers = LocalDrivers(state_dir, base, launcher)
+    ports = Ports(
+        drivers=drivers,
+        metrics=DriverScrape(drivers.locate),
+        controls=ControlFile(state_dir.control),
+        store=StoreFile(state_dir.memory, complain),
+        reports=StatusFile(state_dir.status),
+    )
+    return LocalApplication(ports, drivers, DriverLog(state_dir.log))
