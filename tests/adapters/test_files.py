@@ -198,3 +198,9 @@ def test_a_folder_that_cannot_be_written_is_named_and_leaves_the_old_content(tmp
     file = ControlFile(tmp_path / "gone" / "control.json")
     with pytest.raises(TransientError, match=r"gone/control.json cannot be written"):
         file.publish(DOCUMENT)
+
+
+def test_a_folder_where_a_file_should_be_is_named_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "control.json").mkdir()
+    with pytest.raises(TransientError, match=r"control\.json cannot be read: Is a directory"):
+        ControlFile(tmp_path / "control.json").published()

@@ -42,8 +42,13 @@ def _replace(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the content of `path`, with bytes that are no UTF-8 replaced; `None` when there is no file."""
+    """Return the content of `path`, with bytes that are no UTF-8 replaced; `None` when there is no file.
+
+    Raises `TransientError` when there is something that cannot be read.
+    """
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise TransientError(f"{path} cannot be read: {error.strerror}; remove it, or mend it") from error

@@ -77,9 +77,7 @@ class StateDir:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             file = (self.root / "lock").open("a+", encoding="utf-8")
         except OSError as error:
-            raise HeadgateError(
-                f"state folder {self.root}: {error.strerror}; choose another one with --state-dir"
-            ) from error
+            raise self._unusable(error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -89,7 +87,15 @@ class StateDir:
                 f"state folder {self.root} is in use by another headgate local (pid {holder}); "
                 "stop that one, or choose another folder with --state-dir"
             ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        try:
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+        except OSError as error:
+            raise self._unusable(error) from error
         return file
+
+    def _unusable(self, error: OSError) -> HeadgateError:
+        return HeadgateError(
+            f"state folder {self.root}: {error.strerror}; choose another one with --state-dir"
+        )

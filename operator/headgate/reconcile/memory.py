@@ -73,7 +73,7 @@ class Kept:
         def part(name: str, read: Callable[[Any], T], otherwise: T) -> T:
             try:
                 return read(document[name]) if name in document else otherwise
-            except (ValueError, TypeError, AttributeError) as problem:
+            except (ValueError, TypeError, AttributeError, OverflowError) as problem:
                 complain(f"memory of the loop: {name} is damaged ({problem}) and starts afresh")
                 return otherwise
 
