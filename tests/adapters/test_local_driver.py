@@ -194,7 +194,7 @@ def test_a_stranger_with_the_same_pid_is_not_taken_for_the_driver(place: Place) 
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
     )
     try:
-        record = {"attempt": 3, "revision": "x", "pid": stranger.pid, "start_mark": "1", "started_at": 1.0}
+        record = {"attempt": 3, "revision": "x", "pid": stranger.pid, "startMark": "1", "startedAt": 1.0}
         place.files.driver.write_text(json.dumps(record))
         place.drivers = LocalDrivers(place.files, place.root, FAKE_DRIVER)
         assert place.seen().exit is not None
@@ -295,3 +295,15 @@ def test_a_state_folder_is_locked_and_the_holder_is_named(tmp_path: Path) -> Non
     assert caught.value.exit_code == 75
     with files.lock():
         pass
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["{", "[]", '{"attempt": "x"}', '{"attempt": 1, "revision": "r", "pid": 0, "startedAt": 1.0}'],
+)
+def test_a_damaged_record_counts_as_none(record: str, tmp_path: Path) -> None:
+    state_dir = StateDir(tmp_path)
+    state_dir.driver.write_text(record)
+    drivers = LocalDrivers(state_dir, tmp_path)
+    assert drivers.observe(now=2.0) is None
+    drivers.kill()

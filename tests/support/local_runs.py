@@ -106,6 +106,6 @@ def command(*options: str) -> Sequence[str]:
 def kill_driver(state_dir: Path) -> None:
     """End the driver that a killed loop left behind."""
     record = state_dir / "driver.json"
-    if record.exists() and (known := json.loads(record.read_text()))["ended_at"] is None:
+    if record.exists() and (known := json.loads(record.read_text())).get("endedAt") is None:
         with suppress(ProcessLookupError):
             os.killpg(known["pid"], signal.SIGKILL)

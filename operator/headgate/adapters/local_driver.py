@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -26,6 +26,7 @@ from headgate.decision.driver import Driver, Exit
 from headgate.errors import InvalidInputError
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Outage, OutageReason
+from headgate_contract.codec import decode, encode
 
 LAUNCHER = (sys.executable, "-m", "headgate_spark")
 """The driver runs in the Python environment of the loop unless told otherwise."""
@@ -42,9 +43,8 @@ LARGEST_LOG_BYTES = 64 * 1024 * 1024
 _KEEPER = """
 read -r _ || exit 1
 file=$1; shift
-trap 'asked=1; test -z "$child" || kill -TERM "$child"' TERM
 "$@" </dev/null & child=$!
-test -z "$asked" || kill -TERM "$child"
+trap 'kill -TERM "$child"' TERM
 wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
 wait "$child"; late=$?
@@ -53,7 +53,8 @@ echo "$code" >"$file.new" && mv "$file.new" "$file"
 exit "$code"
 """
 """The shell that keeps the driver, and writes down what it ended with: only its parent can know, and the loop
-may not be there then. It hands the signal to stop on; `wait` returns early for that, and is called again.
+may not be there then. It hands the signal to stop on; `wait` returns early for that, and is called again. The
+trap comes after the start: a child that inherits it between fork and exec would swallow the signal.
 
 It waits for a line before it starts the driver. If the loop dies before it has written down which process it
 is, the line never comes, and the shell ends instead of running a driver unknown to anybody."""
@@ -66,7 +67,7 @@ class _Record:
     attempt: int
     revision: str
     pid: int
-    start_mark: str | None
+    start_mark: str | None = None
     started_at: float
     was_asked_to_stop: bool = False
     parent_ended_at: float | None = None
@@ -190,7 +191,7 @@ class LocalDrivers:
 
     def _keep(self, record: _Record) -> None:
         if record != self._record:
-            replace_text(self._files.driver, json.dumps(asdict(record)) + "\n")
+            replace_text(self._files.driver, json.dumps(encode(record)) + "\n")
             self._record = record
 
     def _open_log(self, attempt: int, now: float) -> IO[bytes]:
@@ -276,6 +277,7 @@ def _read_record(path: Path) -> _Record | None:
     and the next one is refused by that."""
     text = read_text(path)
     try:
-        return None if text is None else _Record(**json.loads(text))
+        record = None if text is None else decode(_Record, json.loads(text))
     except (ValueError, TypeError):
         return None
+    return None if record is None or record.pid <= 1 else record
