@@ -137,4 +137,5 @@ def refused_beside(run: LocalRun) -> None:
 
 
 def holder_pid(run: LocalRun) -> str:
-    return str(json.loads((run.state_dir / "driver.json").read_text())["pid"])
+    """The process that runs the job: its shell, which the loop keeps, holds nothing."""
+    return str(json.loads((run.state_dir / "announce.json").read_text())["pid"])
