@@ -30,11 +30,7 @@ def suspend(  # noqa: PLR0913, PLR0917  each is an option of the command
     Exit code 0: done. 1: there is no such application, the cluster did not do it, or it took longer than --timeout.
     2: a bad option or kubeconfig.
     """
-    seconds = _seconds(timeout)
-    cluster = Place(namespace, context, kubeconfig).connect()
-    _set_suspend(cluster, name, wanted=True)
-    if wait:
-        _wait(cluster, name, suspended=True, timeout_seconds=seconds)
+    _bring_about(Place(namespace, context, kubeconfig), name, suspended=True, wait=wait, timeout=timeout)
 
 
 def resume(  # noqa: PLR0913, PLR0917  each is an option of the command
@@ -52,11 +48,16 @@ def resume(  # noqa: PLR0913, PLR0917  each is an option of the command
     Exit code 0: done. 1: there is no such application, the cluster did not do it, it failed, or it took longer than
     --timeout. 2: a bad option or kubeconfig.
     """
+    _bring_about(Place(namespace, context, kubeconfig), name, suspended=False, wait=wait, timeout=timeout)
+
+
+def _bring_about(place: Place, name: str, *, suspended: bool, wait: bool, timeout: str) -> None:
+    """Write what is wanted, and wait for it if that was asked; the options are checked first."""
     seconds = _seconds(timeout)
-    cluster = Place(namespace, context, kubeconfig).connect()
-    _set_suspend(cluster, name, wanted=False)
+    cluster = place.connect()
+    _set_suspend(cluster, name, wanted=suspended)
     if wait:
-        _wait(cluster, name, suspended=False, timeout_seconds=seconds)
+        _wait(cluster, name, suspended=suspended, timeout_seconds=seconds)
 
 
 def _set_suspend(cluster: "Cluster", name: str, *, wanted: bool) -> None:
