@@ -42,11 +42,6 @@ def driver_name(application: str, attempt: int) -> str:
     return f"{application}-driver-{attempt}"
 
 
-def executor_selector(application: str) -> str:
-    """Return the label selector of an application's executors."""
-    return f"{APPLICATION}={application},{ROLE}={EXECUTOR}"
-
-
 def driver_labels(key: Key, attempt: int) -> dict[str, str]:
     """Return the labels of a driver pod and its ConfigMap."""
     return {
