@@ -1,7 +1,8 @@
 """Programs from Debian's packages, unpacked into `build/debian` without being installed.
 
 The packages and those of their dependencies that the machine lacks are fetched with apt and unpacked side by side, so
-that nothing on the machine changes; their libraries are found by LD_LIBRARY_PATH.
+that nothing on the machine changes; their libraries are found by LD_LIBRARY_PATH. Apt's lists are kept here as well:
+the machine's own are locked while anything else on it asks apt.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from support.go_tools import ROOT
 from support.requirements import missing
@@ -21,6 +23,7 @@ from support.requirements import missing
 PACKAGES = ("containernetworking-plugins", "iproute2", "mmdebstrap", "nftables", "runc")
 UNPACKED = ROOT / "build" / "debian"
 APT_SECONDS = 600
+_unpacking = Lock()
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,20 @@ def debian() -> Debian:
         missing(
             "a node needs programs of Debian's packages, and apt-get is missing; run it on Debian or Ubuntu"
         )
-    wanted = "\n".join(PACKAGES)
-    made_from = UNPACKED / ".made-from"
-    if not made_from.exists() or made_from.read_text() != wanted:
-        shutil.rmtree(UNPACKED, ignore_errors=True)
-        _unpack(_lacking())
-        made_from.write_text(wanted)
+    with _unpacking:
+        _keep_unpacked("\n".join(PACKAGES))
     return Debian(UNPACKED)
+
+
+def _keep_unpacked(wanted: str) -> None:
+    made_from = UNPACKED / ".made-from"
+    if made_from.exists() and made_from.read_text() == wanted:
+        return
+    shutil.rmtree(UNPACKED, ignore_errors=True)
+    for folder in ("apt/lists/partial", "apt/cache/archives/partial", "archives"):
+        (UNPACKED / folder).mkdir(parents=True)
+    _unpack(_lacking())
+    made_from.write_text(wanted)
 
 
 def _lacking() -> list[str]:
@@ -75,17 +85,21 @@ def _lacking() -> list[str]:
 
 def _unpack(packages: Sequence[str]) -> None:
     archives = UNPACKED / "archives"
-    archives.mkdir(parents=True)
-    # Apt drops its rights while it fetches, and could not write to a folder that is ours.
     if packages:
-        _apt("download", "--option=APT::Sandbox::User=root", *packages, folder=archives)
+        _apt("download", *packages, folder=archives)
     for archive in archives.glob("*.deb"):
         subprocess.run(["dpkg", "--extract", archive, UNPACKED], check=True)
 
 
 def _apt(command: str, *arguments: str, folder: Path = ROOT) -> str:
+    ours = [
+        f"--option=Dir::State::Lists={UNPACKED / 'apt' / 'lists'}",
+        f"--option=Dir::Cache={UNPACKED / 'apt' / 'cache'}",
+        # Apt drops its rights while it fetches, and could not write to a folder that is ours.
+        "--option=APT::Sandbox::User=root",
+    ]
     done = subprocess.run(
-        ["apt-get", command, *arguments],
+        ["apt-get", *ours, command, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
