@@ -75,6 +75,8 @@ class SourceControl:
     """The limit while the query is in backlog; `None` is no limit. (The writer resolves "same as always".)"""
     alignment: AlignmentControl | None = None
     event_time: EventTimeControl | None = None
+    publish_group: str | None = None
+    """Kafka: consumer group under which committed positions are published. `None`: they are not."""
 
     def __post_init__(self) -> None:
         _at_least("idleAfterSeconds", self.idle_after_seconds, 0)

@@ -88,6 +88,7 @@ def test_a_source_carries_all_that_is_declared_of_it() -> None:
         idleAfter="7s",
         alignment={"group": "air", "maxDrift": "1h", "updateInterval": "2s", "idleAfter": "5s"},
         eventTime={"column": "$.at", "maxFuture": "10m"},
+        kafka={"publishGroup": "lag"},
     )
     assert told.idle_after_seconds == 7.0
     assert told.max_future_seconds == 600.0
@@ -96,6 +97,7 @@ def test_a_source_carries_all_that_is_declared_of_it() -> None:
     assert (told.alignment.update_interval_seconds, told.alignment.idle_after_seconds) == (2.0, 5.0)
     assert told.event_time is not None
     assert (told.event_time.column, told.event_time.format) == ("$.at", "Json")
+    assert told.publish_group == "lag"
 
 
 def annotated_with(declared: SparkApplication, **annotations: str) -> SparkApplication:

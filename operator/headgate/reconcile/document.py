@@ -123,6 +123,7 @@ def _source(source: Source, *, paused: bool) -> SourceControl:
             if event_time.column is None
             else EventTimeControl(column=event_time.column, format=event_time.format.value)
         ),
+        publish_group=source.kafka.publish_group,
     )
 
 
