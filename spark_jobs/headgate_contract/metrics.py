@@ -116,6 +116,11 @@ SOURCE_ALIGNMENT_LIMIT = _gauge(
 SOURCE_ALIGNMENT_DRIFT = _gauge(
     "source_alignment_drift_seconds", _SOURCE, "Event time of the source minus the floor of its group."
 )
+SOURCE_PUBLISH_FAILURES = _counter(
+    "source_publish_failures",
+    _SOURCE,
+    "Positions that could not be published to the source's consumer group (publishGroup).",
+)
 SOURCE_PAUSED = _gauge("source_paused", _SOURCE, "1 while the source is paused by a person.")
 SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at its frozen end.")
 SOURCE_HELD = _counter(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -18,7 +18,7 @@ import structlog
 
 from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
-from headgate_spark.engine.run import Observer, QueryRun, Started
+from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 
 log = structlog.get_logger("headgate")
@@ -40,20 +40,23 @@ class Measures(Observer, Protocol):
 class Governor:
     """Holds the runs of the driver; implements the shim's planner."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one composition root calls it, by keyword
         self,
         *,
         acquire_lock: Locker,
         open_checkpoint: Opener,
         observer: Measures,
+        positions: Positions | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`recall` ends the leases that the shim has; called with no lock held."""
+        """`positions` publishes what sources have committed; `recall` ends the leases that the shim has, and is
+        called with no lock held."""
         self._recall = recall
         self._acquire_lock = acquire_lock
         self._open_checkpoint = open_checkpoint
         self._observer = observer
+        self._positions = positions
         self._clock = clock
         self._tables = threading.Condition()
         self._runs: dict[str, QueryRun] = {}
@@ -186,6 +189,11 @@ class Governor:
             return bool(self._runs or self._ended)
 
     @property
+    def publish_failures(self) -> Mapping[tuple[str, str], int]:
+        """Positions that could not be published, by query and source."""
+        return {} if self._positions is None else self._positions.failures
+
+    @property
     def generation(self) -> int | None:
         """Generation of the document in force."""
         return None if self.document is None else self.document.generation
@@ -209,6 +217,8 @@ class Governor:
             self._by_handle = {handle: other for handle, other in self._by_handle.items() if other is not run}
             self._ended[run.name] = run
         run.at_boundary.set()
+        if self._positions is not None:
+            self._positions.ended(run.name)
         if run.checkpoint_lock is not None:
             run.checkpoint_lock.release()
         log.info("query ended", query=run.name, run=run.run_id)
@@ -233,6 +243,7 @@ class Governor:
             checkpoint_lock=lock,
             clock=self._clock,
             observer=self._observer,
+            positions=self._positions,
         )
         run.resume()
         with self._tables:

@@ -86,6 +86,22 @@ class Observer(Protocol):
         """A batch with data was committed."""
 
 
+class Positions(Protocol):
+    """Publishes what sources have committed, for tools outside. None of it may wait."""
+
+    def committed(
+        self, *, query: str, source: str, group: str, options: Mapping[str, str], offset: str
+    ) -> None:
+        """A Kafka source that was opened with `options` has committed up to `offset`, its own JSON."""
+
+    def ended(self, query: str) -> None:
+        """The run of the query has ended."""
+
+    @property
+    def failures(self) -> Mapping[tuple[str, str], int]:
+        """What could not be published, by query and source."""
+
+
 @dataclass(slots=True, eq=False)
 class OpenSource:
     """A stream that Spark has opened, and what it was last asked."""
@@ -114,6 +130,7 @@ class QueryRun:
     checkpoint_lock: CheckpointLock | None = None
     clock: Callable[[], float] = time.monotonic
     observer: Observer | None = None
+    positions: Positions | None = None
     started_at: float = field(default_factory=time.time)
     sources: dict[int, OpenSource] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -165,6 +182,7 @@ class QueryRun:
             self._take_in_batch(planner)
             self._count_quiet_round()
         opened = self.sources[handle]
+        self._publish(opened, start)
         answer = planner.admit(opened.source.name, opened.position(start), self.clock())
         if isinstance(answer, Survey):
             return "survey:" + ",".join(str(self._handle(name)) for name in answer.sources)
@@ -248,6 +266,17 @@ class QueryRun:
 
     def _listed_sources(self) -> Iterable[tuple[str, SourceControl]]:
         return () if self.control is None else self.control.sources.items()
+
+    def _publish(self, opened: OpenSource, committed: str | None) -> None:
+        """Publish where the source is: Spark asks for more when the last batch has been committed."""
+        name, described = opened.source.name, opened.descriptor
+        group = dict(self._listed_sources()).get(name, SourceControl()).publish_group
+        if self.positions is None or group is None or committed is None:
+            return
+        if described.format == "kafka":
+            self.positions.committed(
+                query=self.name, source=name, group=group, options=described.options, offset=committed
+            )
 
     def _load_hybrid(self) -> HybridMemory:
         kept = self.checkpoint.hybrid.load()

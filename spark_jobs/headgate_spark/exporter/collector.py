@@ -7,7 +7,7 @@ planning and never older than that. What is not known is left out, never written
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -32,6 +32,10 @@ class Observed(Protocol):
     @property
     def generation(self) -> int | None:
         """Generation of the document in force."""
+
+    @property
+    def publish_failures(self) -> Mapping[tuple[str, str], int]:
+        """Positions that could not be published, by query and source."""
 
     @property
     def runs(self) -> list[QueryRun]:
@@ -68,6 +72,8 @@ class GovernorCollector(Collector):
         for reason in RefusalReason:
             yield m.CONTROL_REFUSED, (reason.value,), float(self._governor.refused.get(reason, 0))
         yield m.PLANNER_FAILURES, (), float(self._governor.failures)
+        for labels, failures in self._governor.publish_failures.items():
+            yield m.SOURCE_PUBLISH_FAILURES, labels, float(failures)
         yield m.DRIVER_STOPPING, (), float(self._governor.stopping)
         for run in self._governor.ended_runs:
             yield m.QUERY_ACTIVE, (run.name,), 0.0

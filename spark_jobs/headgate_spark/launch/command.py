@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _announce(options.announce, runtime.application, port)
     code = run_script(options.script, options.arguments)
     runtime.say_what_was_not_seen()
+    runtime.end()
     if runtime.governor.checkpoint_in_use is not None and code != 0:
         print(f"headgate-run: error: {runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
         code = CHECKPOINT_IN_USE

@@ -13,6 +13,8 @@ from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopC
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.server import Exporter
+from headgate_spark.kafka.groups import JvmGroups, client_options
+from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.launch.session import wrap_pyspark
 from headgate_spark.launch.stopping import Stopper
 
@@ -28,10 +30,12 @@ class Runtime:
         self.application = application
         self._context: Any = None
         self._exporter = Exporter(application)
+        self._publisher = Publisher(lambda options: JvmGroups(self._context._jvm, client_options(options)))
         self.governor = Governor(
             acquire_lock=self._acquire_lock,
             open_checkpoint=self._open_checkpoint,
             observer=self._exporter,
+            positions=self._publisher,
             recall=self._recall,
         )
         self.stopper = Stopper(self.governor, grace_seconds=self._grace_seconds)
@@ -52,6 +56,10 @@ class Runtime:
         """Say so if the script has come to its end without a streaming query."""
         if not self.governor.has_governed:
             log.warning("the script started no streaming query; there was nothing to govern")
+
+    def end(self) -> None:
+        """Finish what goes on behind the script's back; called when it has ended."""
+        self._publisher.close()
 
     def _watch(self, path: Path) -> ControlFile:
         return ControlFile(

@@ -1,0 +1,65 @@
+"""Consumer groups through the Kafka client that Spark's connector has brought into the JVM.
+
+So there is no second client to install or to configure: it is given the options of the source itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headgate_spark.kafka.publishing import Offsets
+
+TIMEOUT_SECONDS = 15
+"""Of one request, with all its retries inside the client."""
+_OPTION = "kafka."
+_CLIENT_ID = "headgate-positions"
+
+
+def client_options(source: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a Kafka client among those of a source: `kafka.security.protocol`, for one."""
+    return {key.removeprefix(_OPTION): value for key, value in source.items() if key.startswith(_OPTION)}
+
+
+class JvmGroups:
+    """The consumer groups of one cluster, by an admin client of the driver's JVM."""
+
+    def __init__(self, jvm: Any, client: Mapping[str, str]) -> None:
+        """Raises what the client raises where `client` (options by name) makes no sense to it."""
+        self._jvm = jvm
+        options = jvm.java.util.HashMap()
+        limits = {"client.id": _CLIENT_ID, "default.api.timeout.ms": str(TIMEOUT_SECONDS * 1000)}
+        for key, value in {**client, **limits}.items():
+            options.put(key, value)
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)
+        self._partitions: dict[tuple[str, int], Any] = {}
+
+    def members(self, group: str) -> int:
+        """Return how many consumers are active in the group; 0 for one that does not exist."""
+        names = self._jvm.java.util.Collections.singletonList(group)
+        try:
+            described = self._answer(self._admin.describeConsumerGroups(names).all())
+        except Exception as error:
+            if "GroupIdNotFoundException" in str(error):
+                return 0
+            raise
+        return int(described.get(group).members().size())
+
+    def commit(self, group: str, offsets: Offsets) -> None:
+        """Set offsets of the group."""
+        committed = self._jvm.java.util.HashMap()
+        for partition, offset in offsets.items():
+            committed.put(self._partition(partition), self._offset(offset))
+        self._answer(self._admin.alterConsumerGroupOffsets(group, committed).all())
+
+    def _answer(self, future: Any) -> Any:
+        return future.get(TIMEOUT_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+
+    def _partition(self, partition: tuple[str, int]) -> Any:
+        if partition not in self._partitions:
+            made = self._jvm.org.apache.kafka.common.TopicPartition(*partition)
+            self._partitions[partition] = made
+        return self._partitions[partition]
+
+    def _offset(self, offset: int) -> Any:
+        return self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(self._jvm.long(offset))

@@ -1,0 +1,259 @@
+"""Committed positions, published to a consumer group of the user's name.
+
+Spark keeps positions in its checkpoint and commits none to Kafka, so Kafka's own tools, lag exporters and KEDA do not
+see a Structured Streaming job at all. Where `kafka.publishGroup` is set, they are written as that group's offsets.
+Nothing reads them back: the checkpoint alone says where a query goes on.
+
+Spark asks for the next batch when the last one has been committed, so the position that it hands in is what is
+published. That call must not wait for a broker: it leaves the position here, and a thread of its own writes the
+newest ones, at most once a second. A write that fails is counted, logged once until one succeeds, and tried again;
+the query never notices.
+
+A group that is in use is left alone: writing over its members' positions would make them skip or repeat records. The
+broker refuses such a write by itself, for either kind of consumer group, and it is the only one who can tell without
+a race; so a refused write is what makes the publisher look for members.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+log = structlog.get_logger("headgate")
+
+PAUSE_SECONDS = 1.0
+"""Between two writes: finer than any exporter looks, and far from being a load."""
+RETRY_SECONDS = 10.0
+"""After a failure or a refusal, until the next try."""
+REFRESH_SECONDS = 3600.0
+"""Positions that do not move are written again: a broker forgets offsets that nobody commits
+(`offsets.retention.minutes`, a week by default)."""
+LAST_SECONDS = 5.0
+"""How long the end of a driver waits for its last positions to be written."""
+
+Offsets = Mapping[tuple[str, int], int]
+"""Next offset to read, by topic and partition."""
+
+
+class Groups(Protocol):
+    """The consumer groups of one cluster. Each method raises what the client raises, within a bounded time."""
+
+    def members(self, group: str) -> int:
+        """Return how many consumers are active in the group; 0 for one that does not exist."""
+
+    def commit(self, group: str, offsets: Offsets) -> None:
+        """Set offsets of the group."""
+
+
+Connect = Callable[[Mapping[str, str]], Groups]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One source whose positions are published."""
+
+    query: str
+    source: str
+    group: str
+    options: Mapping[str, str] = field(hash=False)
+    """As the source was opened with."""
+
+    @property
+    def cluster(self) -> str:
+        """Where the group is."""
+        return self.options.get("kafka.bootstrap.servers", "")
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known of one publication. Guarded by the publisher's lock, but for `written`."""
+
+    waiting: str | None = None
+    seen: str | None = None
+    not_before: float = 0.0
+    written_at: float | None = None
+    written: Offsets = field(default_factory=dict)
+    failures: int = 0
+    complaint: str | None = None
+    """The problem that was logged last; `None` since a write succeeded."""
+
+
+class Publisher:
+    """Writes positions behind the queries' backs; `committed` is called from their threads."""
+
+    def __init__(self, connect: Connect, clock: Callable[[], float] = time.monotonic) -> None:
+        """`connect` gives the groups of the cluster that a source with such options reads; called once for each."""
+        self._connect = connect
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._progress: dict[Publication, _Progress] = {}
+        self._owners: dict[tuple[str, str, str, int], Publication] = {}
+        """Who publishes a partition, by cluster, group, topic and partition."""
+        self._groups: dict[str, Groups] = {}
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def committed(
+        self, *, query: str, source: str, group: str, options: Mapping[str, str], offset: str
+    ) -> None:
+        """A source that was opened with `options` has committed up to `offset`, its own JSON. Returns at once."""
+        publication = Publication(query, source, group, options)
+        with self._changed:
+            self._replace_others(publication)
+            progress = self._progress.setdefault(publication, _Progress())
+            if offset == progress.seen and not self._is_forgotten(progress):
+                return
+            progress.seen = progress.waiting = offset
+            self._start()
+            self._changed.notify_all()
+
+    def ended(self, query: str) -> None:
+        """The run of a query has ended: its partitions may be published by another one."""
+        with self._changed:
+            for key in [key for key, owner in self._owners.items() if owner.query == query]:
+                del self._owners[key]
+
+    @property
+    def failures(self) -> dict[tuple[str, str], int]:
+        """Writes that failed or were refused, by query and source."""
+        with self._changed:
+            return {(p.query, p.source): progress.failures for p, progress in self._progress.items()}
+
+    def close(self) -> None:
+        """Write what waits, and end; waits a few seconds at most."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(LAST_SECONDS)
+
+    def _replace_others(self, publication: Publication) -> None:
+        """Forget what the same source published to before: another group, or by other options."""
+        if publication in self._progress:
+            return
+        same = (publication.query, publication.source)
+        for other in [p for p in self._progress if (p.query, p.source) == same]:
+            del self._progress[other]
+            self._owners = {key: owner for key, owner in self._owners.items() if owner != other}
+
+    # The thread ------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._thread is None and not self._closing:
+            self._thread = threading.Thread(target=self._run, name="headgate-publisher", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or self._due(), self._patience())
+                closing = self._closing
+            self.publish()
+            if closing:
+                return
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, PAUSE_SECONDS)
+
+    def publish(self) -> None:
+        """Write every position that is due; in tests without a thread."""
+        with self._changed:
+            due = [
+                (p, self._progress[p], offset) for p in self._due() if (offset := self._progress[p].waiting)
+            ]
+            for _, progress, _ in due:
+                progress.waiting = None
+        for publication, progress, offset in due:
+            self._publish(publication, progress, offset)
+
+    def _due(self) -> list[Publication]:
+        now = self._clock()
+        waiting = [p for p, progress in self._progress.items() if progress.waiting is not None]
+        return [p for p in waiting if self._closing or self._progress[p].not_before <= now]
+
+    def _patience(self) -> float | None:
+        """Return the seconds until a retry is due; `None`: nothing is to be tried again."""
+        retries = [p.not_before for p in self._progress.values() if p.waiting is not None]
+        return max(0.0, min(retries) - self._clock()) if retries else None
+
+    def _publish(self, publication: Publication, progress: _Progress, offset: str) -> None:
+        offsets = partitions(offset)
+        fresh = offsets if self._is_forgotten(progress) else _changed(offsets, progress.written)
+        problem = self._other_owner(publication, offsets) or self._commit(publication, fresh)
+        with self._changed:
+            if problem is None:
+                progress.written, progress.written_at = offsets, self._clock()
+            else:
+                progress.failures += 1
+                progress.waiting = progress.waiting or offset
+                progress.not_before = self._clock() + RETRY_SECONDS
+        self._tell(publication, progress, problem)
+
+    def _commit(self, publication: Publication, offsets: Offsets) -> str | None:
+        """Write; return why that could not be done."""
+        try:
+            if offsets:
+                self._groups_of(publication).commit(publication.group, offsets)
+        except Exception as error:  # a client fails in many ways, and none of them concerns the query
+            return self._in_use(publication) or f"Kafka says: {error}"
+        return None
+
+    def _in_use(self, publication: Publication) -> str | None:
+        """Return what is to be done about a group that has consumers; `None`: it has none, or nobody can tell."""
+        try:
+            members = self._groups_of(publication).members(publication.group)
+        except Exception as error:
+            log.debug("members of a group could not be counted", group=publication.group, error=str(error))
+            return None
+        if not members:
+            return None
+        return (
+            f"group {publication.group} has active consumers ({members}), whose own positions would be overwritten; "
+            "set publishGroup to a name that nobody consumes with"
+        )
+
+    def _other_owner(self, publication: Publication, offsets: Offsets) -> str | None:
+        """Return who else publishes one of the partitions; if nobody does, this publication owns them from now on."""
+        keys = [(publication.cluster, publication.group, *partition) for partition in offsets]
+        with self._changed:
+            others = (owner for key in keys if (owner := self._owners.get(key, publication)) != publication)
+            if (other := next(others, None)) is None:
+                self._owners |= dict.fromkeys(keys, publication)
+                return None
+        return (
+            f"query {other.query}, source {other.source} publishes the same partitions to group {other.group}; give "
+            "one of them another publishGroup"
+        )
+
+    def _groups_of(self, publication: Publication) -> Groups:
+        key = json.dumps(dict(publication.options), sort_keys=True)
+        if key not in self._groups:
+            self._groups[key] = self._connect(publication.options)
+        return self._groups[key]
+
+    @staticmethod
+    def _tell(publication: Publication, progress: _Progress, problem: str | None) -> None:
+        before, progress.complaint = progress.complaint, problem
+        about = {"query": publication.query, "source": publication.source, "group": publication.group}
+        if problem is None and before is not None:
+            log.info("positions are published again", **about)
+        elif problem is not None and before is None:
+            log.warning("positions are not published; the query goes on", problem=problem, **about)
+
+    def _is_forgotten(self, progress: _Progress) -> bool:
+        return progress.written_at is not None and self._clock() - progress.written_at >= REFRESH_SECONDS
+
+
+def partitions(offset: str) -> Offsets:
+    """Return the offsets in `offset`, the JSON of Spark's Kafka source: `{"topic": {"0": 17}}`."""
+    found = json.loads(offset)
+    return {(topic, int(p)): int(n) for topic, of_topic in found.items() for p, n in of_topic.items()}
+
+
+def _changed(offsets: Offsets, written: Offsets) -> Offsets:
+    return {partition: n for partition, n in offsets.items() if written.get(partition) != n}

@@ -1,0 +1,177 @@
+"""Publishing positions: what is written, how often, and what never happens to the query."""
+
+import json
+import threading
+
+import pytest
+from structlog.testing import capture_logs
+
+from headgate_spark.kafka.groups import client_options
+from headgate_spark.kafka.publishing import REFRESH_SECONDS, RETRY_SECONDS, Publisher
+from support.waiting import wait_until
+
+OPTIONS = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"}
+
+
+class FakeGroups:
+    """A cluster with consumer groups in memory."""
+
+    def __init__(self):
+        self.offsets = {}
+        self.writes = []
+        self.consumers = {}
+        self.broken = None
+        self.written_by = None
+
+    def members(self, group):
+        return self.consumers.get(group, 0)
+
+    def commit(self, group, offsets):
+        self.written_by = threading.current_thread().name
+        if self.broken is not None:
+            raise self.broken
+        if self.members(group):
+            raise RuntimeError("UnknownMemberIdException")
+        self.writes.append(dict(offsets))
+        self.offsets.setdefault(group, {}).update(offsets)
+
+
+class Setup:
+    """A publisher on a clock of its own, without a thread."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.cluster = FakeGroups()
+        self.connections = []
+        self.publisher = Publisher(self.connect, clock=lambda: self.now)
+        self.publisher._start = lambda: None
+
+    def connect(self, options):
+        self.connections.append(options)
+        return self.cluster
+
+    def commit(self, offsets, *, query="delays", source="orders", group="lag", options=OPTIONS):
+        offset = json.dumps(offsets)
+        self.publisher.committed(query=query, source=source, group=group, options=options, offset=offset)
+
+    def publish(self, after=0.0):
+        self.now += after
+        with capture_logs() as logs:
+            self.publisher.publish()
+        return [(entry["log_level"], entry.get("problem") or entry["event"]) for entry in logs]
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+def test_a_position_is_written_for_each_partition(setup):
+    setup.commit({"orders": {"0": 17, "1": 4}, "returns": {"0": 0}})
+    assert setup.publish() == []
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 17, ("orders", 1): 4, ("returns", 0): 0}}
+
+
+def test_only_the_newest_position_is_written_and_only_what_has_moved(setup):
+    setup.commit({"orders": {"0": 1, "1": 1}})
+    setup.publish()
+    setup.commit({"orders": {"0": 2, "1": 1}})
+    setup.commit({"orders": {"0": 3, "1": 1}})
+    setup.publish()
+    assert setup.cluster.writes == [{("orders", 0): 1, ("orders", 1): 1}, {("orders", 0): 3}]
+
+
+def test_a_position_that_does_not_move_is_written_again_before_the_broker_forgets_it(setup):
+    for _ in range(3):
+        setup.commit({"orders": {"0": 1}})
+        setup.publish(after=10)
+    assert len(setup.cluster.writes) == 1
+    setup.now += REFRESH_SECONDS
+    setup.commit({"orders": {"0": 1}})
+    setup.publish()
+    assert setup.cluster.writes == [{("orders", 0): 1}] * 2
+
+
+def test_a_failure_is_counted_logged_once_and_tried_again_with_the_newest_position(setup):
+    setup.cluster.broken = TimeoutError("no answer")
+    setup.commit({"orders": {"0": 1}})
+    assert setup.publish() == [("warning", "Kafka says: no answer")]
+    setup.commit({"orders": {"0": 5}})
+    assert setup.publish(after=RETRY_SECONDS - 1) == []
+    assert setup.publish(after=1) == []
+    assert setup.publisher.failures == {("delays", "orders"): 2}
+    setup.cluster.broken = None
+    assert setup.publish(after=RETRY_SECONDS) == [("info", "positions are published again")]
+    assert setup.cluster.writes == [{("orders", 0): 5}]
+    assert setup.publisher.failures == {("delays", "orders"): 2}
+
+
+def test_a_group_with_consumers_is_refused_with_the_remedy_and_taken_once_they_are_gone(setup):
+    setup.cluster.consumers["lag"] = 2
+    setup.commit({"orders": {"0": 1}})
+    ((level, problem),) = setup.publish()
+    assert level == "warning"
+    assert "group lag has active consumers (2)" in problem
+    assert "set publishGroup to a name that nobody consumes with" in problem
+    assert setup.cluster.writes == []
+    del setup.cluster.consumers["lag"]
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 1}}
+
+
+def test_a_partition_is_published_to_a_group_by_one_source_only(setup):
+    setup.commit({"orders": {"0": 1}})
+    setup.publish()
+    setup.commit({"orders": {"0": 900}}, query="other")
+    ((_, problem),) = setup.publish()
+    assert problem.startswith("query delays, source orders publishes the same partitions to group lag")
+    setup.commit({"returns": {"0": 3}}, query="third", source="returns")
+    setup.publish()
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 1, ("returns", 0): 3}}
+    setup.publisher.ended("delays")
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets["lag"]["orders", 0] == 900
+
+
+def test_another_group_takes_the_place_of_the_one_before(setup):
+    setup.cluster.broken = TimeoutError("no answer")
+    setup.commit({"orders": {"0": 1}})
+    setup.publish()
+    setup.cluster.broken = None
+    setup.commit({"orders": {"0": 2}}, group="new")
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets == {"new": {("orders", 0): 2}}
+
+
+def test_one_client_serves_all_sources_with_the_same_options(setup):
+    setup.commit({"orders": {"0": 1}})
+    setup.commit({"orders": {"0": 1}}, query="other", group="other")
+    setup.commit({"orders": {"0": 1}}, options={"kafka.bootstrap.servers": "elsewhere:9092"}, query="third")
+    setup.publish()
+    assert len(setup.connections) == 2
+
+
+def test_positions_are_written_by_a_thread_of_its_own_and_the_last_ones_at_the_end():
+    cluster = FakeGroups()
+    publisher = Publisher(lambda _: cluster)
+
+    def commit(offset):
+        publisher.committed(
+            query="q", source="s", group="lag", options=OPTIONS, offset=json.dumps({"orders": {"0": offset}})
+        )
+
+    commit(1)
+    wait_until(lambda: cluster.offsets.get("lag"), "the first position")
+    assert cluster.written_by == "headgate-publisher"
+    commit(2)
+    publisher.close()
+    assert cluster.offsets == {"lag": {("orders", 0): 2}}
+
+
+def test_a_publisher_that_never_had_anything_to_do_ends_at_once():
+    Publisher(lambda _: FakeGroups()).close()
+
+
+def test_the_client_is_given_the_options_of_the_source_that_are_for_it():
+    options = {"kafka.bootstrap.servers": "b:9092", "kafka.sasl.mechanism": "PLAIN", "subscribe": "orders"}
+    assert client_options(options) == {"bootstrap.servers": "b:9092", "sasl.mechanism": "PLAIN"}
