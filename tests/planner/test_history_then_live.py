@@ -147,3 +147,24 @@ def test_taking_the_chain_out_of_the_document_lets_the_source_go():
     assert not spark.snapshot.backlog
     spark.run_until(lambda: len(spark.batches) == 2)
     assert spark.batches[1].records["live"] > 0
+
+
+@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.GATE])
+def test_a_history_that_never_comes_to_rest_is_named(lane):
+    past, present = Uncounted("history", lane, [100]), live()
+    spark = ScriptedSpark(present, past, control=control(live="history"))
+    assert not spark.planner.restless_histories
+    for _ in range(12):
+        spark.run_until(lambda: past.pending == 0)
+        past.arrive(100)
+    assert spark.planner.restless_histories == {"history"}
+    spark.run_until(lambda: present.pending == 0)
+    assert not spark.planner.restless_histories
+
+
+@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
+def test_a_long_history_is_not_taken_for_one_that_never_ends(lane):
+    past, present = Uncounted("history", lane, [10_000] * 1000), live()
+    spark = ScriptedSpark(present, past, control=control(live="history"), records_per_second=10_000)
+    spark.run_until(lambda: past.pending == 0, within=10_000)
+    assert not spark.planner.restless_histories

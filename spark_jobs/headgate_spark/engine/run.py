@@ -19,6 +19,7 @@ from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.progress import Progress, parse
+from headgate_spark.engine.refusals import refusal
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import (
@@ -142,6 +143,8 @@ class QueryRun:
     _watched_rounds: int = 0
     _stopping: bool = False
     _quiet_rounds: int = 0
+    _warned_of: frozenset[str] = frozenset()
+    """Histories that do not come to an end."""
 
     # What Spark asks -------------------------------------------------------------------------
 
@@ -250,19 +253,10 @@ class QueryRun:
         return self.planner
 
     def _refusal(self) -> str | None:
-        """Return why the query cannot do what the document asks, with the remedy.
-
-        A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the
-        smallest, so the held branch would keep all state of the history until the switch.
-        """
-        waiting = sorted(name for name, source in self._listed_sources() if source.after is not None)
-        if not waiting or self.started is None or self.started.watermarks_below_union < 2:
-            return None
-        return (
-            f"query {self.name}: {', '.join(waiting)} waits behind a history (`after`), but each branch of the union "
-            "has a watermark of its own, so nothing would leave the state until the switch; call withWatermark once, "
-            "after the union"
-        )
+        """Return why the query cannot do what the document asks, with the remedy."""
+        formats = {opened.source.name: opened.descriptor.format for opened in self.sources.values()}
+        watermarks = 0 if self.started is None else self.started.watermarks_below_union
+        return refusal(self.name, self.control, formats, watermarks)
 
     def _listed_sources(self) -> Iterable[tuple[str, SourceControl]]:
         return () if self.control is None else self.control.sources.items()
@@ -360,6 +354,7 @@ class QueryRun:
         report = self._report(progress)
         self.last, self.last_ended_at = progress, time.time()
         planner.batch_ended(report)
+        self._warn_of_restless_histories(planner)
         if report.has_data and self.observer is not None:
             self.observer.batch_took(self.name, progress.duration_seconds)
 
@@ -384,6 +379,16 @@ class QueryRun:
 
     def _handle(self, name: str) -> int:
         return next(handle for handle, opened in self.sources.items() if opened.source.name == name)
+
+    def _warn_of_restless_histories(self, planner: QueryPlanner) -> None:
+        for history in planner.restless_histories - self._warned_of:
+            self._warned_of |= {history}
+            log.warning(
+                "a history does not come to an end: each time it had been read, there was more; what comes after it "
+                "waits. Let its writer end, or drop `after`",
+                query=self.name,
+                source=history,
+            )
 
     def _warn_of_unknown_sources(self) -> None:
         known = [opened.source.name for opened in self.sources.values()]

@@ -70,16 +70,17 @@ class PlannedBatch:
             case TakeUpTo(ends=ends):
                 state.moved_to(ends)
                 self._book_new_splits(state, records, now)
-                state.brought(records, now)
+                state.brought(records, now, everything=False)
                 return None
             case TakeLimit(count=count):
                 self._settle_limit(state, count, records, max_growth, now)
                 filled = records >= count if state.lane is Lane.ROWS else records > 0
+                everything = not filled
             case TakeAll():
                 state.rate.take(records, now)
                 state.planned_total += records
-                filled = False
-        state.brought(records, now)
+                filled, everything = False, True
+        state.brought(records, now, everything=everything)
         return None if not filled else self._more_waits_for(state, now)
 
     def _book_new_splits(self, state: SourceState, records: int, now: float) -> None:

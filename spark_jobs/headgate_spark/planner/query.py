@@ -429,6 +429,11 @@ class QueryPlanner:
 
     # What is reported
 
+    @property
+    def restless_histories(self) -> frozenset[str]:
+        """Histories that are being waited for, and that do not come to rest."""
+        return frozenset(s.name for s in self._sources.values() if s.is_restless and self._hybrid.phase(s.name))
+
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status."""
         cost = self._sizer.cost

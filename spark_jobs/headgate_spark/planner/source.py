@@ -32,6 +32,10 @@ paused source too. Rarely enough that a closed gate costs next to no I/O."""
 EMPTY_BATCHES = 2
 """Batches in a row without a record of a source that was allowed to read: it has nothing (a file can be empty)."""
 
+RESTLESS_BATCHES = 10
+"""Batches in a row that brought all there was, while the next one found more: nothing that such a source is read to
+the end of."""
+
 KEPT_FROM_READING = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.ALIGNMENT, HeldBy.STOP})
 """Holds that keep a source from records it could read. Such a source is never idle."""
 
@@ -79,6 +83,7 @@ class SourceState:
         self.processed_total = 0
         self._surveyed_at: float | None = None
         self._empty_batches = 0
+        self._emptying_batches = 0
         self._active_at = now
         self._looked_at: float | None = None
 
@@ -158,6 +163,11 @@ class SourceState:
         return Progress(self.position if self.is_counted else None, self.latest, self.exhausted)
 
     @property
+    def is_restless(self) -> bool:
+        """Whether it cannot be counted, and had more each time that all there was had been read."""
+        return not self.is_counted and self._emptying_batches >= RESTLESS_BATCHES
+
+    @property
     def expected_records(self) -> float | None:
         """Records in the smallest batch of a source that cannot count; `None`: not known."""
         return self.files.records_per_file if self.lane is Lane.FILES else None
@@ -176,8 +186,12 @@ class SourceState:
         self.exhausted = True
         self._looked_at = now
 
-    def brought(self, records: int, now: float) -> None:
-        """A batch ended in which the source was allowed to read."""
+    def brought(self, records: int, now: float, *, everything: bool) -> None:
+        """A batch ended in which the source was allowed to read.
+
+        `everything`: no limit kept it from bringing more.
+        """
+        self._emptying_batches = self._emptying_batches + 1 if records and everything else 0
         self._empty_batches = 0 if records else self._empty_batches + 1
         self.exhausted = not self.is_counted and self._empty_batches >= EMPTY_BATCHES
         if records:

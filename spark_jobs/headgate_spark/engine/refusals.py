@@ -1,0 +1,47 @@
+"""What a document may ask of a query that the query, as its job is written, cannot do.
+
+Such a query would run, and either stand still for ever or keep all of its state, without a word. So it fails at its
+first planning, with what is to be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate_contract import QueryControl
+
+ENDLESS = frozenset({"rate", "rate-micro-batch"})
+"""Sources that make rows for as long as they are asked. Nothing has ever been read of them to its end."""
+
+
+def refusal(
+    query: str, control: QueryControl | None, formats: Mapping[str, str], watermarks_below_union: int
+) -> str | None:
+    """Return why the query cannot do what it is told, with the remedy; `None`: it can.
+
+    `formats` has the format of each source of the job by its name; `watermarks_below_union` is how many watermarks of
+    its plan stand below a union.
+    """
+    afters = {} if control is None else {name: s.after for name, s in control.sources.items() if s.after}
+    for name, history in sorted(afters.items()):
+        if formats.get(history) in ENDLESS:
+            return (
+                f"query {query}: source {name} comes after {history}, which never ends (its format is "
+                f"{formats[history]}); let it come after a source that ends, or drop `after`"
+            )
+    if afters and watermarks_below_union > 1:
+        return _watermarks_refusal(query, sorted(afters))
+    return None
+
+
+def _watermarks_refusal(query: str, waiting: list[str]) -> str:
+    """Say why the union needs its watermark above it.
+
+    A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the smallest, so
+    the held branch would keep all state of the history until the switch.
+    """
+    return (
+        f"query {query}: {', '.join(waiting)} waits behind a history (`after`), but each branch of the union has a "
+        "watermark of its own, so nothing would leave the state until the switch; call withWatermark once, after the "
+        "union"
+    )
