@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from support.cluster import Cluster
 from support.control_plane import control_plane_in
+from support.kafka import Broker, kafka_in
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,3 +34,10 @@ def with_controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
 def namespace(control_plane: Cluster) -> str:
     """A namespace of `control_plane` for one test."""
     return control_plane.namespace()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker; each test makes topics of its own. Who stops a broker starts another with `kafka_in`."""
+    with kafka_in(tmp_path_factory.mktemp("kafka") / "broker") as broker:
+        yield broker

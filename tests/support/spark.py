@@ -1,7 +1,8 @@
 """One Spark session for all tests of a run, and what tests of queries need around it.
 
 A JVM takes seconds to start and holds one Spark context, so every test shares it; queries and planners are each
-test's own. The settings are those of a small machine: two cores, one gigabyte, loopback, no UI.
+test's own. The settings are those of a small machine: two cores, one gigabyte, loopback, no UI. Spark's Kafka source
+is there as `--packages` would bring it, if it can be had.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine import shim
+from support.kafka_connector import connector_conf
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -41,7 +43,7 @@ def shared_session() -> SparkSession:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
-    for key, value in (SETTINGS | shim.extension_conf({})).items():
+    for key, value in (SETTINGS | shim.extension_conf({}) | connector_conf()).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -1,0 +1,119 @@
+"""Filling topics: millions of records with timestamps of one's own, some 300,000 a second.
+
+A `Ramp` is a run of records in one partition whose timestamps rise by equal steps; several of them make any skew and
+any span of event time. `send` writes single records. Both wait until the broker has everything.
+
+librdkafka's batch call takes no timestamps, so each record is handed over by itself, into a queue that is large
+enough for the sender to keep up.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from confluent_kafka import Producer
+
+from support.kafka import client_settings
+
+FLUSH_SECONDS = 120.0
+POLL_EVERY = 5_000
+PRODUCER = {
+    "linger.ms": 20,
+    "batch.num.messages": 100_000,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 500_000,
+    "queue.buffering.max.kbytes": 1_000_000,
+    "acks": 1,
+}
+
+
+class Record(NamedTuple):
+    """One record; `timestamp_ms` is milliseconds since 1970, above 0."""
+
+    partition: int
+    timestamp_ms: int
+    value: bytes | None = b""
+    key: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """Records of one partition, the n-th with the timestamp `start_ms + n * step_ms`."""
+
+    partition: int
+    records: int
+    start_ms: int = 1_700_000_000_000
+    step_ms: float = 1.0
+
+    def of(self, value: Callable[[int], bytes], key: Callable[[int], bytes | None]) -> Iterator[Record]:
+        """Return them, with the value and the key of each number."""
+        for number in range(self.records):
+            at = self.start_ms + int(number * self.step_ms)
+            yield Record(self.partition, at, value(number), key(number))
+
+
+def numbered(number: int) -> bytes:
+    """Return a value of 100 bytes that holds the number of the record in its ramp, as digits."""
+    return b"%0100d" % number
+
+
+def no_key(number: int) -> None:
+    """Return no key."""
+
+
+def fill(
+    bootstrap: str,
+    topic: str,
+    ramps: Iterable[Ramp],
+    *,
+    value: Callable[[int], bytes] = numbered,
+    key: Callable[[int], bytes | None] = no_key,
+    **settings: str | int,
+) -> None:
+    """Write all records of some ramps, one ramp after the other; `settings` are the producer's."""
+    send(bootstrap, topic, itertools.chain.from_iterable(ramp.of(value, key) for ramp in ramps), **settings)
+
+
+def send(bootstrap: str, topic: str, records: Iterable[Record], **settings: str | int) -> None:
+    """Write records in their order."""
+    producer = Producer({**client_settings(bootstrap), **PRODUCER, **settings})
+    _hand_over(producer, topic, records)
+    left = producer.flush(FLUSH_SECONDS)
+    assert left == 0, f"{left} records for {topic} were not taken within {FLUSH_SECONDS:g} s"
+
+
+@contextmanager
+def transaction(
+    bootstrap: str, topic: str, *, commit: bool = True
+) -> Iterator[Callable[[Iterable[Record]], None]]:
+    """Write records in one transaction, which is committed, or aborted, when the block ends."""
+    name = {"transactional.id": f"{topic}-writer"}
+    producer = Producer({**client_settings(bootstrap), **PRODUCER, "acks": "all", **name})
+    producer.init_transactions(FLUSH_SECONDS)
+    producer.begin_transaction()
+    yield lambda records: _hand_over(producer, topic, records)
+    producer.flush(FLUSH_SECONDS)
+    (producer.commit_transaction if commit else producer.abort_transaction)(FLUSH_SECONDS)
+
+
+def _hand_over(producer: Producer, topic: str, records: Iterable[Record]) -> None:
+    produce = producer.produce
+    for number, record in enumerate(records):
+        while True:
+            try:
+                produce(
+                    topic,
+                    key=record.key,
+                    value=record.value,
+                    partition=record.partition,
+                    timestamp=record.timestamp_ms,
+                )
+                break
+            except BufferError:
+                producer.poll(0.05)
+        if number % POLL_EVERY == 0:
+            producer.poll(0)
