@@ -16,12 +16,16 @@ from headgate_spark.planner.model import Trigger
 class FakeQuery:
     def __init__(self):
         self.active = True
+        self.failed_of = None
 
     def is_active(self):
         return self.active
 
     def last_progress(self):
         return None
+
+    def failure(self):
+        return self.failed_of
 
     def stop(self):
         self.active = False
@@ -219,3 +223,30 @@ def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
     checkpoint.batches.save({"repeated": 3, "colour": "blue"})
     opened(governor, 1)
     assert governor.runs[0].memory.repeated == 3
+
+
+def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
+    query = FakeQuery()
+    described = {
+        "handle": 1,
+        "thread": "stream execution thread for copy [id = 1, runId = r1]",
+        "checkpoint": "file:/ck",
+        "format": "kafka",
+        "api": "v2",
+        "options": {"subscribe": "orders", "kafka.bootstrap.servers": "broker:9092"},
+    }
+    start(governor, query)
+    governor.opened(1, json.dumps(described))
+    governor.admit(1, None)
+    query.failed_of = "UnknownTopicOrPartitionException"
+    governor.closed(1)
+    (explanation,) = governor.explanations
+    assert explanation.startswith("query copy: source orders: topic orders does not exist at broker:9092")
+
+
+def test_a_query_that_ends_without_failing_needs_no_explanation(governor):
+    opened(governor, 1)
+    start(governor, FakeQuery())
+    governor.admit(1, None)
+    governor.closed(1)
+    assert governor.explanations == []

@@ -71,6 +71,8 @@ class Governor:
         self.stopping = False
         self.checkpoint_in_use: str | None = None
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
+        self.explanations: list[str] = []
+        """What queries have failed of, where that needs explaining; the launcher ends with it."""
 
     # From the job ----------------------------------------------------------------------------
 
@@ -221,7 +223,18 @@ class Governor:
             self._positions.ended(run.name)
         if run.checkpoint_lock is not None:
             run.checkpoint_lock.release()
+        self._explain(run)
         log.info("query ended", query=run.name, run=run.run_id)
+
+    def _explain(self, run: QueryRun) -> None:
+        try:
+            explanation = run.explanation
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("the failure of a query could not be read", query=run.name, error=str(error))
+            return
+        if explanation is not None:
+            self.explanations.append(explanation)
+            log.error("query failed", explanation=explanation)
 
     def _forget_dead_runs(self) -> None:
         """End the runs whose query has ended and left its streams open, as Spark does where one cannot be made."""

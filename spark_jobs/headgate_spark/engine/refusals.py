@@ -37,8 +37,8 @@ def refusal(
 def _watermarks_refusal(query: str, waiting: list[str]) -> str:
     """Say why the union needs its watermark above it.
 
-    A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the smallest, so
-    the held branch would keep all state of the history until the switch.
+    A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the smallest,
+    so the held branch would keep all state of the history until the switch.
     """
     return (
         f"query {query}: {', '.join(waiting)} waits behind a history (`after`), but each branch of the union has a "

@@ -18,6 +18,7 @@ import structlog
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
+from headgate_spark.engine.failures import explained
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import refusal
 from headgate_spark.engine.resumption import Resumption
@@ -63,6 +64,9 @@ class RunningQuery(Protocol):
 
     def is_active(self) -> bool:
         """Return whether it has not ended yet."""
+
+    def failure(self) -> str | None:
+        """Return what it has failed of; `None`: it has not."""
 
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""
@@ -219,6 +223,13 @@ class QueryRun:
     def snapshot(self) -> QuerySnapshot | None:
         """Return what the planner knows, or `None` before the first trigger."""
         return None if self.planner is None else self.planner.snapshot(self.clock())
+
+    @property
+    def explanation(self) -> str | None:
+        """Which source the query has failed of and what to do, where its failure does not say so itself."""
+        failure = self.started.query.failure() if self.started else None
+        sources = {opened.source.name: opened.descriptor for opened in self.sources.values()}
+        return None if failure is None else explained(self.name, failure, sources)
 
     @property
     def governed(self) -> bool:
@@ -411,6 +422,11 @@ class PySparkQuery:
     def is_active(self) -> bool:
         """Return whether it has not ended yet."""
         return bool(self.query.isActive)
+
+    def failure(self) -> str | None:
+        """Return what it has failed of; `None`: it has not."""
+        error = self.query.exception()
+        return None if error is None else str(error)
 
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""

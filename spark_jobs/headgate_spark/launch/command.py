@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = run_script(options.script, options.arguments)
     runtime.say_what_was_not_seen()
     runtime.end()
+    for explanation in runtime.governor.explanations if code != 0 else ():
+        print(f"headgate-run: error: {explanation}", file=sys.stderr)  # noqa: T201
     if runtime.governor.checkpoint_in_use is not None and code != 0:
         print(f"headgate-run: error: {runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
         code = CHECKPOINT_IN_USE

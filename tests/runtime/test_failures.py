@@ -1,0 +1,43 @@
+"""Failures of Kafka sources, told with source and remedy."""
+
+import json
+
+import pytest
+
+from headgate_spark.engine.failures import explained
+from headgate_spark.engine.sources import Descriptor
+
+THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+MISSING = "UnknownTopicOrPartitionException: This server does not host this topic-partition."
+LOST = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Topic-partition returns-3: offset 10 was reset to 40."
+REFUSED = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed"
+SILENT = "org.apache.kafka.common.errors.TimeoutException: Call(callName=describeTopics) timed out"
+
+
+def source(**options):
+    members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+    kafka = {"kafka.bootstrap.servers": "broker:9092", **options}
+    return Descriptor.parse(json.dumps({**members, "options": kafka}))
+
+
+ROWS = (
+    ("a missing topic", MISSING, {"orders": source(subscribe="orders")},
+     "query delays: source orders: topic orders does not exist at broker:9092; create it, or correct `subscribe`"),
+    ("one of two sources", MISSING, {"a": source(subscribe="x"), "b": source(subscribe="y")},
+     "query delays: source a: topic x does not exist at broker:9092; create it, or correct `subscribe` in the job; "
+     "or source b: topic y does not exist"),
+    ("lost records of a named partition", LOST, {"o": source(subscribe="orders"), "r": source(subscribe="returns")},
+     "query delays: source r: records of topic returns were removed before they were read"),
+    ("credentials", REFUSED, {"orders": source(subscribe="orders")},
+     "query delays: source orders: broker:9092 refuses the credentials for topic orders"),
+    ("a broker that is away", SILENT, {"all": source(subscribePattern="o.*")},
+     "query delays: source all: broker:9092 does not answer"),
+    ("another failure", "java.lang.OutOfMemoryError", {"orders": source(subscribe="orders")}, None),
+    ("no Kafka source", MISSING, {}, None),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("failure", "sources", "message"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
+def test_a_failure_is_told_with_source_and_remedy(failure, sources, message):
+    answer = explained("delays", failure, sources)
+    assert answer is None if message is None else answer.startswith(message)
