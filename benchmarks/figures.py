@@ -1,0 +1,100 @@
+"""The table of figures in the README, written from the result files: `python -m benchmarks.figures`.
+
+A number in a document is only as good as the run it comes from, so no person types one: this page does, from
+`benchmarks/results/`, and `make lint` compares (`--check`). What has no value yet is left out; what missed its goal
+says so.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+README: Final = Path("README.md")
+RESULTS: Final = Path("benchmarks/results")
+BEGIN: Final = "<!-- figures: written by `make generate` from benchmarks/results -->"
+END: Final = "<!-- end of figures -->"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table: which result, and what a reader is told it is."""
+
+    file: str
+    id: str
+    says: str
+    form: str = "{:.1f}x"
+
+
+LINES: Final = (
+    Line(
+        "local",
+        "catchup_vs_low_latency",
+        "ten million records of a keyed aggregation caught up, against batches of 50,000",
+    ),
+    Line("local", "catchup_0s_vs_low_latency", "the same with `intervalDuringBacklog: 0s`"),
+    Line("local", "demo_vs_low_latency", "`make demo`: a year of flights, against batches of 2,000"),
+    Line(
+        "local",
+        "staleness_vs_low_latency",
+        "how old results are once live (95th percentile), against low latency",
+        "{:.2f}x",
+    ),
+    Line(
+        "local",
+        "first_batch_after_stall",
+        "first batch after a stall of a minute, in lengths of its target",
+        "{:.2f}",
+    ),
+    Line("local", "rate_error_100k", "error of a rate limit of 100,000 records/s", "{:.2%}"),
+    Line("local", "interval_error_500ms", "error of a commit interval of 500 ms", "{:.2%}"),
+    Line("local", "reaction_p95_seconds", "new settings in force in the running query", "{:.2f} s"),
+    Line("local", "idle_cpu_cores", "cost of governing an idle query", "{:.3f} cores"),
+)
+
+
+def table(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
+    """Yield the lines of the table; `results` has the rows of each file by id."""
+    yield "| | measured | goal |"
+    yield "|---|---|---|"
+    for line in LINES:
+        row = results.get(line.file, {}).get(line.id)
+        if row is not None and row["value"] is not None:
+            goal = row["goal"] if row["holds"] else f"{row['goal']}, **missed**"
+            yield f"| {line.says} | {line.form.format(row['value'])} | {goal} |"
+
+
+def read() -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the rows of each result file by their id."""
+    files = sorted(RESULTS.glob("*.json"))
+    return {file.stem: {row["id"]: row for row in json.loads(file.read_text())["results"]} for file in files}
+
+
+def with_figures(page: str, lines: Iterator[str]) -> str:
+    """Return the page with the table in its place. Raises `ValueError` where it has no place for one."""
+    if BEGIN not in page or END not in page:
+        raise ValueError(f"{README} has no place for figures: put the lines {BEGIN!r} and {END!r} there")
+    head, rest = page.split(BEGIN, 1)
+    return head + "\n".join([BEGIN, *lines, END]) + rest.split(END, 1)[1]
+
+
+def main() -> int:
+    """Write the table; with `--check` only compare: exit code 1 if the README says something else."""
+    parser = argparse.ArgumentParser(description="Write the README's table of figures.")
+    parser.add_argument("--check", action="store_true", help="only compare")
+    options = parser.parse_args()
+    before = README.read_text(encoding="utf-8")
+    after = with_figures(before, table(read()))
+    if options.check and after != before:
+        print(f"{README}: figures are not those of {RESULTS}; run `make generate`", file=sys.stderr)
+        return 1
+    if not options.check:
+        README.write_text(after, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
