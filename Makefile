@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools demo test lint generate bench bench-local test-spark-versions clean
+.PHONY: help setup tools demo test lint generate bench bench-local bench-operator test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -26,12 +26,14 @@ lint: setup  ## Style, types, layers, generated files
 	$(BIN)/headgate crd --reference --check docs/reference
 	$(BIN)/python -m headgate.cli.reference --check
 	$(BIN)/python -m charts.generate --check
+	$(BIN)/python -m benchmarks.figures --check
 
 generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/headgate crd --out crds
 	$(BIN)/headgate crd --reference --out docs/reference
 	$(BIN)/python -m headgate.cli.reference
 	$(BIN)/python -m charts.generate
+	$(BIN)/python -m benchmarks.figures
 
 tools: setup  ## Build the programs that tests run against; minutes at first, then nothing
 	PYTHONPATH=tests $(BIN)/python -m support.go_tools
@@ -49,7 +51,10 @@ demo: setup  ## A year of flights: plain, uncapped and governed, side by side
 bench-local: setup  ## Ratios on this machine -> benchmarks/results/local.json
 	$(BIN)/python -m benchmarks.local
 
-bench: bench-local  ## Every benchmark
+bench-operator: setup tools  ## The operator on a real API server, a real Prometheus, a real node -> benchmarks/results/operator.json
+	$(BIN)/python -m benchmarks.operator
+
+bench: bench-local bench-operator  ## Every benchmark
 
 clean:  ## Remove what was built, but not the virtual environment
 	rm -rf build dist spark_jobs/headgate_spark/jars
