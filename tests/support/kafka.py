@@ -134,13 +134,13 @@ class Broker:
         name = name or f"topic-{next(self._names)}"
         properties = {key.replace("_", "."): value for key, value in config.items()}
         self._done(self.admin.create_topics([NewTopic(name, partitions, 1, config=properties)]))
-        wait_until(lambda: len(self.latest(name)) == partitions, f"every partition of {name} has a leader")
+        self._await_leaders(name, partitions)
         return name
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Give a topic more partitions, up to `total`."""
         self._done(self.admin.create_partitions([NewPartitions(topic, total)]))
-        wait_until(lambda: len(self.latest(topic)) == total, f"{total} partitions of {topic}")
+        self._await_leaders(topic, total)
 
     def delete_topic(self, topic: str) -> None:
         """Remove a topic with its records."""
@@ -194,11 +194,21 @@ class Broker:
         assert done.returncode == 0, f"the broker's disk cannot be formatted:\n{done.stdout}{done.stderr}"
 
     def _serves(self) -> bool:
+        """Tell whether it answers for every partition: one may have a leader that does not lead yet."""
         try:
-            known = self.admin.list_topics(timeout=1).topics.values()
+            known = self.admin.list_topics(timeout=1).topics
+            return all(len(self.latest(name)) == len(topic.partitions) for name, topic in known.items())
         except KafkaException:
             return False
-        return all(part.leader >= 0 for topic in known for part in topic.partitions.values())
+
+    def _await_leaders(self, topic: str, partitions: int) -> None:
+        def lead() -> bool:
+            try:
+                return len(self.latest(topic)) == partitions
+            except KafkaException:
+                return False
+
+        wait_until(lead, f"all {partitions} partitions of {topic} are led")
 
     def _offsets(self, topic: str, which: OffsetSpec) -> dict[int, int]:
         parts = self.admin.list_topics(topic, timeout=REQUEST_SECONDS).topics[topic].partitions.values()
