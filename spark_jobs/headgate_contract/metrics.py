@@ -55,6 +55,8 @@ PLANNER_FAILURES = _counter(
     "planner_failures", (), "Planner calls that failed; the source is held meanwhile."
 )
 DRIVER_STOPPING = _gauge("driver_stopping", (), "1 while a stop waits for the running batches.")
+EXECUTORS_WANTED = _gauge("executors_wanted", (), "Executors that the driver has asked its cluster for.")
+EXECUTORS = _gauge("executors", (), "Executors that have registered with the driver.")
 
 # A query ------------------------------------------------------------------------------------------
 QUERY_ACTIVE = _gauge("query_active", _QUERY, "1 while the query runs, 0 after it ended.")

@@ -57,10 +57,15 @@ class Driver:
         """Where its control document is."""
         return self.directory / "control.json"
 
-    def control(self, **queries: QueryControl) -> int:
+    def control(self, *, executor_instances: int | None = None, **queries: QueryControl) -> int:
         """Write the next control document; returns its generation."""
         self._generation += 1
-        document = ControlDocument(generation=self._generation, grace_period_seconds=60, queries=queries)
+        document = ControlDocument(
+            generation=self._generation,
+            grace_period_seconds=60,
+            executor_instances=executor_instances,
+            queries=queries,
+        )
         self.replace_control(write(document))
         return self._generation
 

@@ -178,6 +178,11 @@ class Governor:
             return list(self._runs.values())
 
     @property
+    def between_batches(self) -> bool:
+        """True while no query has a batch running."""
+        return not any(run.in_flight for run in self.runs)
+
+    @property
     def ended_runs(self) -> list[QueryRun]:
         """The last run of each query that has none open."""
         with self._tables:

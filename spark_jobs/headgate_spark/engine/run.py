@@ -225,6 +225,11 @@ class QueryRun:
         return None if self.planner is None else self.planner.snapshot(self.clock())
 
     @property
+    def in_flight(self) -> bool:
+        """True from the planning of a batch until it is known to have ended."""
+        return self._in_flight
+
+    @property
     def explanation(self) -> str | None:
         """Which source the query has failed of and what to do, where its failure does not say so itself."""
         failure = self.started.query.failure() if self.started else None

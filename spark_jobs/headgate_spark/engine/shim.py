@@ -94,16 +94,25 @@ def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_sec
     _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))
 
 
+def executors(spark_context: Any) -> Any:
+    """Return the shim's `Executors`. Raises `ShimMissingError` if the JVM was started without the jar."""
+    return _java(spark_context, "Executors")
+
+
 def _shim(spark_context: Any) -> Any:
+    return _java(spark_context, "Shim")
+
+
+def _java(spark_context: Any, name: str) -> Any:
     from py4j.java_gateway import JavaPackage
 
-    shim = spark_context._jvm.dev.headgate.spark.Shim
-    if isinstance(shim, JavaPackage):
+    found = getattr(spark_context._jvm.dev.headgate.spark, name)
+    if isinstance(found, JavaPackage):
         raise ShimMissingError(
             "this Spark driver was started without Headgate's shim: put "
             f"{JAR} on spark.driver.extraClassPath before the JVM starts (headgate-run does)"
         )
-    return shim
+    return found
 
 
 def _start_callback_server(gateway: Any) -> None:

@@ -1,4 +1,4 @@
-"""Metrics read off the governor at each scrape.
+"""Metrics read off governor and executors at each scrape.
 
 Nothing is copied ahead of time: a scrape takes a snapshot of each run, so a value is as old as the run's last
 planning and never older than that. What is not known is left out, never written as 0.
@@ -46,12 +46,31 @@ class Observed(Protocol):
         """The last run of each query that has none open."""
 
 
-class GovernorCollector(Collector):
-    """Turns the governor's state into metric families, each with the label `application`."""
+class ExecutorCounts(Protocol):
+    """How many executors there are to be, and are."""
 
-    def __init__(self, application: str, governor: Observed, clock: Callable[[], float] = time.time) -> None:
+    @property
+    def wanted(self) -> int | None:
+        """Executors that were asked for."""
+
+    @property
+    def running(self) -> int | None:
+        """Executors that there are."""
+
+
+class DriverCollector(Collector):
+    """Turns the driver's state into metric families, each with the label `application`."""
+
+    def __init__(
+        self,
+        application: str,
+        governor: Observed,
+        executors: ExecutorCounts,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._application = application
         self._governor = governor
+        self._executors = executors
         self._clock = clock
 
     def collect(self) -> Iterator[Family]:
@@ -75,6 +94,8 @@ class GovernorCollector(Collector):
         for labels, failures in self._governor.publish_failures.items():
             yield m.SOURCE_PUBLISH_FAILURES, labels, float(failures)
         yield m.DRIVER_STOPPING, (), float(self._governor.stopping)
+        yield m.EXECUTORS_WANTED, (), self._executors.wanted
+        yield m.EXECUTORS, (), self._executors.running
         for run in self._governor.ended_runs:
             yield m.QUERY_ACTIVE, (run.name,), 0.0
         for run in self._governor.runs:

@@ -12,7 +12,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, start_http_server
 
 from headgate_contract import metrics as m
-from headgate_spark.exporter.collector import GovernorCollector, Observed
+from headgate_spark.exporter.collector import DriverCollector, ExecutorCounts, Observed
 
 log = structlog.get_logger("headgate")
 
@@ -43,9 +43,9 @@ class Exporter:
         yield
         self._planner.labels(application=self._application).observe(perf_counter() - began)
 
-    def serve(self, observed: Observed, port: int, address: str) -> int:
+    def serve(self, observed: Observed, executors: ExecutorCounts, port: int, address: str) -> int:
         """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
-        self.registry.register(GovernorCollector(self._application, observed))
+        self.registry.register(DriverCollector(self._application, observed, executors))
         server = first_free(port, lambda candidate: start_http_server(candidate, address, self.registry)[0])
         found = int(server.server_port)
         if port not in (0, found):

@@ -11,6 +11,7 @@ from headgate_contract import ControlDocument
 from headgate_spark.engine import shim
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
+from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.groups import JvmGroups, client_options
@@ -38,6 +39,7 @@ class Runtime:
             positions=self._publisher,
             recall=self._recall,
         )
+        self.executors = Executors(between_batches=lambda: self.governor.between_batches)
         self.stopper = Stopper(self.governor, grace_seconds=self._grace_seconds)
         self._control = None if control is None else self._watch(control)
 
@@ -46,9 +48,10 @@ class Runtime:
         wrap_pyspark(self.governor, self._register, self.stopper.no_leaving)
         self.stopper.install()
         self.stopper.start()
+        self.executors.start()
         if self._control is not None:
             self._control.start()
-        port = self._exporter.serve(self.governor, metrics_port, metrics_address)
+        port = self._exporter.serve(self.governor, self.executors, metrics_port, metrics_address)
         log.info("metrics are served", port=port)
         return port
 
@@ -62,9 +65,11 @@ class Runtime:
         self._publisher.close()
 
     def _watch(self, path: Path) -> ControlFile:
-        return ControlFile(
-            path, on_document=self.governor.take_document, on_refusal=self.governor.count_refusal
-        )
+        return ControlFile(path, on_document=self._take_document, on_refusal=self.governor.count_refusal)
+
+    def _take_document(self, document: ControlDocument) -> None:
+        self.governor.take_document(document)
+        self.executors.want(document.executor_instances)
 
     def _register(self, context: Any) -> None:
         """Make the governor the planner of the JVM behind `context`, once."""
@@ -72,6 +77,7 @@ class Runtime:
             return
         shim.register(context, self.governor)
         self._context = context
+        look_after(self.executors, context)
         self.stopper.install()
 
     def _recall(self) -> None:

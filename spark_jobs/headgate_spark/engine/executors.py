@@ -1,0 +1,169 @@
+"""As many executors as the control document asks for, in the Spark context that runs.
+
+More is one request: Spark goes on asking its cluster for what is missing, so executors that a quota refuses come when
+there is room, and meanwhile the query runs on those it has. Fewer is not: Spark takes none away because fewer are
+wanted, they have to be let go by name. One that goes in mid-batch takes its shuffle files with it, and the batch
+computes them anew; so the surplus goes between batches, newest first, since the oldest hold the most state. Where
+batches follow one another without a gap it goes when it has no task, after `PATIENCE_SECONDS`.
+
+A thread of its own does this: a request waits for Spark's scheduler, and no planning is to wait for that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from headgate_spark.engine import shim
+
+log = structlog.get_logger("headgate")
+
+LOOK_SECONDS = 1.0
+"""Between two looks at how many there are."""
+SURPLUS_LOOK_SECONDS = 0.1
+"""The same while some are to go: the time between two batches may be as short."""
+PATIENCE_SECONDS = 30.0
+"""How long a surplus waits for a moment between batches."""
+
+
+class ExecutorPool(Protocol):
+    """The executors of one Spark context."""
+
+    def names(self) -> list[str]:
+        """Return those that have registered and have not left."""
+
+    def request(self, total: int) -> None:
+        """Ask for so many in all; takes none away."""
+
+    def release(self, names: Sequence[str]) -> None:
+        """Let these go and do not replace them; one that runs a task may stay."""
+
+
+class Executors:
+    """Keeps an `ExecutorPool` at the number that is wanted."""
+
+    def __init__(
+        self, *, between_batches: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`between_batches` tells whether no query of the driver has a batch running."""
+        self._between_batches = between_batches
+        self._clock = clock
+        self._pool: ExecutorPool | None = None
+        self._instances: int | None = None
+        self._initial: int | None = None
+        self._requested: int | None = None
+        self._surplus_since: float | None = None
+        self._why_not: str | None = None
+        self._changed = threading.Event()
+        self.running: int | None = None
+        """Executors that there are; `None` while that is not known, or where it cannot be changed."""
+
+    @property
+    def wanted(self) -> int | None:
+        """Executors that were asked for; `None` where nobody wants a number, or it cannot be changed."""
+        return None if self._pool is None else self._requested
+
+    def want(self, instances: int | None) -> None:
+        """Have so many from now on; `None`: as many as the context started with."""
+        self._instances = instances
+        self._changed.set()
+
+    def attach(self, pool: ExecutorPool, *, initial: int | None) -> None:
+        """Look after the executors of a context, which started with `initial` (`None`: it does not say)."""
+        self._pool, self._initial, self._requested = pool, initial, None
+        self._changed.set()
+
+    def leave(self, why: str) -> None:
+        """Leave them as they are; `why` is told as soon as a number is wanted."""
+        self._pool, self._why_not = None, why
+        self._changed.set()
+
+    def start(self) -> None:
+        """Look after them on a daemon thread."""
+        threading.Thread(target=self._run, name="headgate-executors", daemon=True).start()
+
+    def look(self) -> None:
+        """Compare what there is with what is wanted, and act."""
+        pool = self._pool
+        if pool is None:
+            self._say_why_not()
+            return
+        self._request(pool)
+        names = pool.names()
+        self.running = len(names)
+        surplus = newest(names, len(names) - self._requested) if self._requested is not None else []
+        if not surplus:
+            self._surplus_since = None
+        elif self._may_release():
+            pool.release(surplus)
+
+    def _request(self, pool: ExecutorPool) -> None:
+        instances = self._instances
+        if instances is None and self._requested is not None:
+            instances = self._initial
+        if instances is None or instances == self._requested:
+            return
+        pool.request(instances)
+        log.info("executors are asked for", wanted=instances, before=self._requested)
+        self._requested = instances
+
+    def _say_why_not(self) -> None:
+        if self._why_not is not None and self._instances is not None:
+            log.info("executors stay as they are", wanted=self._instances, because=self._why_not)
+            self._why_not = None
+
+    def _may_release(self) -> bool:
+        if self._surplus_since is None:
+            self._surplus_since = self._clock()
+        return self._between_batches() or self._clock() - self._surplus_since >= PATIENCE_SECONDS
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.look()
+            except Exception as error:  # a context that is ending answers in many ways
+                self.running = None
+                log.debug("executors could not be looked at", error=str(error))
+            self._changed.wait(LOOK_SECONDS if self._surplus_since is None else SURPLUS_LOOK_SECONDS)
+            self._changed.clear()
+
+
+def newest(names: Sequence[str], count: int) -> list[str]:
+    """Return the `count` executors that came last; Spark numbers them as they come."""
+    return sorted(names, key=lambda name: (len(name), name))[-count:] if count > 0 else []
+
+
+class SparkExecutorPool:
+    """The executors of a `pyspark.SparkContext`."""
+
+    def __init__(self, spark_context: Any) -> None:
+        self._executors = shim.executors(spark_context)
+        self._context = spark_context._jsc.sc()
+
+    def names(self) -> list[str]:
+        """Return those that have registered and have not left."""
+        return [name for name in str(self._executors.names(self._context)).split(",") if name]
+
+    def request(self, total: int) -> None:
+        """Ask for so many in all; takes none away."""
+        self._executors.request(self._context, total)
+
+    def release(self, names: Sequence[str]) -> None:
+        """Let these go and do not replace them; one that runs a task may stay."""
+        self._executors.release(self._context, ",".join(names))
+
+
+def look_after(executors: Executors, spark_context: Any) -> None:
+    """Give `executors` those of a context, or the reason why their number is not ours to change."""
+    conf = spark_context.getConf()
+    if not shim.executors(spark_context).areChangeable(spark_context._jsc.sc()):
+        executors.leave(f"with master {spark_context.master} the driver does all the work itself")
+    elif conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        executors.leave("spark.dynamicAllocation.enabled lets Spark decide; set it to false")
+    else:
+        initial = conf.get("spark.executor.instances")
+        executors.attach(SparkExecutorPool(spark_context), initial=None if initial is None else int(initial))

@@ -1,0 +1,147 @@
+"""As many executors as the document asks for: with an invented cluster, in local mode, and with real executors."""
+
+import pytest
+
+from headgate_contract import BatchControl, QueryControl
+from headgate_spark.engine.executors import PATIENCE_SECONDS, Executors, newest
+from support.driver import driver, recording
+
+
+class FakePool:
+    """A cluster with room for `room` executors; those in `busy` run a task."""
+
+    def __init__(self, *, running, room=100):
+        self.present = [str(n) for n in range(running)]
+        self.started = running
+        self.room = room
+        self.busy = set()
+        self.total = running
+
+    def names(self):
+        while len(self.present) < min(self.total, self.room):
+            self.present.append(str(self.started))
+            self.started += 1
+        return list(self.present)
+
+    def request(self, total):
+        self.total = total
+
+    def release(self, names):
+        self.present = [name for name in self.present if name not in names or name in self.busy]
+
+
+class Driver:
+    """What the executors are looked after by, on a clock of its own."""
+
+    def __init__(self, pool, initial=None):
+        self.pool, self.now, self.between_batches = pool, 0.0, True
+        self.executors = Executors(between_batches=lambda: self.between_batches, clock=lambda: self.now)
+        self.executors.attach(pool, initial=initial)
+
+    def look(self, *, seconds=0.0):
+        self.now += seconds
+        self.executors.look()
+        return self.executors.wanted, self.executors.running
+
+
+def test_nothing_is_asked_for_where_the_document_names_no_number():
+    drives = Driver(FakePool(running=2))
+    assert drives.look() == (None, 2)
+
+
+def test_more_executors_come_in_the_running_context():
+    drives = Driver(FakePool(running=2))
+    drives.executors.want(5)
+    assert drives.look() == (5, 5)
+
+
+def test_a_quota_keeps_some_away_and_the_wish_stays():
+    pool = FakePool(running=2, room=3)
+    drives = Driver(pool)
+    drives.executors.want(5)
+    assert drives.look() == (5, 3)
+    pool.room = 5
+    assert drives.look() == (5, 5)
+
+
+def test_a_surplus_leaves_between_batches_and_the_newest_go_first():
+    pool = FakePool(running=12)
+    drives = Driver(pool)
+    drives.executors.want(9)
+    drives.between_batches = False
+    assert drives.look() == (9, 12)
+    drives.between_batches = True
+    drives.look()
+    assert pool.names() == [str(n) for n in range(9)]
+    assert drives.look() == (9, 9)
+
+
+def test_a_surplus_that_finds_no_moment_between_batches_leaves_when_it_has_no_task():
+    pool = FakePool(running=3)
+    pool.busy = {"2"}
+    drives = Driver(pool)
+    drives.executors.want(1)
+    drives.between_batches = False
+    drives.look()
+    assert drives.look(seconds=PATIENCE_SECONDS - 1) == (1, 3)
+    drives.look(seconds=1)
+    assert pool.names() == ["0", "2"]
+    pool.busy = set()
+    drives.look()
+    assert pool.names() == ["0"]
+
+
+def test_the_number_goes_back_to_what_the_context_started_with():
+    pool = FakePool(running=2)
+    drives = Driver(pool, initial=2)
+    drives.executors.want(4)
+    assert drives.look() == (4, 4)
+    drives.executors.want(None)
+    drives.look()
+    assert drives.look() == (2, 2)
+
+
+def test_a_context_that_follows_another_is_asked_anew():
+    drives = Driver(FakePool(running=2))
+    drives.executors.want(3)
+    drives.look()
+    second = FakePool(running=1)
+    drives.executors.attach(second, initial=1)
+    assert drives.look() == (3, 3)
+    assert second.total == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "chosen"),
+    [(["0", "1", "2"], 1, ["2"]), (["9", "10", "2"], 2, ["9", "10"]), (["0"], 0, []), (["0"], -2, [])],
+)
+def test_the_newest_are_those_with_the_highest_numbers(names, count, chosen):
+    assert newest(names, count) == chosen
+
+
+@pytest.mark.spark
+def test_where_the_driver_does_all_the_work_it_says_so_and_counts_none(tmp_path):
+    source = recording(tmp_path / "source", 100)
+    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
+        running.control(executor_instances=3)
+        running.wait_for_log("with master local[2] the driver does all the work itself")
+        assert running.metric("headgate_executors") is None
+        assert running.metric("headgate_executors_wanted") is None
+
+
+@pytest.mark.spark
+def test_real_executors_come_and_go_while_the_query_runs(tmp_path):
+    source = recording(tmp_path / "source", 1_000_000)
+    cluster = {"spark.master": "local-cluster[2,1,512]", "spark.executor.memory": "512m"}
+    steady = QueryControl(interval_seconds=0.2, batch=BatchControl(initial_records=500, max_records=500))
+    with driver(
+        tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", conf=cluster, control={"copy": steady}
+    ) as running:
+        running.wait_for_metric("headgate_executors", lambda v: v == 2)
+        running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, kind="data")
+        for wanted, there in ((1, 1), (2, 2), (3, 2)):
+            running.control(executor_instances=wanted, copy=steady)
+            running.wait_for_metric("headgate_executors_wanted", lambda v, n=wanted: v == n)
+            running.wait_for_metric("headgate_executors", lambda v, n=there: v == n)
+            batches = running.metric("headgate_query_batches_total", kind="data")
+            running.wait_for_metric("headgate_query_batches_total", lambda v, n=batches: v > n, kind="data")
