@@ -1,70 +1,47 @@
-"""Entry point of `headgate`: registers the commands, and ends with the exit code of what went wrong.
+"""Entry point of `headgate`: runs the command line, and leaves in order when it is interrupted or cannot speak.
 
-A command is a function in a file of its own, whose signature Typer reads. It imports what it needs inside its body,
-so that `headgate --help` loads neither models nor clients. To add one, write the file and register it below. A
-command reports a failure by raising a `HeadgateError`, which is printed as one message without a traceback; anything
-else that escapes is a defect and keeps its traceback.
+All else is imported below, not above: that takes most of a second, and Ctrl-C within it has to end the command as it
+does at any other time. So has an output that cannot be written, a full disk for one, which no command expects.
 """
 
 import sys
-from pathlib import Path
 
-import typer
+from headgate.cli.streams import is_of_output, let_go, open_those_closed
 
-from headgate import __version__
-from headgate.cli.checkpoint import checkpoint
-from headgate.cli.crd import crd
-from headgate.cli.explain import explain
-from headgate.cli.local import local
-from headgate.cli.operator import operator
-from headgate.cli.pause import pause, unpause
-from headgate.cli.replay import replay
-from headgate.cli.status import status
-from headgate.cli.suspend import resume, suspend
-from headgate.cli.top import top
-from headgate.cli.validate import validate
-from headgate.errors import HeadgateError
-
-app = typer.Typer(
-    name="headgate",
-    help="Clears a Structured Streaming backlog at batch speed and runs live at stream latency.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command()(local)
-app.command()(operator)
-app.command()(validate)
-app.command()(explain)
-app.command()(crd)
-app.command()(replay)
-for command in (status, top, suspend, resume, pause, unpause, checkpoint):
-    app.command(rich_help_panel="In a cluster")(command)
+INTERRUPTED = 130
+"""As a shell has it for a process that SIGINT has ended."""
 
 
 def main() -> None:
     """Run the command line and exit."""
-    is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
+    open_those_closed()
     try:
-        app(prog_name="kubectl headgate" if is_plugin else None)
-    except HeadgateError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        if not is_of_output(error):
+            raise
+        let_go(sys.stdout)
+        _say(f"error: the output cannot be written: {error.strerror}\n")
+        sys.exit(1)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(__version__)
-        raise typer.Exit
+def _run() -> None:
+    try:
+        from headgate.cli.app import run
+
+        run()
+    finally:
+        sys.stdout.flush()  # what the interpreter fails to write at its end, it tells in a way of its own
 
 
-@app.callback()
-def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-    ),
-) -> None:
-    """Options that go before any command."""
+def _say(message: str) -> None:
+    try:
+        sys.stderr.write(message)
+        sys.stderr.flush()
+    except OSError:
+        let_go(sys.stderr)
 
 
 if __name__ == "__main__":
