@@ -7,7 +7,7 @@ other. Written by hand because the contract may import nothing but the standard 
 
 from __future__ import annotations
 
-import math
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -15,6 +15,9 @@ from functools import lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+LARGEST_WHOLE = 2**53 - 1
+"""Up to here every reader of JSON keeps a whole number as it is."""
 
 
 class DecodingError(ValueError):
@@ -82,9 +85,9 @@ def _value(hint: Any, value: Any, path: str) -> Any:
 
 def _scalar(hint: Any, value: Any, path: str) -> Any:
     if hint is float and type(value) in (int, float):
-        if math.isfinite(value):
+        if abs(value) <= sys.float_info.max:
             return float(value)
-    elif type(value) is hint:
+    elif type(value) is hint and (hint is not int or abs(value) <= LARGEST_WHOLE):
         return value
     words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a string"}
     raise DecodingError(f"{path}: expected {words[hint]}, got {_shown(value)}")

@@ -111,6 +111,14 @@ def test_a_truncated_document_is_refused_and_the_last_one_stays(document, data):
     assert inbox.refusal.reason is RefusalReason.MALFORMED
 
 
+@pytest.mark.parametrize("number", ["1e400", "1" + "0" * 400, "1" + "0" * 5000, "NaN", "-Infinity"])
+@pytest.mark.parametrize("member", ["generation", "gracePeriodSeconds", "executorInstances"])
+def test_a_number_that_no_reader_could_keep_is_refused(member, number):
+    members = {"schemaVersion": '"1.0"', "generation": "1", member: number}
+    outcome = read("{" + ",".join(f'"{name}":{value}' for name, value in members.items()) + "}")
+    assert isinstance(outcome, Refusal)
+
+
 @given(st.text() | json_values.map(json.dumps))
 def test_no_text_raises(text):
     outcome = read(text)

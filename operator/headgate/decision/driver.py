@@ -181,7 +181,16 @@ class History:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> History:
         """Read a document of `to_json`; raises ValueError with the path of what is wrong."""
-        return decode(cls, document)
+        history = decode(cls, document)
+        counts = {
+            "attempt": history.attempt,
+            "failures": history.failures,
+            "disruptions": history.disruptions,
+        }
+        for name, count in counts.items():
+            if count < 0:
+                raise ValueError(f"{name}: expected at least 0, got {count}")
+        return history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from headgate.decision import Memory as Latches
 from headgate.decision.driver import History
 from headgate.reconcile.ports import Outage, Reading
 from headgate.reconcile.track import Track
+from headgate_contract.codec import LARGEST_WHOLE
 
 T = TypeVar("T")
 
@@ -80,8 +81,8 @@ class Kept:
         return cls(
             history=part("history", History.from_json, History()),
             latches=part("latches", _latches, {}),
-            generation=part("generation", int, 0),
-            launch_in_backlog=part("launchInBacklog", bool, False),
+            generation=part("generation", _count, 0),
+            launch_in_backlog=part("launchInBacklog", _flag, False),
             keeps_votes=part("keepsVotes", _names, frozenset()),
         )
 
@@ -105,11 +106,27 @@ def _with_clocks_at(kept: Kept, t: float) -> Kept:
     return replace(kept, latches={query: memory(latches) for query, latches in kept.latches.items()})
 
 
+def _count(document: Any) -> int:
+    if type(document) is not int or not 0 <= document <= LARGEST_WHOLE:
+        raise ValueError(f"expected a whole number, at least 0, got {document!r:.40}")
+    return document
+
+
+def _flag(document: Any) -> bool:
+    if type(document) is not bool:
+        raise ValueError(f"expected true or false, got {document!r:.40}")
+    return document
+
+
 def _names(document: Any) -> frozenset[str]:
-    return frozenset(str(name) for name in document)
+    if type(document) is not list or not all(type(name) is str for name in document):
+        raise ValueError(f"expected a list of names, got {document!r:.40}")
+    return frozenset(document)
 
 
 def _latches(document: Any) -> dict[str, Latches]:
+    if not isinstance(document, dict):
+        raise ValueError(f"expected an object, got {document!r:.40}")  # noqa: TRY004  as of all that is damaged
     return {query: Latches.from_json(latches) for query, latches in document.items()}
 
 

@@ -1,0 +1,64 @@
+"""What the loop reads back of what it has written down, whatever has become of that since."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.decision import Latch
+from headgate.decision import Memory as Latches
+from headgate.decision.driver import History
+from headgate.reconcile.memory import Kept
+
+KEPT = Kept(
+    history=History(attempt=3, revision="r", started_at=1.0, failures=2, retry_at=5.5),
+    latches={"delays": Latches(attempt=7, latches={"flights": {"WatermarkLag": Latch(answer=True)}})},
+    generation=9,
+    launch_in_backlog=True,
+    keeps_votes=frozenset({"delays"}),
+)
+HUGE = 10**400
+
+DAMAGES: dict[str, tuple[Any, ...]] = {
+    "history": ([], "x", 1, *({"attempt": bad} for bad in (-1, 1.5, "1", True, HUGE)), {"failures": -1},
+                {"disruptions": -1}, {"startedAt": float("inf")}, {"startedAt": HUGE}, {"exitNote": 1}),
+    "latches": ([], 7, {"delays": 1}, {"delays": {"latches": {"flights": {"WatermarkLag": {"answer": 1}}}}}),
+    "generation": (-1, -(2**70), 2**70, HUGE, 1.0, "9", True, None, float("nan")),
+    "launchInBacklog": (0, 1, "yes", None, []),
+    "keepsVotes": ("delays", [1], {"delays": 1}, None),
+}  # fmt: skip
+ROWS = [(part, damage) for part, damages in DAMAGES.items() for damage in damages]
+
+
+def test_what_is_written_is_read_back() -> None:
+    complaints: list[str] = []
+    assert Kept.from_json(json.loads(json.dumps(KEPT.to_json())), complaints.append) == KEPT
+    assert complaints == []
+
+
+@pytest.mark.parametrize(("part", "damage"), ROWS, ids=[f"{part} {damage!r:.30}" for part, damage in ROWS])
+def test_a_part_that_is_damaged_starts_afresh_and_the_others_stay(part: str, damage: Any) -> None:
+    document, complaints = KEPT.to_json(), []
+    read = Kept.from_json({**document, part: damage}, complaints.append)
+    without = {name: value for name, value in document.items() if name != part}
+    assert read == Kept.from_json(without, complaints.append)
+    (complaint,) = complaints
+    assert complaint.startswith(f"memory of the loop: {part} is damaged (")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KEPT.to_json())), JSON))
+def test_nothing_that_is_read_raises_or_counts_below_zero(document: dict[str, Any]) -> None:
+    read = Kept.from_json(document, lambda _: None)
+    assert read.generation >= 0
+    assert min(read.history.attempt, read.history.failures, read.history.disruptions) >= 0
