@@ -321,6 +321,15 @@ def test_metrics_that_come_back_need_no_one() -> None:
     assert [event.message for event in outcome.events] == ["metrics are back"]
 
 
+def test_metrics_that_are_not_known_yet_are_not_back() -> None:
+    loop = in_backlog("Hold")
+    loop.turn(11)
+    loop.world.drivers.ends(1, at=loop.now)
+    told = loop.turn().events
+    assert condition(loop, "MetricsAvailable").status is ConditionStatus.UNKNOWN
+    assert "metrics are back" not in [event.message for event in told]
+
+
 def test_readings_of_a_dead_driver_say_nothing_of_the_next() -> None:
     loop = Loop(declared=application(restart={"backoff": "1s"}))
     loop.run_until_running()

@@ -106,7 +106,7 @@ def _metrics_changes(
         return
     if now.status is ConditionStatus.FALSE:
         yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True)
-    elif was is not None and was.status is ConditionStatus.FALSE:
+    elif now.status is ConditionStatus.TRUE and was is not None and was.status is ConditionStatus.FALSE:
         yield Event(at=seen.now, reason=now.reason, message="metrics are back")
 
 
