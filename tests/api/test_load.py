@@ -130,6 +130,12 @@ def flights_with(*, stop: str = "2m", drift: str = "1h", **checkpoint: str) -> d
     return manifest
 
 
+def paused(annotation: str) -> dict[str, Any]:
+    manifest = flights_with()
+    manifest["metadata"]["annotations"] = {"headgate.dev/paused": annotation}
+    return manifest
+
+
 @pytest.mark.parametrize("checkpoint", [{}, {"interval": "10s"}])
 def test_the_example_gives_no_warning(checkpoint: dict[str, str]) -> None:
     assert warnings(flights_with(**checkpoint)) == []
@@ -154,6 +160,16 @@ def test_the_example_gives_no_warning(checkpoint: dict[str, str]) -> None:
             "meanwhile: at most 12,500 of the 50,000 records per second are read. Set maxBurst to 40s for",
         ),
         (flights_with(minPause="20s"), "at most 25,000 of the 50,000 records per second are read"),
+        (
+            paused("delays/flights, delay/flights"),
+            "metadata.annotations[headgate.dev/paused]: delay/flights pauses nothing: there is no query delay; the "
+            "resource lists delays",
+        ),
+        (
+            paused("delays/flihgts"),
+            "delays/flihgts pauses nothing: query delays has no source flihgts; the resource lists flights, weather",
+        ),
+        (paused("flights,delays/weather"), "flights pauses nothing; write query/source, separated by commas"),
     ],
 )
 def test_what_is_allowed_but_seldom_meant_is_a_warning(manifest: dict[str, Any], said: str) -> None:

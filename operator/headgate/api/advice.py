@@ -3,11 +3,12 @@
 Nothing here keeps a resource out. Each warning says what will happen and what would change it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
+from headgate.api.annotations import PAUSED, paused_entries
 from headgate.api.application import SparkApplication
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.finding import Finding, Location, Severity
@@ -104,6 +105,23 @@ def _rate_is_lost_between_commits(application: SparkApplication) -> Advice:
             )
 
 
+def _annotation_names_nothing(application: SparkApplication) -> Advice:
+    """Warn of a pause that pauses nothing: nobody refuses an annotation, and the source is read on."""
+    location = ("metadata", "annotations", PAUSED)
+    queries = {query.name: [source.name for source in query.sources] for query in application.spec.queries}
+    for entry in paused_entries(application.metadata.annotations):
+        query, slash, source = entry.partition("/")
+        if not slash:
+            yield (f"{entry} pauses nothing; write query/source, separated by commas", location)
+        elif query not in queries:
+            yield (f"{entry} pauses nothing: there is no query {query}{_those(queries)}", location)
+        elif source not in queries[query]:
+            yield (
+                f"{entry} pauses nothing: query {query} has no source {source}{_those(queries[query])}",
+                location,
+            )
+
+
 _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
     _grace_period_is_shorter_than_a_batch,
     _interval_is_below_the_trigger_base,
@@ -111,11 +129,17 @@ _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
     _group_has_one_member,
     _backlog_is_never_entered,
     _rate_is_lost_between_commits,
+    _annotation_names_nothing,
 )
 
 
 def _longest_batch(query: Query) -> timedelta:
     return max(query.checkpoint.interval or ZERO, query.checkpoint.interval_during_backlog or ZERO)
+
+
+def _those(names: Iterable[str]) -> str:
+    listed = ", ".join(names)
+    return f"; the resource lists {listed}" if listed else ", since the resource lists none"
 
 
 def _votes(source: Source) -> bool:

@@ -22,8 +22,13 @@ ALL_QUERIES: Final = ""
 
 def paused_sources(annotations: Mapping[str, str]) -> frozenset[SourceId]:
     """Return the sources that the annotation pauses; what has no slash names nothing."""
-    pairs = (entry.partition("/") for entry in _entries(annotations.get(PAUSED, "")))
+    pairs = (entry.partition("/") for entry in paused_entries(annotations))
     return frozenset((query, source) for query, slash, source in pairs if slash)
+
+
+def paused_entries(annotations: Mapping[str, str]) -> list[str]:
+    """Return what stands between the commas of the annotation that pauses, whether it names anything or not."""
+    return _entries(annotations.get(PAUSED, ""))
 
 
 def paused_text(sources: Collection[SourceId]) -> str | None:
