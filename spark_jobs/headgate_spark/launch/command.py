@@ -7,19 +7,28 @@ would reach the JVM, which stops in mid-batch.
 from __future__ import annotations
 
 import argparse
-import json
+import atexit
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
+
+import structlog
 
 from headgate_spark.engine.shim import jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
+from headgate_spark.launch.announcement import Announcement
 from headgate_spark.launch.environment import UnsupportedSessionError, prepare
 from headgate_spark.launch.logs import configure
 from headgate_spark.launch.runtime import Runtime
-from headgate_spark.launch.script import run_script
+from headgate_spark.launch.script import INTERRUPTED, run_script
 
+log = structlog.get_logger("headgate")
+
+NO_QUERY = "the script started no streaming query; there was nothing to govern"
+LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 CHECKPOINT_IN_USE = 75
 """`EX_TEMPFAIL`: the one failure that another start of the same driver would only repeat."""
@@ -27,20 +36,29 @@ CHECKPOINT_IN_USE = 75
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; ends the process."""
-    options = _parser().parse_args(arguments)
-    if not options.script.is_file():
-        _end(f"{options.script}: no such file; name the PySpark script to run")
+    try:
+        _run(_parser().parse_args(arguments))
+    except KeyboardInterrupt:  # before anything was there to be stopped in order
+        sys.exit(INTERRUPTED)
+
+
+def _run(options: argparse.Namespace) -> NoReturn:
+    _require_files(options)
     configure()
     try:
         prepare(os.environ, jar=jar_path(), conf=options.conf, properties_file=options.properties_file)
     except (UnsupportedSessionError, FileNotFoundError) as error:
         _end(str(error))
     runtime = Runtime(options.application or options.script.stem, options.control)
-    port = runtime.start(options.metrics_port, options.metrics_address)
-    if options.announce is not None:
-        _announce(options.announce, runtime.application, port)
+    announcement = Announcement(options.announce, runtime.application, _start(runtime, options))
+    try:
+        announcement.write()
+    except OSError as error:
+        _end(f"--announce {options.announce}: {error.strerror}; give the path of a file that can be written")
     code = run_script(options.script, options.arguments)
-    runtime.say_what_was_not_seen()
+    atexit.register(
+        _say_if_nothing_was_governed, runtime, announcement
+    )  # threads of the script may still go on
     runtime.end()
     for explanation in runtime.governor.explanations if code != 0 else ():
         print(f"headgate-run: error: {explanation}", file=sys.stderr)  # noqa: T201
@@ -50,20 +68,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(0 if runtime.stopper.asked else code)
 
 
-def _announce(path: Path, application: str, port: int) -> None:
-    members = {"pid": os.getpid(), "metricsPort": port, "application": application}
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(members), encoding="utf-8")
-    unfinished.replace(path)
+def _require_files(options: argparse.Namespace) -> None:
+    """End with a usage error for a path that can mean nothing good."""
+    if not options.script.is_file():
+        _end(f"{options.script}: no such file; name the PySpark script to run")
+    if not os.access(options.script, os.R_OK):
+        _end(f"{options.script}: may not be read; see to its rights")
+    for option, file in (("--control", options.control), ("--announce", options.announce)):
+        if file is not None and file.is_dir():
+            _end(f"{option} {file}: is a folder; give the path of a file")
+    if options.properties_file is not None and not options.properties_file.is_file():
+        _end(f"--properties-file {options.properties_file}: no such file")
 
 
-def _end(message: str) -> None:
+def _start(runtime: Runtime, options: argparse.Namespace) -> int:
+    port, address = options.metrics_port, options.metrics_address
+    try:
+        return runtime.start(port, address)
+    except (OSError, OverflowError) as error:  # the second: no port is left after those that are taken
+        reason = error.strerror if isinstance(error, OSError) else error
+        _end(
+            f"metrics cannot be served at {address}, port {port}: {reason}; "
+            "give others with --metrics-address and --metrics-port"
+        )
+
+
+def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -> None:
+    if not runtime.governor.has_governed and not runtime.stopper.asked:
+        log.warning(NO_QUERY)
+        with suppress(OSError):  # it is in the log
+            announcement.write(note=NO_QUERY)
+
+
+def _end(message: str) -> NoReturn:
     print(f"headgate-run: error: {message}", file=sys.stderr)  # noqa: T201 -- the command's own voice
     sys.exit(USAGE_ERROR)
 
 
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to {LARGEST_PORT}")
+    return int(text)
+
+
 def _conf(text: str) -> str:
-    if "=" not in text:
+    if text.find("=") < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return text
 
@@ -82,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
         help="control document; without it the job runs as it says itself",
     )
     add("--application", metavar="NAME", help="label of the metrics (default: name of the script)")
-    add("--metrics-port", type=int, default=DEFAULT_PORT, metavar="N", help="default 8090; 0: any free port")
+    add(
+        "--metrics-port", type=_port, default=DEFAULT_PORT, metavar="N", help="default 8090; 0: any free port"
+    )
     add("--metrics-address", default="0.0.0.0", metavar="ADDRESS", help="default: every interface")  # noqa: S104
     add(
         "--announce",

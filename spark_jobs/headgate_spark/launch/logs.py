@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from typing import TextIO
 
 import structlog
+
+
+class _Lossy:
+    """A stream that loses a line which cannot be written, for want of space or because it was closed.
+
+    The thread that stops the queries logs what it does, and must not die of a full disk.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.flush()
 
 
 def configure() -> None:
@@ -18,6 +40,6 @@ def configure() -> None:
                 key_order=["timestamp", "level", "event"], repr_native_str=False
             ),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(_Lossy(sys.stderr)),  # type: ignore[arg-type]  # no more of it is used
         cache_logger_on_first_use=True,
     )

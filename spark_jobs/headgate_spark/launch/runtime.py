@@ -55,11 +55,6 @@ class Runtime:
         log.info("metrics are served", port=port)
         return port
 
-    def say_what_was_not_seen(self) -> None:
-        """Say so if the script has come to its end without a streaming query."""
-        if not self.governor.has_governed:
-            log.warning("the script started no streaming query; there was nothing to govern")
-
     def end(self) -> None:
         """Finish what goes on behind the script's back; called when it has ended."""
         self._publisher.close()

@@ -1,0 +1,154 @@
+"""`headgate-run` before Spark: options that cannot be, scripts that do not compile, ends that Python would give."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RESULT = subprocess.CompletedProcess[str]
+
+
+def launched(folder: Path, script: str | bytes, *options: str, redirection: str = "") -> RESULT:
+    """Run a script of this content to its end."""
+    (folder / "job.py").write_bytes(script if isinstance(script, bytes) else script.encode())
+    return run(
+        folder, "-m", "headgate_spark", "--metrics-port", "0", *options, "job.py", redirection=redirection
+    )
+
+
+def run(folder: Path, *arguments: str, redirection: str = "") -> RESULT:
+    line = f'exec "$0" "$@" {redirection}'
+    return subprocess.run(
+        ["/bin/sh", "-c", line, sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--metrics-port", "65536"), "'65536' is not a port: a number from 0 to 65535"),
+        (("--metrics-port", "-1"), "'-1' is not a port"),
+        (("--metrics-port", "http"), "'http' is not a port"),
+        (("--metrics-address", "no.such.invalid"), "metrics cannot be served at no.such.invalid, port 0: "),
+        (("--metrics-address", "192.0.2.1"), "metrics cannot be served at 192.0.2.1, port 0: Cannot assign"),
+        (("--announce", "."), "--announce .: is a folder; give the path of a file"),
+        (
+            ("--announce", "no/such/folder"),
+            "--announce no/such/folder: No such file or directory; give the path",
+        ),
+        (("--control", "."), "--control .: is a folder; give the path of a file"),
+        (("--properties-file", "none.conf"), "--properties-file none.conf: no such file"),
+        (("--conf", "=x"), "'=x' is not KEY=VALUE"),
+    ],
+)
+def test_an_option_that_cannot_be_is_a_usage_error(
+    tmp_path: Path, options: tuple[str, ...], says: str
+) -> None:
+    ended = launched(tmp_path, "print('never')", *options)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_ports_that_are_all_taken_are_a_usage_error_too(tmp_path: Path) -> None:
+    program = "import socket\ns = socket.create_server(('127.0.0.1', 65535))\n"
+    nested = "import os, sys\nos.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+    (tmp_path / "job.py").write_text("")
+    taken = program + "s.set_inheritable(True)\n" + nested
+    options = ("--metrics-port", "65535", "--metrics-address", "127.0.0.1")
+    ended = run(tmp_path, "-c", taken, "-m", "headgate_spark", *options, "job.py")
+    assert ended.returncode == 2
+    assert "metrics cannot be served at 127.0.0.1, port 65535" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+BROKEN = {
+    "does not compile": "x = 1\nif x\n    print(x)\n",
+    "imports what does not compile": "import broken\n",
+    "has an encoding that there is not": "# coding: nonsense\n",
+    "is not text": b"\xff\xfe",
+    "holds a null byte": b"x = '\0'\n",
+    "raises": "def f():\n    raise ValueError('of the job')\n\nf()\n",
+}
+
+
+@pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN)
+def test_a_script_that_is_broken_shows_its_own_lines_alone(tmp_path: Path, script: str | bytes) -> None:
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    ended = launched(tmp_path, script)
+    assert ended.returncode == 1
+    assert "Error" in ended.stderr
+    shown = re.findall(r'File "([^"]+)"', ended.stderr)
+    assert {Path(file).parent for file in shown} <= {tmp_path}
+
+
+ENDS = {
+    "sys.exit()": 0,
+    "sys.exit(7)": 7,
+    "sys.exit('why')": 1,
+    "raise KeyboardInterrupt": 130,
+    "os._exit(9)": 9,
+    "threading.Thread(target=lambda: sys.exit(3)).start()": 0,
+    "assert __file__ == os.path.abspath('job.py') and sys.argv == ['job.py']": 0,
+}
+
+
+@pytest.mark.parametrize(("line", "code"), ENDS.items(), ids=ENDS)
+def test_a_script_ends_with_the_code_that_python_would_give(tmp_path: Path, line: str, code: int) -> None:
+    program = f"import os, sys, threading\n{line}\n"
+    assert launched(tmp_path, program).returncode == code
+    assert run(tmp_path, "job.py").returncode in {code, 128 - code}, "as Python itself"
+
+
+def test_a_note_of_the_end_is_left_where_there_was_nothing_to_govern(tmp_path: Path) -> None:
+    ended = launched(tmp_path, "raise SystemExit(4)", "--announce", "announce.json")
+    assert ended.returncode == 4
+    announced = json.loads((tmp_path / "announce.json").read_text())
+    assert announced["note"] == "the script started no streaming query; there was nothing to govern"
+    assert announced["note"] in ended.stderr
+
+
+def test_a_stop_before_any_query_is_no_reason_to_miss_one(tmp_path: Path) -> None:
+    stops_itself = "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
+    ended = launched(tmp_path, stops_itself, "--announce", "announce.json")
+    assert ended.returncode == 0
+    assert "no streaming query" not in ended.stderr
+    assert "note" not in json.loads((tmp_path / "announce.json").read_text())
+
+
+def test_a_thread_of_the_script_may_outlive_its_last_line(tmp_path: Path) -> None:
+    program = (
+        "import threading, time\n"
+        "threading.Thread(target=lambda: (time.sleep(0.5), print('late'))).start()\n"
+        "print('end')\n"
+    )
+    ended = launched(tmp_path, program, redirection="2>&1")
+    assert ended.returncode == 0
+    lines = ended.stdout.splitlines()
+    assert lines.index("late") > lines.index("end")
+    assert "no streaming query" in lines[-1], "said when nothing can start one any more"
+
+
+def test_a_full_disk_behind_the_log_does_not_keep_a_stop_from_coming(tmp_path: Path) -> None:
+    stops_itself = "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
+    assert launched(tmp_path, stops_itself, redirection="2> /dev/full").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_script_that_may_not_be_read_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "job.py").touch(mode=0o200)
+    ended = run(tmp_path, "-m", "headgate_spark", "job.py")
+    assert ended.returncode == 2
+    assert "may not be read" in ended.stderr
