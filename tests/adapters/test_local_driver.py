@@ -208,7 +208,7 @@ def test_a_driver_that_is_not_recorded_never_runs(place: Place, monkeypatch: pyt
     def crash(_: object) -> None:
         raise RuntimeError("the loop dies here")
 
-    monkeypatch.setattr(place.drivers, "_keep", crash)
+    monkeypatch.setattr(place.drivers, "_write", crash)
     with pytest.raises(RuntimeError):
         place.start()
     child = place.drivers._child
@@ -285,6 +285,31 @@ def test_a_driver_that_is_gone_is_an_outage(place: Place) -> None:
     assert outage.reason is OutageReason.CONNECTION_FAILED
 
 
+DAMAGED_ANNOUNCEMENTS = (
+    "{", "[]", "7", "[" * 100_000, "{}", '{"metricsPort": 1e400}', '{"metricsPort": -1}', '{"metricsPort": 65536}',
+    '{"metricsPort": "80"}', '{"metricsPort": true}', '{"metricsPort": 80.5}', "\ufffd",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("announcement", DAMAGED_ANNOUNCEMENTS, ids=lambda text: text[:24])
+def test_a_damaged_announcement_is_an_outage_that_says_so(announcement: str, place: Place) -> None:
+    place.files.announcement.write_text(announcement)
+    outage = place.drivers.locate()
+    assert isinstance(outage, Outage)
+    assert outage.reason is OutageReason.MALFORMED
+    assert str(place.files.announcement) in outage.message
+
+
+def test_the_last_words_of_a_driver_are_those_of_its_announcement(place: Place) -> None:
+    place.job(runsSeconds=0.2)
+    place.started()
+    announced = json.loads(place.files.announcement.read_text())
+    place.files.announcement.write_text(json.dumps({**announced, "note": "there was nothing to do"}))
+    ended = place.ended()
+    assert ended.exit is not None
+    assert (ended.exit.code, ended.exit.note) == (0, "there was nothing to do")
+
+
 # The state folder ---------------------------------------------------------------------------------
 
 
@@ -299,7 +324,16 @@ def test_a_state_folder_is_locked_and_the_holder_is_named(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "record",
-    ["{", "[]", '{"attempt": "x"}', '{"attempt": 1, "revision": "r", "pid": 0, "startedAt": 1.0}'],
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"attempt": "x"}',
+        '{"attempt": 1, "revision": "r", "pid": 0, "startedAt": 1.0}',
+        '{"attempt": -1, "revision": "r", "pid": 4711, "startedAt": 1.0}',
+        '{"attempt": 1, "revision": "r", "pid": 4711, "startedAt": 1e400}',
+        '{"attempt": 1, "revision": "r", "pid": 1' + "0" * 30 + ', "startedAt": 1.0}',
+    ],
 )
 def test_a_damaged_record_counts_as_none(record: str, tmp_path: Path) -> None:
     state_dir = StateDir(tmp_path)

@@ -38,11 +38,12 @@ def main() -> int:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         print("child", child.pid, flush=True)
     server = serving(options, Path(options.job))
+    stopped.wait(job.get("announcesAfter", 0))
     announce(Path(options.announce), server.server_port, options.application)
     stopped.wait(job.get("runsSeconds", 600))
     server.shutdown()
     print("stopped at a batch boundary" if stopped.is_set() else "ended by itself", flush=True)
-    return 0
+    return int(job.get("stopCode", 0))
 
 
 def parsed(argv: list[str]) -> argparse.Namespace:

@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from headgate.adapters import processes
 from headgate.adapters.atomic import read_text, replace_text
 from headgate.adapters.scrape import Address
 from headgate.adapters.state_dir import StateDir
 from headgate.decision.driver import Driver, Exit
-from headgate.errors import InvalidInputError
+from headgate.errors import InvalidInputError, TransientError
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate_contract.codec import decode, encode
@@ -36,6 +36,10 @@ LOOPBACK = "127.0.0.1"
 
 LINGER_SECONDS = 5.0
 """How long the JVM may outlive the Python process that started it, to clean up its temporary files."""
+
+LARGEST_PID = 2**31 - 1
+LARGEST_PORT = 65_535
+LONGEST_NOTE = 500
 
 LARGEST_LOG_BYTES = 64 * 1024 * 1024
 """A log larger than this is moved aside before the next attempt; one older log is kept."""
@@ -73,7 +77,13 @@ class _Record:
     parent_ended_at: float | None = None
     """When the keeper was found ended, and with it the Python process; the rest may still live."""
     exit_code: int | None = None
+    exit_note: str | None = None
+    """What the driver said of its end."""
     ended_at: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.attempt < 1 or not 1 < self.pid <= LARGEST_PID:
+            raise ValueError("there is no such attempt or process")
 
 
 class LocalDrivers:
@@ -84,7 +94,7 @@ class LocalDrivers:
         self._base = base
         self._launcher = tuple(launcher)
         self._child: subprocess.Popen[bytes] | None = None
-        self._record = _read_record(state_dir.driver)
+        self._record = self._on_disk = _read_record(state_dir.driver)
 
     @property
     def pid(self) -> int | None:
@@ -103,9 +113,17 @@ class LocalDrivers:
         """Return that nothing is known to be in the way."""
 
     def start(self, launch: Launch, attempt: int, now: float) -> None:
-        """Start the driver, its output going to the log file."""
+        """Start the driver, its output going to the log file; raises `TransientError` where that cannot be."""
         if self._record is not None and self._record.attempt == attempt:
             return
+        try:
+            self._start(launch, attempt, now)
+        except OSError as error:
+            raise TransientError(
+                f"the driver cannot be started: {error.strerror}; see to space and rights of {self._files.root}"
+            ) from error
+
+    def _start(self, launch: Launch, attempt: int, now: float) -> None:
         for left_over in (self._files.announcement, self._files.exit_code):
             left_over.unlink(missing_ok=True)
         with self._open_log(attempt, now) as log:
@@ -118,15 +136,15 @@ class LocalDrivers:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         pid = self._child.pid
-        self._keep(
-            _Record(
-                attempt=attempt,
-                revision=launch.revision,
-                pid=pid,
-                start_mark=processes.start_mark(pid),
-                started_at=now,
-            )
+        record = _Record(
+            attempt=attempt,
+            revision=launch.revision,
+            pid=pid,
+            start_mark=processes.start_mark(pid),
+            started_at=now,
         )
+        self._write(record)
+        self._record = record
         _release(self._child)
 
     def stop(self, grace_seconds: float) -> None:  # noqa: ARG002  the loop kills what does not stop
@@ -134,9 +152,11 @@ class LocalDrivers:
         record = self._record
         if record is None or record.was_asked_to_stop:
             return
-        self._keep(replace(record, was_asked_to_stop=True))
-        if self._parent_lives(record):
-            processes.terminate(record.pid)
+        try:
+            self._keep(replace(record, was_asked_to_stop=True))
+        finally:  # a stop does not wait for a disk
+            if self._parent_lives(record):
+                processes.terminate(record.pid)
 
     def kill(self) -> None:
         """End the whole process group."""
@@ -146,20 +166,33 @@ class LocalDrivers:
 
     def locate(self) -> Address | Outage:
         """Return where the driver serves its metrics, by its own announcement."""
-        text = read_text(self._files.announcement)
-        try:
-            announced = None if text is None else int(json.loads(text)["metricsPort"])
-        except (ValueError, KeyError, TypeError):
-            announced = None
+        announced = self._announced()
         if announced is None:
             return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
-        return Address(LOOPBACK, announced)
+        port = announced.get("metricsPort")
+        if type(port) is int and 0 < port <= LARGEST_PORT:
+            return Address(LOOPBACK, port)
+        message = (
+            f"{self._files.announcement} is damaged: it names no port; the driver writes it when it starts"
+        )
+        return Outage(OutageReason.MALFORMED, message)
+
+    def _announced(self) -> Mapping[str, Any] | None:
+        """Return what the driver says of itself; empty where that is damaged, `None` where it says nothing yet."""
+        try:
+            text = read_text(self._files.announcement)
+            announced = None if text is None else json.loads(text)
+        except (TransientError, ValueError, RecursionError):
+            return {}
+        return announced if announced is None or isinstance(announced, dict) else {}
 
     def _look_after(self, record: _Record, now: float) -> None:
         if self._parent_lives(record):
             return
         if record.parent_ended_at is None:
-            record = replace(record, parent_ended_at=now, exit_code=self._exit_code(record))
+            record = replace(
+                record, parent_ended_at=now, exit_code=self._exit_code(record), exit_note=self._exit_note()
+            )
         if not self._group_lives(record):
             record = replace(record, ended_at=record.parent_ended_at)
         elif now - (record.parent_ended_at or now) > LINGER_SECONDS:
@@ -186,13 +219,22 @@ class LocalDrivers:
             return code if code >= 0 else 128 - code
         try:
             return int(read_text(self._files.exit_code) or "")
-        except ValueError:
+        except (TransientError, ValueError):
             return None
 
+    def _exit_note(self) -> str | None:
+        note = (self._announced() or {}).get("note")
+        return note[:LONGEST_NOTE] if isinstance(note, str) else None
+
     def _keep(self, record: _Record) -> None:
-        if record != self._record:
+        """Go on by `record`, which tells of something that has happened, whether or not it can be written."""
+        self._record = record
+        self._write(record)
+
+    def _write(self, record: _Record) -> None:
+        if record != self._on_disk:
             replace_text(self._files.driver, json.dumps(encode(record)) + "\n")
-            self._record = record
+            self._on_disk = record
 
     def _open_log(self, attempt: int, now: float) -> IO[bytes]:
         path = self._files.log
@@ -262,7 +304,8 @@ def _release(child: subprocess.Popen[bytes]) -> None:
 
 
 def _driver(record: _Record, *, is_ready: bool) -> Driver:
-    ended = None if record.ended_at is None else Exit(at=record.ended_at, code=record.exit_code)
+    at = record.ended_at
+    ended = None if at is None else Exit(at=at, code=record.exit_code, note=record.exit_note)
     return Driver(
         attempt=record.attempt,
         revision=record.revision,
@@ -277,7 +320,6 @@ def _read_record(path: Path) -> _Record | None:
     and the next one is refused by that."""
     text = read_text(path)
     try:
-        record = None if text is None else decode(_Record, json.loads(text))
-    except (ValueError, TypeError):
+        return None if text is None else decode(_Record, json.loads(text))
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
-    return None if record is None or record.pid <= 1 else record

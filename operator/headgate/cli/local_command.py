@@ -6,14 +6,13 @@ status is what is on the screen. It is the same loop that an operator turns, so 
 
 from __future__ import annotations
 
+import os
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from typing import TextIO
 
 from rich.console import Console
 
@@ -21,16 +20,20 @@ from headgate.adapters.driver_log import DriverLog
 from headgate.adapters.local_driver import LAUNCHER, require_script
 from headgate.adapters.resource_file import ResourceFile
 from headgate.adapters.state_dir import StateDir
-from headgate.cli.local_run import EXIT_KILLED, LocalRun
+from headgate.cli.local_run import EXIT_KILLED, EXIT_UNREAD, LocalRun
+from headgate.cli.local_wishes import StopWishes
+from headgate.cli.streams import let_go
 from headgate.cli.view import View
+from headgate.cli.view.guarded import GuardedView
 from headgate.cli.view.lines import DriverOutputView, HistoryView, JsonView, PlainView
 from headgate.cli.view.terminal import TerminalView
+from headgate.decision.driver import State
+from headgate.decision.lifecycle import how_it_ended
+from headgate.errors import UsageError
 from headgate.factory.local import local_application
 
 LAST_LINES = 20
 """Of the driver's log, shown when the application has failed."""
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ def run_locally(file: Path, options: Options) -> int:
     Raises `HeadgateError` for a resource that is refused, a script that is not there, and a state folder that
     another run holds.
     """
+    if options.report is not None:
+        _require_writable(options.report)
     base = file.resolve().parent
     resource = ResourceFile(file, options.name, lambda found: require_script(found.spec.main.file, base))
     chosen = options.state_dir
@@ -64,14 +69,29 @@ def run_locally(file: Path, options: Options) -> int:
     with files.lock():
         complaints: list[str] = []
         parts = local_application(files, base, complaints.append, options.launcher_command)
-        run = LocalRun(resource, parts, complaints)
-        exit_code = _run(run, options.tick_seconds, _views(parts.log, options))
-    if exit_code != 0:
-        _explain(exit_code, run, parts.log)
+        wishes = StopWishes()
+        run = LocalRun(resource, parts, complaints, wishes)
+        with wishes.by_signals():
+            exit_code = _run(run, options.tick_seconds, _views(run, parts.log, options))
+    if exit_code not in (0, EXIT_UNREAD):
+        _tell(_explanation(exit_code, run, parts.log))
     return exit_code
 
 
-def _views(log: DriverLog, options: Options) -> tuple[View, ...]:
+def _require_writable(report: Path) -> None:
+    """Raise `UsageError` for a report that could not be written: at the end of a run it is too late to say so."""
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--report {report}: {error.strerror}; give a path that can be written") from None
+    if report.is_dir() or not os.access(report.parent, os.W_OK):
+        raise UsageError(f"--report {report} cannot be written; give the path of a file")
+
+
+def _views(run: LocalRun, log: DriverLog, options: Options) -> tuple[View, ...]:
+    def guarded(view: View, out: TextIO) -> View:
+        return GuardedView(view, out, on_no_reader=run.stop_unread, complain=lambda text: _tell([text]))
+
     shown: View
     if options.as_json:
         shown = JsonView(sys.stdout)
@@ -80,43 +100,41 @@ def _views(log: DriverLog, options: Options) -> tuple[View, ...]:
     else:
         shown = PlainView(sys.stdout)
     kept = (HistoryView(options.report),) if options.report else ()
-    mirrored = (DriverOutputView(log, sys.stderr),) if options.driver_output else ()
-    return (*mirrored, shown, *kept)
+    mirrored = (guarded(DriverOutputView(log, sys.stderr), sys.stderr),) if options.driver_output else ()
+    return (*mirrored, guarded(shown, sys.stdout), *kept)
 
 
 def _run(run: LocalRun, tick_seconds: float, views: tuple[View, ...]) -> int:
     exit_code = None
     try:
-        with _stopped_by_signals(run):
-            exit_code = run.run(tick_seconds, views)
+        exit_code = run.run(tick_seconds, views)
         return exit_code
     finally:
         for view in views:
             view.close(exit_code)
 
 
-@contextmanager
-def _stopped_by_signals(run: LocalRun) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM ask for a stop, and put back what they did before."""
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        run.ask_to_stop()
-
-    before = {number: signal.signal(number, ask) for number in STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _explain(exit_code: int, run: LocalRun, log: DriverLog) -> None:
-    """Say on stderr why it did not end well, where it failed in the driver's own last words."""
-    if exit_code == EXIT_KILLED:
-        sys.stderr.write(
-            "the driver was killed before its batch had ended; the next run repeats that batch\n"
-        )
+def _explanation(exit_code: int, run: LocalRun, log: DriverLog) -> Iterator[str]:
+    """Say why it did not end well, where it failed in the driver's own last words."""
+    if run.was_killed:
+        yield "the driver was killed before its batch had ended; the next run repeats that batch"
     elif run.last is not None:
-        sys.stderr.write(f"{run.last.plan.step.message}\n")
-        sys.stderr.writelines(f"  | {line}\n" for line in log.tail(LAST_LINES))
-    sys.stderr.write(f"everything that the driver printed is in {log.path}\n")
+        step = run.last.plan.step
+        yield (
+            f"{how_it_ended(step.history)} when it was to stop"
+            if step.state is State.SUSPENDED
+            else step.message
+        )
+        if exit_code == EXIT_KILLED:
+            yield f"exit code {EXIT_KILLED} is that of a process that was killed (signal 9), often for want of memory"
+        yield from (f"  | {line}" for line in log.tail(LAST_LINES))
+    yield f"everything that the driver printed is in {log.path}"
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """Write lines to stderr, if anybody can read them."""
+    try:
+        sys.stderr.writelines(f"{line}\n" for line in lines)
+        sys.stderr.flush()
+    except OSError:
+        let_go(sys.stderr)

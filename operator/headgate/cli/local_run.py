@@ -8,7 +8,7 @@ wish shortens the grace to nothing.
 from __future__ import annotations
 
 import random
-import threading
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,9 +18,12 @@ from headgate.adapters.resource_file import Refused, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
 from headgate.api.status import Lane
+from headgate.cli.local_stop import unhindered
+from headgate.cli.local_wishes import StopWishes
+from headgate.cli.local_words import in_local_words
 from headgate.cli.view import Moment, View
 from headgate.cli.view.frame import frame_of
-from headgate.decision.driver import State, StepReason
+from headgate.decision.driver import History, State, Step, StepReason
 from headgate.errors import HeadgateError, TransientError
 from headgate.factory.local import LocalApplication
 from headgate.reconcile.loop import Outcome, recall, reconcile
@@ -29,6 +32,12 @@ from headgate.reconcile.ports import Event
 
 EXIT_KILLED = 137
 """The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
+
+EXIT_UNREAD = 141
+"""Stopped because nobody reads the output any more. A shell returns it for a process that got SIGPIPE."""
+
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+"""What ends a driver that is asked to stop before it has begun to listen for that."""
 
 STOPPING, STOPPED = "Stopping", "Stopped"
 """A person asked for a stop; a resource that is suspended says `Suspended` instead."""
@@ -40,15 +49,19 @@ STATE_FOLDER = "StateFolder"
 
 
 class LocalRun:
-    """The loop of one application, what shows it, and how it ends. `views` may be added until it runs."""
+    """The loop of one application, what shows it, and how it ends."""
 
-    def __init__(self, file: ResourceFile, parts: LocalApplication, complaints: list[str]) -> None:
+    def __init__(
+        self, file: ResourceFile, parts: LocalApplication, complaints: list[str], wishes: StopWishes
+    ) -> None:
         self._file = file
         self._parts = parts
         self._complaints = complaints
-        self._wake = threading.Event()
-        self._stops_asked = 0
-        self._was_killed = False
+        self._told: set[str] = set()
+        self._wishes = wishes
+        self._is_unread = False
+        self.was_killed = False
+        """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
         self.last: Outcome | None = None
 
     def run(self, tick_seconds: float, views: Sequence[View]) -> int:
@@ -56,49 +69,61 @@ class LocalRun:
         memory = recall(self._parts.ports, self._complaints.append)
         memory = replace(memory, kept=memory.kept.forgiven())
         while True:
-            self._wake.clear()
-            told = tuple(self._edits())
+            edits = tuple(self._edits())
             outcome = self._turn(memory)
             memory = outcome.memory
-            self._show(outcome, told, views)
+            self._show(outcome, (*edits, *self._complained()), views)
             if (exit_code := self._exit_code(outcome)) is not None:
                 return exit_code
-            self._wake.wait(tick_seconds)
+            self._wishes.sleep(tick_seconds)
+
+    def stop_unread(self) -> None:
+        """Stop at a batch boundary, because nobody reads what is shown."""
+        self._is_unread = self._is_unread or not self._wishes.count
+
+    @property
+    def _stop_asked(self) -> bool:
+        return self._is_unread or self._wishes.count > 0
 
     def _turn(self, memory: LoopMemory) -> Outcome:
         """Turn the loop once. What was not carried out, for a disk that is full, is tried again next time."""
+        stop_asked, ports = self._stop_asked, self._parts.ports
         try:
             self.last = reconcile(
                 self._wanted(),
-                self._parts.ports,
+                unhindered(ports, self._complain) if stop_asked else ports,
                 memory,
                 time.time(),
                 jitter=random.random(),  # noqa: S311
+                worded=lambda step: in_local_words(step, stop_asked=stop_asked),
             )
         except TransientError as error:
             if self.last is None:
                 raise
-            self._complaints.append(str(error))
+            self._complain(str(error))
             return replace(self.last, events=())
+        if not stop_asked:
+            self._told.clear()
         return self.last
 
-    def ask_to_stop(self) -> None:
-        """Stop at a batch boundary; asked again, stop at once. May be called from a signal handler."""
-        self._stops_asked += 1
-        self._wake.set()
+    def _complain(self, complaint: str) -> None:
+        """Have it told, once: what hinders one turn hinders the next as well."""
+        if complaint not in self._told:
+            self._told.add(complaint)
+            self._complaints.append(complaint)
 
     def _wanted(self) -> SparkApplication:
         """Return what is declared, and suspended once a stop was asked for."""
         declared = self._file.application
-        if self._stops_asked == 0:
+        if not self._stop_asked:
             return declared
         changes: dict[str, object] = {"suspend": True}
-        if self._stops_asked > 1:
+        if self._wishes.count > 1:
             changes["stop"] = declared.spec.stop.model_copy(update={"grace_period": timedelta(0)})
         return declared.model_copy(update={"spec": declared.spec.model_copy(update=changes)})
 
     def _edits(self) -> Iterator[Event]:
-        """Take in an edit of the resource file; yield what there is to say about it, and other complaints."""
+        """Take in an edit of the resource file; yield what there is to say about it."""
         now, before = time.time(), self._file.application
         match self._file.changed():
             case Refused(message=message):
@@ -108,18 +133,19 @@ class LocalRun:
                 yield Event(at=now, reason=RESOURCE_CHANGED, message=_what_follows(before, after))
             case None:
                 pass
+
+    def _complained(self) -> Iterator[Event]:
         while self._complaints:
-            yield Event(at=now, reason=STATE_FOLDER, message=self._complaints.pop(0), is_warning=True)
+            message = self._complaints.pop(0)
+            yield Event(at=time.time(), reason=STATE_FOLDER, message=message, is_warning=True)
 
     def _show(self, outcome: Outcome, told: tuple[Event, ...], views: Sequence[View]) -> None:
         memory = outcome.memory
         was_written = memory.status_written_at == outcome.seen.now
         frame = frame_of(self._file.application.name, outcome, pid=self._parts.drivers.pid)
         events = outcome.events
-        if self._stops_asked and outcome.plan.step.reason is StepReason.SUSPENDED:
-            reason, message = _stop_in_words(outcome)
-            frame = replace(frame, message=message)
-            events = tuple(_told_as(event, reason, message) for event in events)
+        if self._stop_asked:
+            events = tuple(_of_a_stop(event, outcome.plan.step) for event in events)
         moment = Moment(frame, (*told, *events), memory.status_written if was_written else None)
         for view in views:
             view.show(moment)
@@ -127,29 +153,33 @@ class LocalRun:
     def _exit_code(self, outcome: Outcome) -> int | None:
         """Return the exit code once nothing more will happen."""
         step = outcome.plan.step
-        if self._stops_asked and step.reason is StepReason.GRACE_PERIOD_EXPIRED:
-            self._was_killed = True
+        if self._stop_asked and step.reason is StepReason.GRACE_PERIOD_EXPIRED:
+            self.was_killed = True
         match step.state:
             case State.COMPLETED:
                 return 0
             case State.FAILED:
                 return step.history.exit_code or HeadgateError.exit_code
-            case State.SUSPENDED if self._stops_asked:
-                return EXIT_KILLED if self._was_killed else 0
+            case State.SUSPENDED if self.was_killed:
+                return EXIT_KILLED
+            case State.SUSPENDED if self._stop_asked:
+                return _after_a_stop(step.history) or (EXIT_UNREAD if self._is_unread else 0)
             case _:
                 return None
 
 
-def _stop_in_words(outcome: Outcome) -> tuple[str, str]:
-    """Return reason and message of a stop that a person asked for here, and not in the resource."""
-    if outcome.plan.step.state is State.SUSPENDED:
-        return STOPPED, "stopped"
-    return STOPPING, "stopping at the end of the running batch"
+def _after_a_stop(history: History) -> int:
+    """Return the exit code of a driver that failed while it stopped; 0 where it ended as it was asked to."""
+    if history.stop_asked_at is None or history.exit_code == ENDED_BY_SIGTERM:
+        return 0
+    return history.exit_code or 0
 
 
-def _told_as(event: Event, reason: str, message: str) -> Event:
-    """Return the event of a suspension in other words; any other event as it is."""
-    return replace(event, reason=reason, message=message) if event.reason == StepReason.SUSPENDED else event
+def _of_a_stop(event: Event, step: Step) -> Event:
+    """Return the event of a suspension as that of a stop, which was asked for here; any other as it is."""
+    if event.reason != StepReason.SUSPENDED:
+        return event
+    return replace(event, reason=STOPPED if step.state is State.SUSPENDED else STOPPING)
 
 
 def _what_follows(before: SparkApplication, after: SparkApplication) -> str:

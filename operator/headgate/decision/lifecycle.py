@@ -45,6 +45,10 @@ CHECKPOINT_IN_USE_EXIT_CODE = 75
 BATCH_TOO_LARGE_EXIT_CODE = 76
 """What it returns when one batch has failed again and again for want of memory."""
 
+SUSPEND_AND_RESUME = "suspend and resume to try again"
+EXECUTOR_MEMORY = "executor.memory"
+"""Parts of remedies that are others where there is no cluster."""
+
 RELEASE_SECONDS = 60.0
 """A deletion waits so much longer than the grace period for a driver that does not end, and no longer: a
 resource that cannot be deleted is worse than a driver that is ended with it."""
@@ -278,13 +282,13 @@ def _what_to_do(reason: StepReason, restart: RestartPolicy) -> str:
         case StepReason.BATCH_TOO_LARGE:
             return (
                 ": a batch does not fit in memory, and what is planned cannot be made smaller. Raise "
-                "executor.memory, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
+                f"{EXECUTOR_MEMORY}, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
                 "batch.maxRecords, so that the next one is smaller"
             )
         case StepReason.RETRIES_EXHAUSTED:
             retries = restart.max_retries
-            return f", and restart.maxRetries ({retries}) is used up; suspend and resume to try again"
+            return f", and restart.maxRetries ({retries}) is used up; {SUSPEND_AND_RESUME}"
         case StepReason.DRIVER_FAILED:
-            return ", and restart.policy is Never; suspend and resume to try again"
+            return f", and restart.policy is Never; {SUSPEND_AND_RESUME}"
         case _:
             return ""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from headgate.api.application import SparkApplication
+from headgate.decision.driver import Step
 from headgate.reconcile.apply import apply
 from headgate.reconcile.decide import Plan, decide
 from headgate.reconcile.memory import Kept, LoopMemory
@@ -33,15 +34,23 @@ class Outcome:
         return self.plan.step.until
 
 
-def reconcile(
-    application: SparkApplication, ports: Ports, memory: LoopMemory, now: float, *, jitter: float
+def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller can know
+    application: SparkApplication,
+    ports: Ports,
+    memory: LoopMemory,
+    now: float,
+    *,
+    jitter: float,
+    worded: Callable[[Step], Step] = lambda step: step,
 ) -> Outcome:
     """Bring the application to what is declared, as far as one turn can.
 
-    `now` is Unix time; `jitter` is a fresh random number in 0..1.
+    `now` is Unix time; `jitter` is a fresh random number in 0..1; `worded` gives a step the message that is true
+    where the loop runs.
     """
     seen, memory = observe(application, ports, memory, now)
     plan = decide(application, seen, memory.kept, jitter=jitter)
+    plan = replace(plan, step=worded(plan.step))
     tolerance = ports.upkeep.dwell_share * application.spec.metrics.stale_after.total_seconds()
     saves = plan.kept.is_worth_saving(memory.saved, dwell_tolerance_seconds=tolerance)
     apply(plan, ports, now=now, saves=saves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -131,7 +132,8 @@ class HistoryView:
             "samples": self._samples,
             "events": self._events,
         }
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # what keeps the folder away keeps the file away, and is told by that
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         replace_text(self._path, json.dumps(document) + "\n")
 
 

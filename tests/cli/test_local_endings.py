@@ -1,0 +1,316 @@
+"""How `headgate local` ends when the world does not play along: full disks, readers that go, drivers that are killed.
+
+Real processes and a stand-in for the driver. A full disk is a small file system of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.local_runs import FAKE_DRIVER, LocalRun, command, kill_driver, local_run
+from support.waiting import wait_until
+
+RESOURCE = """
+apiVersion: headgate.dev/v1alpha1
+kind: SparkApplication
+metadata: {name: flights}
+spec:
+  main: {file: job.json}
+  restart: {backoff: 100ms, maxBackoff: 100ms, maxRetries: 1}
+  stop: {gracePeriod: 60s}
+  queries:
+    - name: delays
+      checkpoint: {interval: 5s, intervalDuringBacklog: 2m}
+      sources:
+        - name: flights
+          backlog: {watermarkLag: 5m}
+"""
+OPTIONS = ("--tick", "0.05", "--launcher", FAKE_DRIVER)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.yaml").write_text(RESOURCE)
+    job(tmp_path)
+    return tmp_path
+
+
+def job(folder: Path, **behaviour: Any) -> None:
+    (folder / "job.json").write_text(json.dumps(behaviour))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Yield a folder with room for 256 KiB; needs the right to mount."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Take what is left of the room."""
+    with (disk / "filler").open("wb", buffering=0) as file:
+        size = 65536
+        while size:
+            try:
+                file.write(b"x" * size)
+            except OSError:
+                size //= 2
+
+
+# A full disk --------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_told_once_and_does_not_keep_ctrl_c_from_stopping(
+    folder: Path, small_disk: Path
+) -> None:
+    state = small_disk / "state"
+    with local_run(folder, "flights", *OPTIONS, "--state-dir", str(state)) as run:
+        run.wait_for_event("Running")
+        fill(small_disk)
+        edited = RESOURCE.replace("interval: 5s", "interval: 7s")
+        (folder / "app.yaml").write_text(edited)
+        run.wait_for_event("StateFolder")
+        asked = len(run.samples)
+        run.interrupt()
+        assert run.wait() == 0
+        assert run.reasons[-1] == "Stopped"
+        complaints = [line["message"] for line in run.lines if line.get("reason") == "StateFolder"]
+        assert len(complaints) == len(set(complaints))
+        assert all("No space left on device" in complaint for complaint in complaints)
+        assert asked
+        assert not alive(json.loads((state / "driver.json").read_text())["pid"])
+
+
+def test_a_full_disk_does_not_keep_a_second_ctrl_c_from_killing(folder: Path, small_disk: Path) -> None:
+    job(folder, ignoresStop=True)
+    with local_run(folder, "flights", *OPTIONS, "--state-dir", str(small_disk / "state")) as run:
+        run.wait_for_event("Running")
+        fill(small_disk)
+        run.interrupt()
+        run.wait_for_event("Stopping")
+        run.interrupt()
+        assert run.wait() == 137
+        assert "the next run repeats that batch" in run.errors
+
+
+def test_a_driver_that_dies_on_a_full_disk_comes_back_when_there_is_room(
+    folder: Path, small_disk: Path
+) -> None:
+    state = small_disk / "state"
+    with local_run(folder, "flights", *OPTIONS, "--state-dir", str(state)) as run:
+        before = run.wait_for_sample(lambda s: s["state"] == "Running", "the driver")
+        fill(small_disk)
+        os.kill(before["pid"], signal.SIGKILL)
+        run.wait_for_event("StateFolder")
+        assert run.process.poll() is None
+        (small_disk / "filler").unlink()
+        after = run.wait_for_sample(
+            lambda s: s["state"] == "Running" and s["attempt"] == 2, "the next attempt"
+        )
+        assert after["pid"] != before["pid"]
+        run.interrupt()
+        assert run.wait() == 0
+
+
+def test_no_room_for_a_start_is_told_in_a_sentence(folder: Path, small_disk: Path) -> None:
+    fill(small_disk)
+    ended = subprocess.run(
+        command(*OPTIONS, "--state-dir", str(small_disk)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# Nobody reads -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["lines", "json"])
+def test_a_reader_that_goes_stops_the_driver_in_order(folder: Path, options: tuple[str, ...]) -> None:
+    line = (
+        f"{shlex.join(command(*OPTIONS, *options))} | grep -m1 '[(\"]Running[)\"]'; exit ${{PIPESTATUS[0]}}"
+    )
+    ended = subprocess.run(
+        ["/bin/bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 141
+    assert len(ended.stdout.splitlines()) == 1
+    assert ended.stderr == ""
+    assert "stopped at a batch boundary" in (folder / ".headgate" / "flights" / "driver.log").read_text()
+
+
+def test_a_mirror_of_the_driver_that_nobody_reads_stops_it_too(folder: Path) -> None:
+    mirrored = shlex.join(command(*OPTIONS, "--driver-output"))
+    line = f"{{ {mirrored} 2>&1 >&3 | head -1; exit ${{PIPESTATUS[0]}}; }} 3>/dev/null"
+    ended = subprocess.run(
+        ["/bin/bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 141
+
+
+def test_an_output_on_a_full_disk_is_told_and_no_reason_to_stop(folder: Path) -> None:
+    job(folder, runsSeconds=1.0)
+    line = f"exec {shlex.join(command(*OPTIONS))} > /dev/full"
+    ended = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0
+    assert ended.stderr.count("No space left on device") == 1
+    assert "ended by itself" in (folder / ".headgate" / "flights" / "driver.log").read_text()
+
+
+def test_a_terminal_that_is_closed_stops_the_driver_in_order(folder: Path) -> None:
+    with local_run(folder, "flights", *OPTIONS) as run:
+        run.wait_for_event("Running")
+        run.process.send_signal(signal.SIGHUP)
+        assert run.wait() == 0
+        assert run.reasons[-1] == "Stopped"
+
+
+def test_nohup_keeps_it_running(folder: Path) -> None:
+    line = f"trap '' HUP; exec {shlex.join(command(*OPTIONS, '--json'))} > out.jsonl 2> err.txt"
+    process = subprocess.Popen(["/bin/sh", "-c", line], cwd=folder)
+    run = LocalRun(process, folder, "flights")
+    try:
+        wait_until((folder / "out.jsonl").exists, "the output")
+        run.wait_for_event("Running")
+        process.send_signal(signal.SIGHUP)
+        told = len(run.samples)
+        job(folder, sources={"flights": {"watermark_lag_seconds": 400.0}})
+        run.wait_for_event("BacklogEntered")
+        assert len(run.samples) > told
+        process.send_signal(signal.SIGTERM)
+        assert run.wait() == 0
+    finally:
+        process.kill()
+        process.wait(30)
+        kill_driver(run.state_dir)
+
+
+# What is said of an end ---------------------------------------------------------------------------
+
+
+def test_a_driver_that_somebody_else_killed_is_not_told_as_a_stop(folder: Path) -> None:
+    job(folder, exitCode=137, output="the last words")
+    with local_run(folder, "flights", *OPTIONS) as run:
+        assert run.wait() == 137
+        assert "restart.maxRetries (1) is used up; run headgate local again to try again" in run.errors
+        assert "killed (signal 9), often for want of memory" in run.errors
+        assert "the last words" in run.errors
+        assert "repeats that batch" not in run.errors
+
+
+def test_a_driver_that_fails_while_it_stops_is_told_as_failed(folder: Path) -> None:
+    job(folder, stopCode=9)
+    with local_run(folder, "flights", *OPTIONS) as run:
+        run.wait_for_event("Running")
+        run.interrupt()
+        assert run.wait() == 9
+        assert "attempt 1 ended with exit code 9 when it was to stop" in run.errors
+
+
+def test_ctrl_c_while_the_driver_starts_is_a_stop(folder: Path) -> None:
+    job(folder, announcesAfter=600)
+    with local_run(folder, "flights", *OPTIONS) as run:
+        run.wait_for_sample(lambda s: s["state"] == "Starting", "the start")
+        run.interrupt()
+        assert run.wait() == 0
+        assert run.errors == ""
+
+
+def test_what_is_said_after_ctrl_c_is_true_of_one_machine(folder: Path) -> None:
+    with local_run(folder, "flights", *OPTIONS) as run:
+        run.wait_for_event("Running")
+        run.interrupt()
+        assert run.wait() == 0
+        status = json.loads((run.state_dir / "status.json").read_text())
+        told = json.dumps([line for line in run.lines if line["type"] in {"status", "event"}])
+    for text in (json.dumps(status), told):
+        assert "stopped; headgate local goes on from here" in text
+        assert "spec.suspend" not in text
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_job_without_a_streaming_query_is_told_as_one(folder: Path, code: int) -> None:
+    (folder / "job.py").write_text(f"print('no query here')\nraise SystemExit({code})\n")
+    (folder / "app.yaml").write_text(RESOURCE.replace("job.json", "job.py"))
+    with local_run(folder, "flights", "--tick", "0.05") as run:
+        assert run.wait() == code
+        told = "started no streaming query"
+        assert any(told in line.get("message", "") for line in run.lines)
+        assert (told in run.errors) is (code != 0)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Path) -> None:
+    for report in (folder, folder / "app.yaml" / "report.json"):
+        ended = subprocess.run(
+            command(*OPTIONS, "--report", str(report)),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 2
+        assert f"--report {report}" in ended.stderr
+        assert "Traceback" not in ended.stderr
+    assert not (folder / ".headgate").exists()
+
+
+# Signals ------------------------------------------------------------------------------------------
+
+INTERRUPTED_ANYWHERE = """
+import os, signal, threading, time
+from headgate.cli.local_wishes import StopWishes
+
+wishes = StopWishes()
+with wishes.by_signals():
+    began = time.monotonic()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    wishes.sleep(60)
+    os.kill(os.getpid(), signal.SIGTERM)
+    wishes.sleep(60)
+    print(wishes.count, time.monotonic() - began < 30)
+"""
+
+
+def test_a_signal_ends_a_sleep_and_one_before_a_sleep_is_not_lost() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_ANYWHERE], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.stdout, ended.stderr) == ("2 True\n", "")
