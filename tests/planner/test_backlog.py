@@ -3,7 +3,7 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import BatchReport, HeldBy, Lane, Source, Survey, TakeUpTo, Trigger
+from headgate_spark.planner.model import BatchReport, Lane, Source, Survey, TakeUpTo, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -291,34 +291,3 @@ def test_a_source_of_rows_that_brings_less_than_it_may_has_been_read_up_to_its_e
     spark.arrivals = lambda seconds: events.arrive(round(seconds * 10))
     spark.run_for(11)
     assert spark.planned_at == pytest.approx([0, 5, 10], abs=0.5)
-
-
-# Alignment
-
-
-def test_no_batch_reads_past_what_alignment_allows():
-    stream = a_stream(4000)
-    spark = ScriptedSpark(stream, control=control())
-    spark.planner.align({"flights": {"0": 100, "1": 5}})
-    spark.round()
-    assert stream.start == {"0": 100, "1": 5, "2": 1000, "3": 1000}
-
-
-def test_a_source_at_its_alignment_limit_is_held_by_alignment():
-    stream = a_stream(4000)
-    spark = ScriptedSpark(stream, control=control())
-    spark.planner.align({"flights": dict.fromkeys("0123", 10)})
-    spark.run_for(1)
-    assert stream.start == dict.fromkeys("0123", 10)
-    assert spark.held_by("flights") is HeldBy.ALIGNMENT
-    assert spark.source("flights").idle_seconds == 0
-    spark.planner.align({})
-    spark.run_for(1)
-    assert stream.pending == 0
-
-
-def test_what_one_source_may_not_read_for_alignment_the_other_gets():
-    spark = ScriptedSpark(a_stream(), a_stream(name="weather"), control=control())
-    spark.planner.align({"flights": dict.fromkeys("0123", 0)})
-    spark.run_until(lambda: bool(spark.batches))
-    assert spark.batches[0].records == {"weather": 10_000}

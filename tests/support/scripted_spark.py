@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from headgate_contract import QueryControl
+from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.model import (
     Answer,
@@ -168,6 +169,7 @@ class ScriptedSpark:
         now: float = START,
         leases: bool = True,
         resumed: Mapping[str, Position] | None = None,
+        alignment: QueryAlignment | None = None,
     ) -> None:
         self.is_new = resumed is None
         self.leases = leases
@@ -196,6 +198,7 @@ class ScriptedSpark:
             hybrid=memory,
             save_hybrid=self.saved.append,
             resumed=resumed,
+            alignment=alignment,
         )
         self.control(control)
 

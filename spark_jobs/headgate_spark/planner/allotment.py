@@ -27,6 +27,8 @@ class Reader:
     """Between its position and its latest; `None`: cannot be counted."""
     reach: int | None = None
     """What of that lies before the ends that alignment, or the span of a backlog, sets."""
+    sliced: HeldBy | None = None
+    """`reach` is its share already, a part of one time slice for all its group; this is why it is not larger."""
     new_splits: bool = False
     """There are splits that have no position yet, which come along with any batch, whole."""
     allowance: int | None = None
@@ -61,6 +63,7 @@ def allot(readers: Iterable[Reader], grant: int, turn: int = 0) -> dict[str, All
     free = {r.name: r for r in readers}
     settled = {name: a for name, r in free.items() if (a := _settled(r)) is not None}
     sharing = {name: r for name, r in free.items() if name not in settled}
+    grant -= sum(allotment.count or 0 for allotment in settled.values())
     shares = share_grant(grant, {name: Demand(r.reach, r.allowance) for name, r in sharing.items()}, turn)
     return settled | {name: _shared(r, shares[name]) for name, r in sharing.items()}
 
@@ -71,6 +74,8 @@ def _settled(reader: Reader) -> Allotment | None:
         return Allotment(hold=reader.hold, left=_work_left(reader.hold), counted=True)
     if reader.takes_all:
         return Allotment()
+    if reader.sliced is not None and reader.pending:
+        return _shared(reader, reader.reach or 0)
     if reader.pending == 0 and reader.allowance != 0:
         return (
             Allotment(count=0) if reader.new_splits else Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
@@ -93,6 +98,8 @@ def _shared(reader: Reader, share: int) -> Allotment:
 
 def _binding(reader: Reader, share: int) -> HeldBy:
     """Return what kept the share from being larger."""
+    if reader.sliced is not None:
+        return reader.sliced
     if reader.allowance is not None and share >= reader.allowance:
         return HeldBy.RATE_LIMIT
     if reader.reach is not None and share >= reader.reach:

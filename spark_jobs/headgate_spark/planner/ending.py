@@ -22,7 +22,7 @@ from headgate_spark.planner.source import SourceState
 MAX_WAIT_SECONDS = 1.0
 """The engine asks again after this long at the latest, so that a new document or a stop is seen."""
 
-PASSING = frozenset({HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT, HeldBy.UNKNOWN})
+PASSING = frozenset({HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT, HeldBy.EVENT_TIME, HeldBy.UNKNOWN})
 """Holds that pass by themselves."""
 
 

@@ -38,6 +38,12 @@ class Intervals:
         backlog = _first(control.interval_during_backlog_seconds, normal)
         return cls(normal, backlog, control.min_pause_seconds)
 
+    def capped(self, most: float | None) -> Intervals:
+        """Return the intervals, none longer than `most` seconds (`None`: as they are)."""
+        if most is None:
+            return self
+        return Intervals(min(self.normal, most), min(self.backlog, most), self.min_pause)
+
     def in_force(self, backlog: bool) -> float:
         """Return `E`: the interval of a backlog while in one, else that of normal time."""
         return self.backlog if backlog else self.normal

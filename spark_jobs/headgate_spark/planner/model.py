@@ -47,6 +47,8 @@ class HeldBy(StrEnum):
     AFTER = "After"
     RATE_LIMIT = "RateLimit"
     ALIGNMENT = "Alignment"
+    EVENT_TIME = "EventTime"
+    """Alignment needs event times that are not known (yet)."""
     FIRST_LOOK = "FirstLook"
     """Not every source of the query has been seen yet."""
     NOTHING_PENDING = "NothingPending"
@@ -148,10 +150,6 @@ class HybridMemory:
     """Where each history ends: its latest position at the query's first planning."""
     finished: frozenset[str] = frozenset()
     """Histories that have been read to their end: what waited for them never waits again."""
-
-
-AlignmentLimits = Mapping[str, Position]
-"""For each source the largest end that alignment lets each split have; a split without one is free."""
 
 
 # What happened

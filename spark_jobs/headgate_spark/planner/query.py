@@ -12,18 +12,21 @@ part when they are asked. The order of the steps is the design:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from headgate_contract import BatchControl, QueryControl
+from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.alignment_member import Part, View
+from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.allotment import Allotment, Reader, allot, work_left
 from headgate_spark.planner.batch import PlannedBatch
 from headgate_spark.planner.ending import PASSING, unread_input, wait_for
-from headgate_spark.planner.gate import BASE_SECONDS, Gate
+from headgate_spark.planner.event_times import NoEventTimes
+from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, Progress
 from headgate_spark.planner.lease import CLOSED, Lease, look_seconds, of_closed_gate, of_open_gate
 from headgate_spark.planner.model import (
-    AlignmentLimits,
     Answer,
     BatchReport,
     Fail,
@@ -37,6 +40,7 @@ from headgate_spark.planner.model import (
     SourceSnapshot,
     Survey,
     TakeNothing,
+    TakeUpTo,
     Trigger,
     TriggerKind,
     Wait,
@@ -62,10 +66,12 @@ class QueryPlanner:
         hybrid: HybridMemory | None = None,
         save_hybrid: Callable[[HybridMemory], None] = lambda _: None,
         resumed: Mapping[str, Position] | None = None,
+        alignment: QueryAlignment | None = None,
     ) -> None:
         """`save_hybrid` must have kept the memory when it returns: it is called before the first answer that
         relies on it, and whatever it raises is raised to the caller. `resumed` is where sources were when the query
-        ran last, as far as that is known before they are asked; `None` for one that has never run."""
+        ran last, as far as that is known before they are asked; `None` for one that has never run. `alignment` shares
+        its groups with the other queries of the driver; without it nothing is aligned."""
         self._name = name
         self._settings = Settings(trigger)
         self._sources = {source.name: SourceState(source, now) for source in sources}
@@ -75,7 +81,8 @@ class QueryPlanner:
         self._gate = Gate(self._settings.intervals, now)
         self._hybrid = Hybrid(hybrid or HybridMemory(), save_hybrid)
         self._sizer = BatchSizer()
-        self._alignment: AlignmentLimits = {}
+        self._alignment = alignment or QueryAlignment(name, Groups(), NoEventTimes())
+        self._parts: Mapping[str, Part] = {}
         self._round: Round | None = None
         self._batch: PlannedBatch | None = None
         self._span = Span()
@@ -95,13 +102,11 @@ class QueryPlanner:
             state.control = self._settings.of_source(name)
         afters = {name: state.control.after for name, state in self._sources.items()}
         self._hybrid.follow({name: after for name, after in afters.items() if after is not None})
+        counted = (state for state in self._sources.values() if state.lane is Lane.OFFSETS)
+        self._alignment.control({state.name: state.control for state in counted}, now)
         self._put_in_force(now)
         if self._settings.new_checkpoint_request(before):
             self._gate.open(now)
-
-    def align(self, limits: AlignmentLimits) -> None:
-        """Take the ends that alignment allows; they hold from the next planning until others are given."""
-        self._alignment = limits
 
     def stop(self, now: float) -> None:
         """Plan nothing any more; the running batch may end."""
@@ -122,6 +127,7 @@ class QueryPlanner:
         if current.survey is None:
             current.survey = self._to_survey(current, now)
             if current.survey:
+                self._look_at_event_times()
                 return Survey(current.survey)
         return self._answer(state, current, now)
 
@@ -245,6 +251,10 @@ class QueryPlanner:
             s.name for s in needed if s.is_stale(now) or (current.held is None and self._could_read(s, now))
         )
 
+    def _look_at_event_times(self) -> None:
+        positions = {name: state.position for name, state in self._sources.items()}
+        self._alignment.look({name: at for name, at in positions.items() if at is not None})
+
     def _could_read(self, state: SourceState, now: float) -> bool:
         return self._may_read(state) and state.rate.allowance(now) != 0
 
@@ -279,12 +289,20 @@ class QueryPlanner:
         if self._stopping or self._batch is not None or current.has_takes_to_come:
             return hold
         if hold.reason in PASSING:
-            return wait_for(state, hold, now)
+            return TakeNothing() if self._waits_for_unseen(state) else wait_for(state, hold, now)
         if current.asked < self._sources.keys():
             return TakeNothing() if self._needs_another_trigger(state) else hold
         held = {name: s.held.reason for name, s in self._sources.items()} | {state.name: hold.reason}
         unread = unread_input(self._sources.values(), held, self._hybrid)
         return Fail(f"query {self._name}: {unread}") if unread else hold
+
+    def _waits_for_unseen(self, state: SourceState) -> bool:
+        """Tell whether a new query waits for event times of a source that Spark has not asked yet: by an empty first
+        batch it comes to a trigger in which all are known."""
+        others = [
+            s for s in self._sources.values() if self._alignment.is_member(s.name) and s.position is None
+        ]
+        return self._is_new and self._alignment.is_member(state.name) and bool(others)
 
     def _needs_another_trigger(self, state: SourceState) -> bool:
         """Tell whether the source waits for one that Spark has not asked yet, and that may turn out to be empty.
@@ -311,11 +329,44 @@ class QueryPlanner:
     def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
         if self._spans_backlog:
             self._span.fix(states, self._sources.values())
-        look = 0.0 if self._settings.ends_when_idle else self._look_seconds
-        readers = [reader(s, self._limits, now, look=look, whole=self._reads_whole(s)) for s in states]
+        self._parts = {name: part for name, part in self._parts.items() if name in current.plan}
+        readers = self._readers(states, now)
         current.grant = self._grant = self._next_grant(readers, current.handed_out)
-        turn = sum(s.planned_total for s in self._sources.values())
-        current.plan |= allot(readers, current.grant.records - current.handed_out, turn)
+        left = current.grant.records - current.handed_out
+        plan = allot(readers, left, self._turn)
+        if any(self._alignment.is_member(state.name) for state in states):
+            self._parts = {**self._parts, **self._aligned(plan, now)}
+            plan = allot(self._readers(states, now), left, self._turn)
+        current.plan |= plan
+
+    def _readers(self, states: Iterable[SourceState], now: float) -> list[Reader]:
+        look = 0.0 if self._settings.ends_when_idle else self._look_seconds
+        return [reader(s, self._limits, now, look=look, whole=self._reads_whole(s)) for s in states]
+
+    @property
+    def _turn(self) -> int:
+        """Return who is served first where there is not a record for everybody."""
+        return sum(state.planned_total for state in self._sources.values())
+
+    def _aligned(self, plan: Mapping[str, Allotment], now: float) -> dict[str, Part]:
+        """Return what alignment lets each member read of what the grant would give it."""
+        members = [s for s in self._sources.values() if self._alignment.is_member(s.name)]
+        views = [self._view(state, now, reads=state.name in plan) for state in members]
+        shares = {name: allotment.count or 0 for name, allotment in plan.items()}
+        return self._alignment.cut(views, shares, now, turn=self._turn)
+
+    def _view(self, state: SourceState, now: float, *, reads: bool) -> View:
+        """Return a source for its alignment group: at its planned position."""
+        take = self._batch.takes.get(state.name) if self._batch is not None else None
+        return View(
+            name=state.name,
+            start=take.ends if isinstance(take, TakeUpTo) else state.position,
+            latest=state.latest,
+            rooms=self._limits.rooms(state) if reads else {},
+            allowance=state.rate.allowance(now),
+            released=not self._may_read(state),
+            ends_at_latest=self._settings.trigger.kind is TriggerKind.AVAILABLE_NOW,
+        )
 
     def _next_grant(self, readers: Sequence[Reader], handed_out: int) -> Grant:
         batch = self._settings.batch
@@ -339,7 +390,7 @@ class QueryPlanner:
     def _put_in_force(self, now: float) -> None:
         """Bring verdict, intervals and rates in force: after a document, and when a history ended."""
         backlog = self._settings.says_backlog or any(self._hybrid.phase(name) for name in self._sources)
-        self._gate.set(self._settings.intervals, backlog, now)
+        self._gate.set(self._intervals(backlog, now), backlog, now)
         if not backlog:
             self._refilling = frozenset()
         if not self._spans_backlog:
@@ -348,13 +399,23 @@ class QueryPlanner:
             limit = state.control.rate_limit_during_backlog if backlog else state.control.rate_limit
             state.rate.set(limit, self._gate.interval, now)
 
+    def _intervals(self, backlog: bool, now: float) -> Intervals:
+        """Return the commit intervals: not longer than those of other queries in the same alignment groups.
+
+        A batch that spans a backlog has no interval, so it neither shortens that of others nor has its own shortened.
+        """
+        own = self._settings.intervals
+        spans = backlog and self._settings.one_batch_in_backlog
+        self._alignment.commits_every(None if spans else own.in_force(backlog), now)
+        return own if spans else own.capped(self._alignment.interval)
+
     @property
     def _spans_backlog(self) -> bool:
         return self._gate.backlog and self._settings.one_batch_in_backlog
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self._span, self._alignment)
+        return Limits(self._span, self._parts)
 
     def _tells(self, state: SourceState) -> bool:
         """Tell whether it is known how far the source is, or does not matter, since it is read in one batch."""
@@ -432,7 +493,9 @@ class QueryPlanner:
     @property
     def restless_histories(self) -> frozenset[str]:
         """Histories that are being waited for, and that do not come to rest."""
-        return frozenset(s.name for s in self._sources.values() if s.is_restless and self._hybrid.phase(s.name))
+        return frozenset(
+            s.name for s in self._sources.values() if s.is_restless and self._hybrid.phase(s.name)
+        )
 
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status."""

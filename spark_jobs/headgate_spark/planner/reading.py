@@ -11,10 +11,12 @@ expected, and what they read beyond that is a debt that the next batches wait fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
-from headgate_spark.planner.model import AlignmentLimits, HeldBy, Lane, Position, TakeAll, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
@@ -27,11 +29,13 @@ class Limits:
     """Ends that a batch may not go past, whatever its grant."""
 
     span: Span
-    alignment: AlignmentLimits
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """What alignment lets sources read; one without a part is free."""
 
     def rooms(self, state: SourceState) -> dict[str, int]:
         """Return for each split the records between its position and the nearest of its ends."""
-        bounds: tuple[Position | None, ...] = (self.alignment.get(state.name), self.span.end_of(state.name))
+        part = self.parts.get(state.name)
+        bounds = (None if part is None else part.ends, self.span.end_of(state.name))
         return state.rooms(*(b for b in bounds if b is not None))
 
 
@@ -57,10 +61,12 @@ def reader(state: SourceState, limits: Limits, now: float, *, look: float, whole
 def _counted(state: SourceState, limits: Limits, now: float) -> Reader:
     if state.pending is None:
         return Reader(name=state.name, hold=HeldBy.UNKNOWN)
+    part = limits.parts.get(state.name)
     return Reader(
         name=state.name,
         pending=state.pending,
         reach=sum(limits.rooms(state).values()),
+        sliced=None if part is None else part.left,
         new_splits=state.has_new_splits,
         allowance=state.rate.allowance(now),
         tokens=state.rate.tokens(now),

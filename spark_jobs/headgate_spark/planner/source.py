@@ -36,7 +36,7 @@ RESTLESS_BATCHES = 10
 """Batches in a row that brought all there was, while the next one found more: nothing that such a source is read to
 the end of."""
 
-KEPT_FROM_READING = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.ALIGNMENT, HeldBy.STOP})
+KEPT_FROM_READING = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.ALIGNMENT, HeldBy.EVENT_TIME, HeldBy.STOP})
 """Holds that keep a source from records it could read. Such a source is never idle."""
 
 

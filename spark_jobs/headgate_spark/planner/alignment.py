@@ -1,0 +1,178 @@
+"""Alignment groups: how far in event time the sources of a driver may be apart.
+
+    floor = min over active splits of the event time they will have reached after this planning
+    limit = floor + maxDrift
+
+No batch reads a record later than the limit, the first batch included. Where a split *will* be counts, not where it
+is: so progress is not capped at one drift per batch (FLINK-37399), and a planned end is a commitment, on which the
+other queries of the driver rely. Each query plans for itself (`alignment_query`) and publishes its commitments here.
+
+A split with nothing pending holds its group at its last event time for `idleAfter`. One that is paused by a person,
+finished, waits behind a history, or has no record with an event time does not hold it. The idea is that of FLIP-182
+and FLIP-217; there, everything is read before the first announcement, and it is not exact after it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from headgate_contract import AlignmentControl
+from headgate_spark.planner.event_times import Millis, Split
+
+LEAST_IDLE_SECONDS = 1.0
+"""The default of `idleAfter` is `maxDrift`, but not less than this: a trigger without records is no silence."""
+
+MAX_GATHERING_SECONDS = 10.0
+"""How long a group waits for a member that the document lists and the job has not started."""
+
+
+def idle_after(control: AlignmentControl) -> float:
+    """Return for how long (seconds) a split with nothing pending holds its group."""
+    if control.idle_after_seconds is not None:
+        return control.idle_after_seconds
+    return max(control.max_drift_seconds, LEAST_IDLE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one split promises its group. It stands until its query plans again."""
+
+    reached: Millis | None
+    """Event time that it will have reached when what is planned has been read. `None`: not known."""
+    holds_until: float = math.inf
+    """When (on the driver's clock) the group no longer waits for it: it has had nothing pending for so long."""
+
+
+RELEASED = Standing(None, -math.inf)
+"""Of a split that does not hold its group, whatever it has reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """What one query publishes of its splits in one group."""
+
+    controls: tuple[AlignmentControl, ...]
+    """Of its sources."""
+    interval_seconds: float | None
+    """The commit interval in force for it alone; `None`: one batch spans its backlog, however long that takes."""
+    standings: Mapping[Split, Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A split and the query that it belongs to; without a split, a query that has not told of any yet."""
+
+    query: str
+    split: Split | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """How far a set of splits has come."""
+
+    time: Millis | None = None
+    """The least that an active one has reached; `None`: none is active."""
+    holder: Member | None = None
+    """Who that is."""
+    unknown: Member | None = None
+    """An active one of which that is not known: the group waits for it to become known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The settings in force in a group: the smallest of what its members declare."""
+
+    max_drift: Millis
+    update_interval_seconds: float
+
+    @classmethod
+    def of(cls, controls: Iterable[AlignmentControl]) -> Terms:
+        """Return the terms of the members, of which there is one at least."""
+        every = list(controls)
+        return cls(
+            round(1000 * min(c.max_drift_seconds for c in every)),
+            min(c.update_interval_seconds for c in every),
+        )
+
+
+class Groups:
+    """The groups of a driver: what each query has committed itself to, and whom they wait for.
+
+    Queries plan on threads of their own, so this is the one object of the planner that has a lock. It is held for
+    look-ups in tables, and nothing is called from under it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._commitments: dict[str, Mapping[str, Commitment]] = {}
+        """By group and query. What is in it is replaced, never changed."""
+        self._begun: dict[str, float] = {}
+        self._expected: Mapping[str, Mapping[str, float]] = {}
+
+    def expect(self, listed: Mapping[str, Mapping[str, float]]) -> None:
+        """Take what the document lists: for each group its queries, and for how long (seconds) each is waited for."""
+        with self._lock:
+            self._expected = listed
+
+    def publish(self, group: str, query: str, commitment: Commitment, now: float) -> None:
+        """Replace what a query has committed itself to. The first in a group begins the waiting for the others."""
+        with self._lock:
+            self._commitments[group] = {**self._commitments.get(group, {}), query: commitment}
+            self._begun.setdefault(group, now)
+
+    def leave(self, query: str, stays_in: Collection[str] = ()) -> None:
+        """Forget a query that has ended, or what it had in other groups than it `stays_in`."""
+        with self._lock:
+            for group in self._commitments.keys() - stays_in:
+                others = {name: c for name, c in self._commitments[group].items() if name != query}
+                self._commitments[group] = others
+
+    def terms(self, group: str) -> Terms:
+        """Return the terms of a group that has a member."""
+        return Terms.of(c for commitment in self._in(group).values() for c in commitment.controls)
+
+    def floor_of_others(self, group: str, query: str, now: float) -> Floor:
+        """Return the floor of all queries of the group but one."""
+        present = self._in(group)
+        missing = [Floor(unknown=Member(name)) for name in self._missing(group, present, now)]
+        others = (floor_of(name, c.standings, now) for name, c in present.items() if name != query)
+        return lowest([*missing, *others])
+
+    def interval_for(self, query: str, groups: Iterable[str]) -> float | None:
+        """Return the smallest commit interval among the other queries of the groups; `None`: none has one."""
+        others = [c for group in groups for name, c in self._in(group).items() if name != query]
+        return min((c.interval_seconds for c in others if c.interval_seconds is not None), default=None)
+
+    def _in(self, group: str) -> Mapping[str, Commitment]:
+        with self._lock:
+            return self._commitments.get(group, {})
+
+    def _missing(self, group: str, present: Collection[str], now: float) -> list[str]:
+        with self._lock:
+            since, expected = self._begun.get(group, now), self._expected.get(group, {})
+        absent = {name: patience for name, patience in expected.items() if name not in present}
+        return [
+            name for name, patience in absent.items() if now < since + min(patience, MAX_GATHERING_SECONDS)
+        ]
+
+
+def floor_of(query: str, standings: Mapping[Split, Standing], now: float) -> Floor:
+    """Return the floor of the splits of one query."""
+    active = {split: s.reached for split, s in standings.items() if now < s.holds_until}
+    known = {split: reached for split, reached in active.items() if reached is not None}
+    unknown = next((Member(query, split) for split in active if split not in known), None)
+    if not known:
+        return Floor(unknown=unknown)
+    slowest = min(known, key=lambda split: (known[split], split))
+    return Floor(known[slowest], Member(query, slowest), unknown)
+
+
+def lowest(floors: Iterable[Floor]) -> Floor:
+    """Return the floor of all."""
+    every = list(floors)
+    least = min((f for f in every if f.time is not None), key=lambda f: f.time or 0, default=Floor())
+    unknown = next((f.unknown for f in every if f.unknown is not None), None)
+    return Floor(least.time, least.holder, unknown)

@@ -1,0 +1,209 @@
+"""The part that one query has in one alignment group: how far its splits may go, and what it promises the others.
+
+    limit = min(what the other queries are committed to, how late the records of its own splits are) + maxDrift
+
+The second term is where its splits end up if nothing else stops them; a source that its rate limit stops earlier
+counts with that end. So the limit is known before a batch is cut, and no cut can move it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from headgate_contract import AlignmentControl
+from headgate_spark.planner.alignment import (
+    RELEASED,
+    Commitment,
+    Floor,
+    Groups,
+    Standing,
+    floor_of,
+    idle_after,
+    lowest,
+)
+from headgate_spark.planner.alignment_slice import Room, Slice, slice_of
+from headgate_spark.planner.event_times import Millis, Split
+from headgate_spark.planner.model import HeldBy, Position
+from headgate_spark.planner.time_index import TimeIndex
+
+Rooms = Mapping[Split, Room]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A source of the group, as it is at a planning."""
+
+    name: str
+    start: Position | None
+    """Where it has been planned to; `None`: not known yet."""
+    latest: Position | None = None
+    """`None`: not known."""
+    rooms: Mapping[str, int] = field(default_factory=dict)
+    """Records ahead of each split, up to its latest or a cap before it; nothing where it does not read now."""
+    allowance: int | None = None
+    """What its rate limit allows; `None`: any number."""
+    released: bool = False
+    """It is paused by a person, or waits behind a history."""
+    ends_at_latest: bool = False
+    """A split at its latest position is finished (AvailableNow)."""
+
+    @property
+    def splits(self) -> dict[Split, Room]:
+        """What its splits could read."""
+        start = self.start or {}
+        return {Split(self.name, s): Room(at, at + self.rooms.get(s, 0)) for s, at in start.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What alignment lets one source read in a batch."""
+
+    ends: Position
+    left: HeldBy
+    """Why it is not more, if there is more."""
+
+
+class Membership:
+    """The members that one query has in one group. Event times are asked of `index`."""
+
+    def __init__(self, query: str, group: str, groups: Groups, index: TimeIndex) -> None:
+        self._query = query
+        self._group = group
+        self._groups = groups
+        self._index = index
+        self._drained: dict[Split, float] = {}
+        self._pace: float | None = None
+        self._interval: float | None = 0.0
+        self._standings: Mapping[Split, Standing] = {}
+        self.controls: Mapping[str, AlignmentControl] = {}
+        self.timeless: frozenset[Split] = frozenset()
+        """Splits without a record that has an event time."""
+        self.wants_look = True
+        """Whether how late the records are decides what may be read: not while the grant does."""
+        self.limit: Millis | None = None
+        self.floor = Floor()
+
+    # What it is told
+
+    def join(self, controls: Mapping[str, AlignmentControl], now: float) -> None:
+        """Take the sources that belong to it. A new one is waited for until it has been planned."""
+        known = {split: s for split, s in self._standings.items() if split.source in controls}
+        told = {split.source for split in known}
+        self._standings = known | {Split(name, ""): Standing(None) for name in controls if name not in told}
+        self.controls = controls
+        self._publish(now)
+
+    def commits_every(self, seconds: float | None, now: float) -> None:
+        """Publish the commit interval that the query has by itself; `None`: one batch spans its backlog."""
+        if seconds != self._interval:
+            self._interval = seconds
+            self._publish(now)
+
+    # What is asked of it
+
+    def reached(self, source: str) -> Millis | None:
+        """Return what the slowest split of a source has reached; `None`: not known."""
+        times = [s.reached for split, s in self._standings.items() if split.source == source]
+        return min((time for time in times if time is not None), default=None)
+
+    def cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
+        """Return what the sources may read of `budget` records, and promise no less; empty where nothing limits them.
+
+        `views` are all of its sources. Raises `EventTimesUnknownError`.
+        """
+        self._note_drained(views, now)
+        rooms = {split: room for view in views for split, room in view.splits.items()}
+        self._limit_by_floor(rooms, views, now)
+        if self.floor.unknown is not None:
+            return self._hold(rooms, views, now)
+        if self.limit is None:
+            self._commit(rooms, views, now)
+            return {}
+        rooms |= self._cut_by_rates(rooms, views, turn)
+        self._limit_by_floor(rooms, views, now)
+        piece = slice_of(
+            rooms, budget=budget, limit=self.limit, index=self._index, pace=self._pace, turn=turn
+        )
+        self._pace, self.wants_look = piece.millis_per_record, piece.limited or piece.count == 0
+        self._commit(
+            {split: replace(room, end=piece.ends[split]) for split, room in rooms.items()}, views, now
+        )
+        return {view.name: _part(view, piece, rooms) for view in views}
+
+    # ------------------------------------------------------------------------------------------
+
+    def _limit_by_floor(self, rooms: Rooms, views: Sequence[View], now: float) -> None:
+        """Find the floor, as it is after everything in `rooms` has been read, and the limit."""
+        others = self._groups.floor_of_others(self._group, self._query, now)
+        own = floor_of(self._query, self._standings_at(rooms, views), now)
+        self.floor = lowest([others, own])
+        drift = self._groups.terms(self._group).max_drift
+        self.limit = None if self.floor.time is None else self.floor.time + drift
+
+    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], turn: int) -> Rooms:
+        """Return the rooms of the sources whose rate limit ends them before their latest."""
+        cut: dict[Split, Room] = {}
+        for view in views:
+            own = {split: room for split, room in rooms.items() if split.source == view.name}
+            if view.allowance is None or view.allowance >= sum(room.size for room in own.values()):
+                continue
+            limit = self.limit if self.limit is not None else 0
+            piece = slice_of(own, budget=view.allowance, limit=limit, index=self._index, turn=turn)
+            cut |= {split: replace(room, end=piece.ends[split]) for split, room in own.items()}
+        return cut
+
+    def _standings_at(self, rooms: Rooms, views: Sequence[View]) -> dict[Split, Standing]:
+        """Return how the splits stand when everything in `rooms` has been read."""
+        return {split: s for view in views for split, s in self._standings_of(view, rooms).items()}
+
+    def _standings_of(self, view: View, rooms: Rooms) -> dict[Split, Standing]:
+        if view.released:
+            return {Split(view.name, ""): RELEASED}
+        if view.start is None:
+            return {Split(view.name, ""): Standing(None)}
+        return {split: self._standing(view, split, rooms[split]) for split in view.splits}
+
+    def _standing(self, view: View, split: Split, room: Room) -> Standing:
+        gone = view.latest is not None and split.split not in view.latest
+        finished = view.ends_at_latest and split in self._drained
+        if gone or finished or split in self.timeless:
+            return RELEASED
+        since = self._drained.get(split)
+        held_until = math.inf if since is None else since + idle_after(self.controls[view.name])
+        return Standing(self._index.reached(split, room.end), held_until)
+
+    def _note_drained(self, views: Sequence[View], now: float) -> None:
+        """Note which splits have nothing pending, and since when."""
+        drained = {
+            split for view in views for split, room in view.splits.items() if _is_drained(view, split, room)
+        }
+        self._drained = {split: self._drained.get(split, now) for split in drained}
+
+    def _hold(self, rooms: Rooms, views: Sequence[View], now: float) -> dict[str, Part]:
+        """Read nothing: what the group waits for is not known."""
+        self.limit, self.wants_look = None, True
+        self._commit({split: replace(room, end=room.start) for split, room in rooms.items()}, views, now)
+        return {view.name: Part(view.start or {}, HeldBy.ALIGNMENT) for view in views}
+
+    def _commit(self, rooms: Rooms, views: Sequence[View], now: float) -> None:
+        self._standings = self._standings_at(rooms, views)
+        self._publish(now)
+
+    def _publish(self, now: float) -> None:
+        commitment = Commitment(tuple(self.controls.values()), self._interval, self._standings)
+        self._groups.publish(self._group, self._query, commitment, now)
+
+
+def _is_drained(view: View, split: Split, room: Room) -> bool:
+    return view.latest is not None and room.start >= view.latest.get(split.split, math.inf)
+
+
+def _part(view: View, piece: Slice, rooms: Rooms) -> Part:
+    """Return the part of one source in a slice; `rooms` end where rate limits and latest positions do."""
+    own = {split: piece.ends[split] for split in view.splits}
+    at_end = all(end == rooms[split].end for split, end in own.items())
+    rated = view.allowance is not None and at_end
+    left = HeldBy.RATE_LIMIT if rated else HeldBy.ALIGNMENT if piece.limited else HeldBy.GRANT
+    return Part({split.split: end for split, end in own.items()}, left)

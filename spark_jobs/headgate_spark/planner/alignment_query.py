@@ -1,0 +1,155 @@
+"""One query's side of alignment, as its planner sees it.
+
+`query.QueryPlanner` calls at two moments of a round. Before it looks at the latest positions, event times are
+refreshed (`look`): what is found then lies before those positions. When the grant is known, the batch is cut, group
+by group (`cut`). What cannot be found out in time holds the members of that group, and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate_contract import AlignmentControl, SourceControl
+from headgate_spark.planner.alignment import Groups, Member
+from headgate_spark.planner.alignment_member import Membership, Part, View
+from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis, Split
+from headgate_spark.planner.model import HeldBy, Position
+from headgate_spark.planner.time_index import TimeIndex
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentSnapshot:
+    """One source in its group, for metrics and status. Event times are Unix seconds, `None` where there is none."""
+
+    group: str
+    limit: float | None
+    floor: float | None
+    reached: float | None
+    """What the slowest of its splits will have reached when what is planned has been read."""
+    holder: Member | None
+    """Whose event time the floor is, or who makes the group wait because its event time is not known."""
+    problem: str | None
+    """Why event times are not known."""
+
+
+class QueryAlignment:
+    """The memberships of one query."""
+
+    def __init__(self, query: str, groups: Groups, times: EventTimes) -> None:
+        self._query = query
+        self._groups = groups
+        self._times = times
+        self._index = TimeIndex(times)
+        self._memberships: dict[str, Membership] = {}
+        self._group_of: dict[str, str] = {}
+        self.problem: str | None = None
+        """Why event times are not known just now."""
+        self.refused: Mapping[str, str] = {}
+        """Sources that are declared as members and can never tell event times, and why."""
+
+    # What it is told
+
+    def control(self, sources: Mapping[str, SourceControl], now: float) -> None:
+        """Take what the document says of the sources of the query."""
+        controls = self._joining(sources)
+        for source in self._group_of.keys() - {name for members in controls.values() for name in members}:
+            self._index.forget(source)
+        self._group_of = {name: group for group, members in controls.items() for name in members}
+        self._groups.leave(self._query, stays_in=controls.keys())
+        before, self._memberships = self._memberships, {}
+        for group, members in controls.items():
+            membership = before.get(group) or Membership(self._query, group, self._groups, self._index)
+            self._memberships[group] = membership
+            membership.join(members, now)
+
+    def leave(self) -> None:
+        """The query has ended, or is not planned: nobody waits for it."""
+        self._groups.leave(self._query)
+
+    def commits_every(self, seconds: float | None, now: float) -> None:
+        """Take the commit interval that the query has by itself; `None`: one batch spans its backlog."""
+        for membership in self._memberships.values():
+            membership.commits_every(seconds, now)
+
+    # What is asked of it
+
+    def is_member(self, source: str) -> bool:
+        """Tell whether a source is in a group."""
+        return source in self._group_of
+
+    @property
+    def interval(self) -> float | None:
+        """The smallest commit interval among the other queries of its groups; `None`: there is none."""
+        return self._groups.interval_for(self._query, self._memberships)
+
+    def look(self, positions: Mapping[str, Position]) -> None:
+        """Refresh the event times of these sources, before their latest positions are asked for."""
+        for group, membership in self._memberships.items():
+            members = {name: at for name, at in positions.items() if self._group_of.get(name) == group}
+            if members and membership.wants_look:
+                self._look(membership, members)
+
+    def cut(
+        self, views: Sequence[View], shares: Mapping[str, int], now: float, *, turn: int
+    ) -> dict[str, Part]:
+        """Return what alignment lets each source read; one that nothing limits is left out.
+
+        `views` are all members of the query, `shares` what each would get of the grant. Members of one group share
+        what they get together.
+        """
+        parts: dict[str, Part] = {}
+        for group, membership in self._memberships.items():
+            members = [view for view in views if self._group_of.get(view.name) == group]
+            budget = sum(shares.get(view.name, 0) for view in members)
+            try:
+                parts |= membership.cut(members, budget, now, turn)
+            except EventTimesUnknownError as error:
+                self.problem = str(error)
+                parts |= {view.name: Part(view.start or {}, HeldBy.EVENT_TIME) for view in members}
+        return parts
+
+    def snapshot(self, source: str) -> AlignmentSnapshot | None:
+        """Return how a source stands in its group; `None`: it is in none."""
+        if source not in self._group_of:
+            return None
+        group = self._group_of[source]
+        membership = self._memberships[group]
+        return AlignmentSnapshot(
+            group,
+            _seconds(membership.limit),
+            _seconds(membership.floor.time),
+            _seconds(membership.reached(source)),
+            membership.floor.unknown or membership.floor.holder,
+            self.problem,
+        )
+
+    # ------------------------------------------------------------------------------------------
+
+    def _joining(self, sources: Mapping[str, SourceControl]) -> dict[str, dict[str, AlignmentControl]]:
+        """Return the members by group; note why the other sources that should be cannot."""
+        declared = {name: c.alignment for name, c in sources.items() if c.alignment is not None}
+        told = {name: self._times.problem(name) for name in declared}
+        self.refused = {name: problem for name, problem in told.items() if problem is not None}
+        joining: defaultdict[str, dict[str, AlignmentControl]] = defaultdict(dict)
+        for name, control in declared.items():
+            if name not in self.refused:
+                joining[control.group][name] = control
+        return joining
+
+    def _look(self, membership: Membership, positions: Mapping[str, Position]) -> None:
+        splits = {Split(name, split): at for name, p in positions.items() for split, at in p.items()}
+        try:
+            membership.timeless = (membership.timeless - splits.keys()) | self._index.look(splits.keys())
+            self._index.locate(
+                {split: at for split, at in splits.items() if split not in membership.timeless}
+            )
+        except EventTimesUnknownError as error:
+            self.problem = str(error)
+        else:
+            self.problem = None
+
+
+def _seconds(time: Millis | None) -> float | None:
+    return None if time is None else time / 1000

@@ -1,0 +1,177 @@
+"""The time slice: what of several splits lies before one event time, and fits a budget.
+
+    slice = the largest event time T <= limit such that the records not later than T fit the budget
+
+Each split then ends at its first record later than T. So whatever is read is aligned by construction: nothing
+oscillates, and nobody starves. The answer is searched for with few questions, since each costs a request to the
+broker: the first guess comes from the pace of the last slice, the next ones from the line between what is known below
+and above. What remains of the budget when the search ends is filled from the next later cut that is known, in
+proportion; that way one millisecond that holds more than the budget is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate_spark.planner.event_times import Millis, Split
+from headgate_spark.planner.shares import divide
+from headgate_spark.planner.time_index import TimeIndex
+
+MAX_ROUNDS = 8
+"""Questions for one slice. What they leave open is filled in proportion."""
+FULL_PART = 0.9
+"""Part of the budget at which a slice is good enough to end the search."""
+AIM_PART = 0.97
+"""Part of the budget that guesses aim at: one that is a little too high costs another question."""
+WIDEN = 8
+"""How much further the next guess goes when one has found nothing."""
+
+Ends = Mapping[Split, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What one split could read, as far as offsets tell."""
+
+    start: int
+    end: int
+    """Its latest position, or a cap before it; not less than `start`."""
+
+    @property
+    def size(self) -> int:
+        """Records, as offsets count them."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Where the splits end."""
+
+    ends: Ends
+    count: int
+    limited: bool
+    """The limit alone kept it from being larger."""
+    millis_per_record: float | None = None
+    """How much event time a record took: where the next search begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The ends at one event time."""
+
+    time: Millis
+    ends: Ends
+    count: int
+    next_time: Millis
+    """The earliest record that it leaves; its own time where none is known."""
+
+
+def slice_of(  # noqa: PLR0913 - a search, by keyword
+    rooms: Mapping[Split, Room],
+    *,
+    budget: int,
+    limit: Millis,
+    index: TimeIndex,
+    pace: float | None = None,
+    turn: int = 0,
+) -> Slice:
+    """Return the largest slice of at most `budget` records up to `limit`.
+
+    `pace` is the event time (ms) that a record took in the last one, `turn` says who is served first where there is
+    less than a record for each. The event times of the starts must be known. Raises `EventTimesUnknownError`.
+    """
+    whole = sum(room.size for room in rooms.values())
+    begin = _beginning(rooms, index)
+    if begin is None or begin.time >= limit or budget <= 0:
+        return Slice({s: room.start for s, room in rooms.items()}, 0, limited=whole > 0 and budget > 0)
+    low, high = _search(_Task(rooms, budget, limit, index), begin, pace)
+    ends = low.ends if high is None else _filled(low, high, budget, turn)
+    count = sum(ends[split] - room.start for split, room in rooms.items())
+    limited = low.time >= limit and count < whole
+    return Slice(ends, count, limited, (low.time - begin.time) / low.count if low.count else pace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is searched for."""
+
+    rooms: Mapping[Split, Room]
+    budget: int
+    limit: Millis
+    index: TimeIndex
+
+    @property
+    def whole(self) -> int:
+        """Records that there are, as far as offsets tell."""
+        return sum(room.size for room in self.rooms.values())
+
+    def first_pace(self, begin: _Cut) -> float:
+        """Return the event time that a record takes on average: all there is, over all the time it spans."""
+        reached = [self.index.reached(split, room.end) for split, room in self.rooms.items()]
+        last = max((time for time in reached if time is not None), default=begin.time)
+        return max(1, last - begin.time) / max(1, self.whole)
+
+
+def _search(task: _Task, begin: _Cut, pace: float | None) -> tuple[_Cut, _Cut | None]:
+    """Return the best cut within the budget and the best one beyond it, if one was met."""
+    pace = pace or task.first_pace(begin)
+    low, high = begin, None
+    guess = task.limit if task.whole <= task.budget else _forward(low, task.budget, pace)
+    for n in range(MAX_ROUNDS):
+        cut = _cut(task.rooms, task.index, min(guess, task.limit))
+        if cut.count > task.budget:
+            high = cut
+        else:
+            found_nothing = cut.count == low.count
+            pace = pace * WIDEN if found_nothing else (cut.time - begin.time) / cut.count
+            low = cut
+        full = low.time >= task.limit or low.count >= FULL_PART * task.budget
+        if full or (high is not None and high.time <= low.next_time):
+            break
+        guess = (
+            _forward(low, task.budget, pace)
+            if high is None
+            else _between(low, high, task.budget, halve=n % 3 == 2)
+        )
+    return low, high
+
+
+def _beginning(rooms: Mapping[Split, Room], index: TimeIndex) -> _Cut | None:
+    """Return the cut just before the earliest record that is to be read; `None`: nothing is."""
+    reached = [index.reached(split, room.start) for split, room in rooms.items() if room.size]
+    times = [time for time in reached if time is not None]
+    if not times:
+        return None
+    earliest = min(times)
+    return _Cut(earliest - 1, {split: room.start for split, room in rooms.items()}, 0, earliest)
+
+
+def _forward(low: _Cut, budget: int, pace: float) -> Millis:
+    return max(low.next_time, low.time + max(1, round((AIM_PART * budget - low.count) * pace)))
+
+
+def _between(low: _Cut, high: _Cut, budget: int, *, halve: bool) -> Millis:
+    part = 0.5 if halve else (AIM_PART * budget - low.count) / (high.count - low.count)
+    guess = low.time + round((high.time - low.time) * part)
+    return min(max(guess, low.next_time), high.time - 1)
+
+
+def _cut(rooms: Mapping[Split, Room], index: TimeIndex, time: Millis) -> _Cut:
+    """Cut all splits at one event time. One that is beyond it already is not asked."""
+    asked = {s: time for s, r in rooms.items() if r.size and (index.reached(s, r.start) or 0) <= time}
+    answers = index.first_later(asked)
+    ends = {split: room.start for split, room in rooms.items()}
+    for split in asked:
+        found, room = answers[split], rooms[split]
+        ends[split] = room.end if found is None else min(max(found.offset, room.start), room.end)
+    left = (index.reached(s, end) for s, end in ends.items() if end < rooms[s].end)
+    next_time = min((t for t in left if t is not None and t > time), default=time)
+    return _Cut(time, ends, sum(ends[s] - r.start for s, r in rooms.items()), next_time)
+
+
+def _filled(low: _Cut, high: _Cut, budget: int, turn: int) -> Ends:
+    """Return the ends of `low`, moved towards those of `high` until the budget is used up."""
+    rooms = {split: max(0, high.ends[split] - end) for split, end in low.ends.items()}
+    more = divide(budget - low.count, rooms, rooms, turn)
+    return {split: end + more[split] for split, end in low.ends.items()}

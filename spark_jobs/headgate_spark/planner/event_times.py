@@ -1,0 +1,148 @@
+"""Event times of a source's records, as the planner asks for them and remembers them.
+
+Alignment asks two things of a source: which record of a split is the first one later than a given event time, and
+which is the latest it has. Both cost a request to the broker. What has been answered stays true (records do not
+change, and new ones come after the old), so each answer is kept as a step of a staircase:
+
+    event time                       ____|  found: (offset, time)
+                        ____________|       asked for any t in [after, time), the answer is the same record
+                       offset ->
+
+Kafka's index answers exactly so, whatever the order of the records: everything before the record that is found is not
+later than what was asked for. `headgate_spark.kafka` implements the port.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+Millis = int
+"""An event time, in milliseconds since 1970: the unit of Kafka's timestamps."""
+
+BEFORE_ALL: Millis = -1
+"""Earlier than every event time."""
+
+
+class Split(NamedTuple):
+    """One split of one source of a query."""
+
+    source: str
+    split: str
+
+
+class Found(NamedTuple):
+    """A record."""
+
+    offset: int
+    time: Millis
+
+
+class EventTimesUnknownError(Exception):
+    """The answer is not there yet, or cannot be had; the message says of which source, why, and what to do."""
+
+
+class EventTimes(Protocol):
+    """What sources know of event times. Questions raise `EventTimesUnknownError`, at the latest after their budget.
+
+    Event times that are missing, or later than now plus `maxFuture`, do not count.
+    """
+
+    def problem(self, source: str) -> str | None:
+        """Return why a source can tell no event times, and what to do about it; `None`: it can."""
+
+    def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
+        """Return for each split the first record later than asked for; `None`: there is none up to now."""
+
+    def latest(self, splits: Collection[Split]) -> Mapping[Split, Found | None]:
+        """Return for each split the record with the largest event time up to now; `None`: there is none."""
+
+
+class NoEventTimes:
+    """Of a query none of whose sources tells event times."""
+
+    def problem(self, source: str) -> str | None:
+        """Return the same for every source."""
+        return f"source {source} tells no event times; only Kafka sources do"
+
+    def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
+        """Raise: nobody is a member, so nobody asks."""
+        raise EventTimesUnknownError(str(self.problem(next(iter(asked)).source)))
+
+    def latest(self, splits: Collection[Split]) -> Mapping[Split, Found | None]:
+        """Raise: nobody is a member, so nobody asks."""
+        raise EventTimesUnknownError(str(self.problem(next(iter(splits)).source)))
+
+
+@dataclass(slots=True)
+class _Step:
+    after: Millis
+    """The earliest time for which the record is known to be the answer."""
+    found: Found
+
+
+class Staircase:
+    """What is known of one split: records of which each is later than all before it, in their order."""
+
+    def __init__(self) -> None:
+        self._steps: list[_Step] = []
+
+    def first_later(self, time: Millis) -> Found | None:
+        """Return the first record later than `time`; `None`: not known."""
+        step = self._at(bisect_right(self._steps, time, key=lambda s: s.found.time))
+        return step.found if step is not None and step.after <= time else None
+
+    def reached(self, position: int) -> Millis | None:
+        """Return the largest event time that is known of the records up to and including the one at `position`.
+
+        That is never more than the event time of the position; `None`: nothing is known.
+        """
+        step = self._at(bisect_right(self._steps, position, key=lambda s: s.found.offset) - 1)
+        return step.found.time if step is not None else None
+
+    def middle(self, position: int) -> Millis | None:
+        """Return the event time to ask for next, to halve what is not known of the event time of `position`.
+
+        `None`: it is known, or nothing is that could be halved.
+        """
+        index = bisect_right(self._steps, position, key=lambda s: s.found.offset)
+        below, above = self._at(index - 1), self._at(index)
+        if (
+            below is None
+            or above is None
+            or below.found.offset == position
+            or above.after <= below.found.time
+        ):
+            return None
+        return (below.found.time + above.after) // 2
+
+    def learn(self, asked: Millis, found: Found) -> None:
+        """Remember that `found` is the first record later than `asked`."""
+        index = bisect_right(self._steps, found.offset, key=lambda s: s.found.offset)
+        before = self._at(index - 1)
+        if before is not None and before.found == found:
+            before.after = min(before.after, asked)
+        else:
+            self._insert(index, _Step(asked, found))
+
+    def learn_latest(self, found: Found) -> None:
+        """Remember a record of which it is only known that none before it is later (one may be as late)."""
+        reached = self.reached(found.offset)
+        if reached is None or reached < found.time:
+            self.learn(found.time, found)
+
+    def forget_before(self, position: int) -> None:
+        """Forget what lies before the record that `position` has reached."""
+        index = bisect_right(self._steps, position, key=lambda s: s.found.offset) - 1
+        del self._steps[: max(0, index)]
+
+    def _insert(self, index: int, new: _Step) -> None:
+        """Insert a step; what contradicts it is forgotten, since the log was cut, or written anew."""
+        below = [s for s in self._steps[:index] if s.found < new.found and s.found.time < new.found.time]
+        above = [s for s in self._steps[index:] if s.found.time > new.found.time]
+        self._steps = [*below, new, *above]
+
+    def _at(self, index: int) -> _Step | None:
+        return self._steps[index] if 0 <= index < len(self._steps) else None

@@ -1,0 +1,283 @@
+"""Alignment row by row: who holds a group, who does not, and how far the others may go."""
+
+import pytest
+
+from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
+from support.aligned_spark import Driver, backlog, member
+
+
+def every(step: int, until: int, start: int = 0) -> list[int]:
+    return list(range(start, until, step))
+
+
+def one_query(control, **sources):
+    driver = Driver()
+    return driver, driver.query("delays", control, **sources)
+
+
+# The limit
+
+
+def test_the_first_batch_is_within_the_limit():
+    control = backlog(10_000, flights=member(30, idle_after=3600), weather=member(30, idle_after=3600))
+    driver, query = one_query(
+        control, flights={"0": every(100, 3_600_000)}, weather={"0": every(1000, 60_000)}
+    )
+    driver.run_for(1)
+    assert len(query.spark.batches) >= 1
+    assert query.latest_read == {"flights": 89_000, "weather": 59_000}
+
+
+def test_a_split_exactly_at_the_limit_has_its_record_read_and_the_next_millisecond_not():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": [42, 1044, 1045]}, weather={"0": [44]})
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 2}, "weather": {"0": 1}}
+    assert query.spark.held_by("flights") is HeldBy.ALIGNMENT
+
+
+def test_progress_is_not_capped_at_one_drift_per_batch():
+    control = backlog(100_000, flights=member(1), weather=member(1))
+    driver, query = one_query(
+        control, flights={"0": every(1000, 3_600_000)}, weather={"0": every(1000, 3_600_000)}
+    )
+    driver.run_for(1)
+    assert query.spark.batches[0].total == 7200
+
+
+def test_members_of_unequal_rate_end_at_the_same_event_time():
+    control = backlog(1000, flights=member(60), weather=member(60))
+    driver, query = one_query(
+        control, flights={"0": every(10, 3_600_000)}, weather={"0": every(1000, 3_600_000)}
+    )
+    for _ in range(20):
+        driver.run_for(5)
+        read = query.latest_read
+        assert abs(read["flights"] - read["weather"]) <= 2000
+
+
+def test_no_drift_at_all_is_allowed():
+    control = backlog(flights=member(0), weather=member(0))
+    driver, query = one_query(control, flights={"0": every(1, 500)}, weather={"0": every(3, 500)})
+    driver.run_for(60)
+    assert query.ends == {"flights": {"0": 500}, "weather": {"0": 167}}
+
+
+def test_a_single_member_has_no_limit():
+    driver, query = one_query(backlog(flights=member(1)), flights={"0": every(1000, 900_000)})
+    driver.run_for(1)
+    assert query.ends == {"flights": {"0": 900}}
+
+
+def test_a_source_outside_the_group_is_read_without_a_limit():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(
+        control, flights={"0": [0, 5000]}, weather={"0": [44]}, airports={"0": every(1000, 900_000)}
+    )
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 1}, "weather": {"0": 1}, "airports": {"0": 900}}
+
+
+def test_two_groups_do_not_see_each_other():
+    one, two = (
+        {"group": "one", "drift": 1, "idle_after": 3600},
+        {"group": "two", "drift": 1, "idle_after": 3600},
+    )
+    control = backlog(a=member(**one), b=member(**one), c=member(**two), d=member(**two))
+    driver, query = one_query(
+        control, a={"0": [5000, 6500, 7001]}, b={"0": [6000]}, c={"0": [44]}, d={"0": [60, 1044, 1045]}
+    )
+    driver.run_for(5)
+    assert query.ends == {"a": {"0": 2}, "b": {"0": 1}, "c": {"0": 1}, "d": {"0": 2}}
+
+
+def test_the_smallest_drift_of_a_group_holds():
+    control = backlog(flights=member(3600, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": [42, 1044, 1045]}, weather={"0": [44]})
+    driver.run_for(5)
+    assert query.ends["flights"] == {"0": 2}
+
+
+def test_splits_of_one_source_are_members_each():
+    control = backlog(flights=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": [42, 1044, 1045], "1": [44]})
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 2, "1": 1}}
+
+
+# Who holds a group
+
+
+def test_a_split_with_nothing_pending_holds_the_group_for_idle_after_and_no_longer():
+    control = backlog(flights=member(1, idle_after=30), weather=member(1, idle_after=30))
+    driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": [44]})
+    driver.run_for(29)
+    assert query.latest_read["flights"] == 1000
+    driver.run_for(3)
+    assert query.latest_read["flights"] == 899_500
+
+
+def test_idle_after_is_the_drift_by_default_and_at_least_a_second():
+    control = backlog(flights=member(0.1), weather=member(0.1))
+    driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": [44]})
+    driver.run_for(0.9)
+    assert query.latest_read["flights"] == 0
+    driver.run_for(1)
+    assert query.latest_read["flights"] == 899_500
+
+
+def test_a_member_that_comes_back_holds_the_group_again_and_nothing_is_unread():
+    control = backlog(flights=member(1, idle_after=5), weather=member(1, idle_after=5))
+    driver, query = one_query(control, flights={"0": every(500, 10_000)}, weather={"0": [44]})
+    driver.run_for(10)
+    assert query.latest_read["flights"] == 9500
+    query.arrive("weather", "0", 5000)
+    query.arrive("flights", "0", 10_000, 11_000)
+    driver.run_for(3)
+    assert query.ends == {"flights": {"0": 20}, "weather": {"0": 2}}
+    driver.run_for(5)
+    assert query.ends["flights"] == {"0": 22}
+
+
+def test_a_source_that_a_person_has_paused_does_not_hold_the_group():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600, paused=True))
+    driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": every(500, 900_000)})
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 1800}, "weather": {"0": 0}}
+
+
+def test_a_split_without_a_record_does_not_hold_the_group():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": []})
+    driver.run_for(5)
+    assert query.latest_read["flights"] == 899_500
+
+
+def test_a_member_at_its_rate_limit_holds_the_group_where_that_ends_it():
+    control = backlog(flights=member(1), weather=member(1, rate=1.0))
+    driver, query = one_query(
+        control, flights={"0": every(100, 900_000)}, weather={"0": every(1000, 900_000)}
+    )
+    driver.run_for(30)
+    read = query.latest_read
+    assert 30_000 <= read["weather"] <= 45_000
+    assert read["weather"] + 900 <= read["flights"] <= read["weather"] + 2000
+
+
+def test_a_partition_that_is_gone_does_not_hold_the_group():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(
+        control, flights={"0": every(500, 900_000)}, weather={"0": every(500, 900_000), "1": [44]}
+    )
+    driver.run_for(1)
+    del query.spark.sources["weather"].latest["1"]
+    driver.run_for(5)
+    assert query.latest_read["flights"] == 899_500
+
+
+def test_in_a_run_that_ends_by_itself_a_split_at_its_end_is_finished():
+    driver = Driver()
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    query = driver.query(
+        "delays",
+        control,
+        Trigger(TriggerKind.AVAILABLE_NOW),
+        flights={"0": every(500, 900_000)},
+        weather={"0": [44]},
+    )
+    query.spark.run_until(lambda: query.spark.ended is not None, within=60)
+    assert query.spark.ended == "idle"
+    assert query.ends == {"flights": {"0": 1800}, "weather": {"0": 1}}
+
+
+def test_event_times_that_cannot_be_had_hold_the_group_and_say_so():
+    control = backlog(flights=member(1), weather=member(1))
+    driver = Driver()
+    query = driver.query("delays", control, flights={"0": every(500, 9000)}, weather={"0": [44]})
+    query.times.reachable = False
+    driver.run_for(10)
+    assert query.ends == {"flights": {"0": 0}, "weather": {"0": 0}}
+    assert query.spark.held_by("flights") in (HeldBy.EVENT_TIME, HeldBy.ALIGNMENT)
+    query.times.reachable = True
+    driver.run_for(10)
+    assert query.ends == {"flights": {"0": 18}, "weather": {"0": 1}}
+
+
+# Queries of one driver
+
+
+def test_a_query_waits_for_what_another_is_committed_to():
+    driver = Driver()
+    fast = driver.query(
+        "fast", backlog(flights=member(30, idle_after=3600)), flights={"0": every(100, 3_600_000)}
+    )
+    driver.query("slow", backlog(weather=member(30, idle_after=3600)), weather={"0": every(1000, 60_000)})
+    driver.run_for(20)
+    assert fast.latest_read == {"flights": 89_000}
+
+
+@pytest.mark.parametrize("drift", [0, 1, 60])
+def test_two_queries_read_everything_side_by_side(drift):
+    driver = Driver()
+    one = driver.query("one", backlog(50, flights=member(drift)), flights={"0": every(70, 100_000)})
+    two = driver.query("two", backlog(50, weather=member(drift)), weather={"0": every(310, 100_000)})
+    driver.run_for(600)
+    assert (one.ends, two.ends) == ({"flights": {"0": 1429}}, {"weather": {"0": 323}})
+
+
+def test_queries_that_go_on_from_the_middle_of_their_logs_are_aligned_at_once():
+    driver = Driver()
+    starts = {"flights": {"0": 20_000}, "weather": {"0": 1900}}
+    one = driver.query("one", backlog(flights=member(1)), starts=starts, flights={"0": every(100, 3_600_000)})
+    two = driver.query(
+        "two", backlog(weather=member(1)), starts=starts, weather={"0": every(1000, 3_600_000)}
+    )
+    driver.run_for(5)
+    assert one.ends["flights"]["0"] > 20_000 or two.ends["weather"]["0"] > 1900
+    assert abs(one.latest_read["flights"] - two.latest_read["weather"]) <= 110_000
+
+
+def test_a_query_that_has_ended_is_waited_for_no_longer():
+    driver = Driver()
+    fast = driver.query(
+        "fast", backlog(flights=member(1, idle_after=3600)), flights={"0": every(500, 900_000)}
+    )
+    driver.query("slow", backlog(weather=member(1, idle_after=3600)), weather={"0": [44]})
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 1000}
+    driver.end("slow")
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+def test_queries_of_a_group_plan_at_the_smallest_interval_among_them():
+    driver = Driver()
+    long = driver.query("long", backlog(interval=60, flights=member(1)), flights={"0": every(500, 9000)})
+    driver.query("short", backlog(interval=5, weather=member(1)), weather={"0": every(500, 9000)})
+    driver.run_for(5)
+    assert long.spark.snapshot.interval_seconds == 5
+    driver.end("short")
+    driver.run_for(100)
+    assert long.spark.snapshot.interval_seconds == 60
+
+
+def test_a_listed_query_that_has_not_started_is_waited_for_ten_seconds_at_most():
+    driver = Driver()
+    driver.groups.expect({"delays": {"fast": 3600.0, "slow": 3600.0}})
+    fast = driver.query("fast", backlog(flights=member(1)), flights={"0": every(500, 900_000)})
+    driver.run_for(9)
+    assert fast.ends == {"flights": {"0": 0}}
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+def test_new_members_by_a_new_document_are_aligned_from_the_next_planning():
+    driver = Driver()
+    query = driver.query(
+        "delays", backlog(100), flights={"0": every(100, 3_600_000)}, weather={"0": every(1000, 3_600_000)}
+    )
+    driver.run_for(1)
+    query.spark.control(backlog(100, flights=member(10), weather=member(10)))
+    driver.run_for(20)
+    before = query.latest_read
+    assert abs(before["flights"] - before["weather"]) <= 11_000

@@ -1,0 +1,108 @@
+"""The time slice: as much as the budget allows, never past the limit, and the earliest of what there is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_spark.planner.alignment_slice import MAX_ROUNDS, Room, Slice, slice_of
+from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.time_index import TimeIndex
+from support.event_logs import FakeEventTimes
+
+NEVER = 10**12
+A, B = Split("flights", "0"), Split("weather", "0")
+
+times = st.lists(st.integers(0, 200), max_size=40)
+logs = st.dictionaries(
+    st.builds(Split, st.sampled_from(["flights", "weather"]), st.sampled_from("012")), times, min_size=1
+)
+
+
+def a_slice(logs, budget: int, limit: int, starts=None, pace=None) -> Slice:
+    index = TimeIndex(FakeEventTimes(logs))
+    return a_slice_of(index, logs, budget, limit, starts, pace)
+
+
+def a_slice_of(index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None) -> Slice:
+    starts = starts or dict.fromkeys(logs, 0)
+    index.look(logs.keys())
+    index.locate(starts)
+    rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
+    return slice_of(rooms, budget=budget, limit=limit, index=index, pace=pace)
+
+
+@given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
+def test_a_slice_is_within_budget_and_limit_and_as_large_as_they_allow(logs, budget, limit, pace):
+    piece = a_slice(logs, budget, limit, pace=pace)
+    read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    assert len(read) == piece.count <= budget
+    assert all(time <= limit for time in read)
+    most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in logs.values())
+    assert piece.count >= min(most, 0.9 * budget)
+    if piece.limited:
+        assert piece.count == most < sum(map(len, logs.values()))
+
+
+@given(logs, st.integers(1, 30), st.integers(0, 250))
+def test_slice_after_slice_everything_up_to_the_limit_is_read(logs, budget, limit):
+    index, starts = TimeIndex(FakeEventTimes(logs)), dict.fromkeys(logs, 0)
+    for _ in range(sum(map(len, logs.values())) + 1):
+        piece = a_slice_of(index, logs, budget, limit, starts)
+        starts = dict(piece.ends)
+    for split, log in logs.items():
+        assert starts[split] == next((n for n, at in enumerate(log) if at > limit), len(log))
+
+
+@given(
+    st.lists(st.integers(0, 10**7), min_size=30, max_size=30, unique=True),
+    st.integers(1, 30),
+    st.integers(1, 29),
+)
+def test_of_records_in_order_a_slice_has_hardly_one_that_is_later_than_one_it_leaves(stamps, budget, part):
+    logs = {A: sorted(stamps[:part]), B: sorted(stamps[part:])}
+    piece = a_slice(logs, budget, NEVER)
+    taken = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    earliest = sorted(stamps)[: piece.count]
+    assert len(set(taken) - set(earliest)) <= 0.1 * budget + 1
+
+
+def test_one_millisecond_with_more_than_the_budget_is_read_in_parts():
+    logs = {A: [5] * 100, B: [5] * 10 + [6]}
+    piece = a_slice(logs, 11, 5)
+    assert piece.count == 11
+    assert piece.ends[A] > piece.ends[B] > 0
+
+
+def test_a_limit_before_the_first_record_leaves_everything():
+    piece = a_slice({A: [50, 60]}, 10, 49)
+    assert (piece.count, piece.limited, piece.ends) == (0, True, {A: 0})
+
+
+def test_the_record_at_the_limit_is_read_and_the_next_millisecond_is_not():
+    assert a_slice({A: [49, 50, 51]}, 10, 50).ends == {A: 2}
+
+
+@pytest.mark.parametrize("budget", [1, 1000, 50_000])
+def test_slices_of_a_steady_stream_take_a_question_or_two(budget):
+    logs = {A: list(range(0, 1_000_000, 10)), B: list(range(0, 1_000_000, 1000))}
+    times = FakeEventTimes(logs)
+    index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
+    index.look(logs.keys())
+    index.locate(starts)
+    for _ in range(10):
+        before = times.questions
+        rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
+        piece = slice_of(rooms, budget=budget, limit=NEVER, index=index, pace=pace)
+        pace, starts = piece.millis_per_record, dict(piece.ends)
+        assert times.questions - before <= MAX_ROUNDS
+    assert times.questions <= 3 + 2 * 10
+
+
+def test_an_hour_without_records_does_not_stop_a_slice():
+    hour = 3_600_000
+    logs = {A: [0, 1, 2, hour, hour + 1, 20 * hour], B: [0, hour + 5, 20 * hour]}
+    starts = dict.fromkeys(logs, 0)
+    for _ in range(4):
+        piece = a_slice(logs, 3, NEVER, starts, pace=1.0)
+        starts = dict(piece.ends)
+    assert starts == {A: 6, B: 3}
