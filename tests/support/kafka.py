@@ -185,8 +185,7 @@ class Broker:
             *self._java,
             "kafka.tools.StorageTool",
             "format",
-            "-t",
-            cluster,
+            f"--cluster-id={cluster}",  # one word: an id may begin with a dash
             "-c",
             str(self._properties),
         ]
