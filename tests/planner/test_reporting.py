@@ -73,6 +73,14 @@ def test_held_time_adds_up_by_reason():
     assert flights.held_seconds[HeldBy.INTERVAL] > 40
 
 
+def test_between_two_batches_that_a_rate_cut_the_rate_is_what_holds():
+    limits = {"flights": SourceControl(rate_limit=RateControl(records_per_second=10))}
+    spark = ScriptedSpark(a_stream(1000), control=control(5, sources=limits))
+    spark.run_for(48)
+    assert spark.held_by("flights") is HeldBy.RATE_LIMIT
+    assert spark.source("flights").held_seconds[HeldBy.RATE_LIMIT] > 30
+
+
 def test_held_time_goes_on_while_another_source_is_read():
     planner = QueryPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
     planner.control(control(sources={"b": SourceControl(paused=True)}), 0)

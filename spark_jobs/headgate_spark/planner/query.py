@@ -88,6 +88,8 @@ class QueryPlanner:
         self._span = Span()
         self._refilling: Set[str] = frozenset()
         """Sources whose bucket cut the last batch of a backlog."""
+        self._cut: Set[str] = frozenset()
+        """Sources that would have read on in the last batch, had their rate limit let them."""
         self._grant: Grant | None = None
         self._stopping = False
         self._data_batches = 0
@@ -281,8 +283,12 @@ class QueryPlanner:
         if self._hybrid.waits(state.name):
             return Hold(HeldBy.AFTER)
         if current.held is not None:
-            return Hold(current.held)
+            return Hold(self._reason_to_wait(state, current.held))
         return self._take(state, current, now)
+
+    def _reason_to_wait(self, state: SourceState, held: HeldBy) -> HeldBy:
+        """Return why a source waits while the gate is closed: what its limit cut could have been read already."""
+        return HeldBy.RATE_LIMIT if held is HeldBy.INTERVAL and state.name in self._cut else held
 
     def _instead_of_ending(self, state: SourceState, hold: Hold, current: Round, now: float) -> Answer:
         """Hold only if this trigger has a batch, or if all that may be read has been."""
@@ -458,7 +464,7 @@ class QueryPlanner:
         return any(self._hybrid.waits(name) for name in self._sources)
 
     def _begin_batch(self, current: Round, now: float) -> PlannedBatch:
-        self._refilling = frozenset()
+        self._refilling = self._cut = frozenset()
         self._gate.planned(now)
         if current.drains and not self._anything_waits:
             self._gate.drained(now)
@@ -479,6 +485,7 @@ class QueryPlanner:
 
         What `recordsPerCheckpoint` cut has no bucket to wait for: the next batch comes when it is due.
         """
+        self._cut = frozenset(name for name, why in batch.left.items() if why is HeldBy.RATE_LIMIT)
         if not self._gate.backlog:
             return
         if not batch.left and not self._anything_waits:
