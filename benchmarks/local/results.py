@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -56,6 +56,14 @@ class Measured:
     """The figure of each run; its value is their median."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What stands behind it, for whoever doubts it."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What writes a result file, and with what."""
+
+    command: str
+    versions: Callable[[], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -110,14 +118,17 @@ def merged(
     return [by_id[name] for name in order if name in by_id]
 
 
-def write(file: Path, new: Iterable[Mapping[str, Any]], order: Sequence[str]) -> None:
+def write(
+    file: Path, new: Iterable[Mapping[str, Any]], order: Sequence[str], by: Origin | None = None
+) -> None:
     """Merge rows into the result file; it is replaced in one step."""
+    by = by or LOCAL
     before = json.loads(file.read_text(encoding="utf-8"))["results"] if file.exists() else []
     document = {
-        "command": COMMAND,
+        "command": by.command,
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
-        "versions": versions(),
+        "versions": by.versions(),
         "results": merged(before, new, order),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +149,9 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "java": java_version(),
     }
+
+
+LOCAL = Origin(COMMAND, versions)
 
 
 def java_version() -> str:

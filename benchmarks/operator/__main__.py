@@ -1,0 +1,96 @@
+"""`make bench-operator`: measure, and write each figure with its goal to `benchmarks/results/operator.json`.
+
+    python -m benchmarks.operator [--only creation,failover] [--rounds 3]
+
+Rows are written after each scenario, and those of the others stay. `--share 0.02` tries everything out with a
+fiftieth of the applications, and writes nothing. Exit code 0: everything was measured, whether or not it reached
+its goal; 1: something could not be measured; 2: usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.local.results import Origin
+from benchmarks.operator.catalog import SCENARIOS
+from benchmarks.operator.scenario import Bench
+from benchmarks.runner import Suite, tell, whole
+from support.go_tools import MODULES
+
+RESULTS = Path("benchmarks/results/operator.json")
+BUILD = Path("build/bench/operator")
+PACKAGES = ("headgate", "kopf", "kubernetes", "aiohttp", "msgspec", "pydantic", "prometheus-api-client")
+
+
+def main() -> int:
+    """Run the command; returns its exit code."""
+    options = arguments()
+    ready = wait_for_enter if options.pause else go_on
+    bench = Bench(BUILD, BUILD, options.rounds, tell, share=options.share, ready=ready)
+    return SUITE.run(options.only, bench, options.results if options.share == 1 else None)
+
+
+def go_on(what: str) -> None:
+    """Measure without a pause."""
+    tell(what)
+
+
+def wait_for_enter(what: str) -> None:
+    """Wait for somebody who sees to a quiet machine."""
+    tell(f"{what}: all is prepared; Enter begins")
+    sys.stdin.readline()
+
+
+def versions() -> dict[str, str]:
+    """Return what is measured with."""
+    found = {name: version(name) for name in PACKAGES}
+    return found | {"python": platform.python_version()} | go_versions()
+
+
+def go_versions() -> dict[str, str]:
+    """Return the versions of the programs that are built for the tests."""
+    wanted = {"k8s.io/kubernetes": "kubernetes-server", "github.com/prometheus/prometheus": "prometheus"}
+    lines = [line.split() for name in ("kube", "prometheus") for line in (MODULES / name / "go.mod").open()]
+    return {wanted[words[-2]]: words[-1] for words in lines if len(words) > 1 and words[-2] in wanted}
+
+
+def share(text: str) -> float:
+    """Read a number above 0, at most 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and at most 1")
+    return value
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.operator", description="Measure the operator."
+    )
+    parser.add_argument(
+        "--only",
+        type=SUITE.named,
+        default=list(SCENARIOS),
+        metavar="NAME,…",
+        help=f"of {', '.join(scenario.name for scenario in SCENARIOS)}; default: all",
+    )
+    parser.add_argument("--rounds", type=whole, default=3, help="of what is short; default 3")
+    parser.add_argument(
+        "--share", type=share, default=1.0, help="of the applications; default 1, all of them"
+    )
+    parser.add_argument("--pause", action="store_true", help="wait for Enter before each measurement")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"result file; default {RESULTS}")
+    return parser.parse_args()
+
+
+SUITE = Suite("benchmarks.operator", SCENARIOS, Origin("make bench-operator", versions))
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""What a scenario of the operator is: figures that are measured together, and how."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.local import scenario as local
+from benchmarks.local.results import Figure, Measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench(local.Bench):
+    """What a scenario is given to measure with."""
+
+    share: float
+    """Of the applications that are asked for; less than 1 only tries a scenario out."""
+    ready: Callable[[str], None]
+    """Called when all is prepared and measuring begins, which the machine should be quiet for; told what."""
+
+    def folder(self, name: str) -> Path:
+        """Return an empty folder."""
+        folder = self.root / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def count(self, applications: int) -> int:
+        """Return how many applications to measure with instead of so many."""
+        return max(1, round(applications * self.share))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Figures that are measured together."""
+
+    name: str
+    """What selects it on the command line."""
+    figures: tuple[Figure, ...]
+    measure: Callable[[Bench], Mapping[str, Measured]]
+    """Measure all of them; returns one entry per figure, by id."""

@@ -1,0 +1,1 @@
+"""What is measured of the operator, one file for each kind of situation."""

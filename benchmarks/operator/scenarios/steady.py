@@ -1,0 +1,215 @@
+"""What a cluster full of running drivers costs, and what a restart of the operator costs there.
+
+The cluster grows to a thousand applications, three and ten thousand. At each size the ticks are timed: from the start
+of a look at Prometheus to the end of the last turn that it led to, writes included. At the last one the operator is
+left alone for ten minutes, in which one per cent of the verdicts change each minute, and then started anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.statistics import median, percentile
+from benchmarks.operator.measuring import drivers
+from benchmarks.operator.process import Operator, Scrape, operator, problems
+from benchmarks.operator.scenario import Bench, Scenario
+from benchmarks.operator.site import Site, site, wait_until
+
+SIZES = (1000, 3000, 10_000)
+TICK = "5s"
+SETTLE_SECONDS = 60.0
+"""After the last driver was started: by then Prometheus has scraped each one a few times."""
+TICKS_SECONDS = 120.0
+STEADY_SECONDS = 600.0
+AFTER_RESTART_SECONDS = 30.0
+"""After the last first turn: what a restart writes, it has written by then."""
+LONGEST_SECONDS = 1200.0
+LOOK_SECONDS = 1.0
+
+
+def measure(bench: Bench) -> Mapping[str, Measured]:
+    """Grow, measure, wait, start anew."""
+    folder, sizes = bench.folder("steady"), [bench.count(size) for size in SIZES]
+    found: dict[str, Measured] = {}
+    with site(folder) as place, drivers(place, bench, sizes[-1]) as prometheus:
+        settings = {"prometheus_url": prometheus.url, "tick": TICK}
+        with operator(place.kubeconfig, folder / "operator.log", **settings) as process:
+            process.lead(120)
+            for size, name in zip(sizes, SIZES, strict=True):
+                _grow(place, process, size, bench)
+                bench.ready(f"ticks of {size} applications")
+                ticks = timed(process, TICKS_SECONDS)
+                bench.tell(f"{size}: {ticks.told()}")
+                found[f"tick_p99_seconds_{name}"] = Measured([ticks.p99], ticks.told())
+            found |= ticks.costs()
+            found |= _left_alone(process, sizes[-1], bench)
+            process.running.stop()
+        bench.ready("a restart")
+        found |= _restarted(place, folder / "restarted.log", settings, sizes[-1], bench)
+    return found
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Some ticks of the operator, and what the process took meanwhile."""
+
+    applied_seconds: list[float]
+    before: Scrape
+    after: Scrape
+    cpu_cores: float
+    rss_mib: float
+
+    @property
+    def p99(self) -> float:
+        """Of the times, which with few ticks is the longest."""
+        return percentile(self.applied_seconds, 99)
+
+    def per_tick(self, name: str, **labels: str) -> float:
+        """Return by how much a counter grew from one tick to the next."""
+        ticks = self.after.sum("tick_duration_seconds_count") - self.before.sum("tick_duration_seconds_count")
+        return (self.after.sum(name, **labels) - self.before.sum(name, **labels)) / ticks
+
+    def told(self) -> dict[str, Any]:
+        """Return what stands behind the figures."""
+        return {
+            "ticks": len(self.applied_seconds),
+            "median_seconds": median(self.applied_seconds),
+            "longest_seconds": max(self.applied_seconds),
+            "look_mean_seconds": self.per_tick("tick_duration_seconds_sum"),
+            "turns_per_tick": self.per_tick("reconcile_duration_seconds_count"),
+            "promql_per_tick": self.per_tick("prometheus_query_duration_seconds_count"),
+            "failed_queries": self.after.sum("prometheus_query_failures_total"),
+            "skipped_ticks": self.after.sum("ticks_skipped_total"),
+            "cpu_cores": self.cpu_cores,
+            "rss_mib": self.rss_mib,
+        }
+
+    def costs(self) -> dict[str, Measured]:
+        """Return what a steady state costs."""
+        queries = self.per_tick("prometheus_query_duration_seconds_count")
+        return {
+            "cpu_cores_10000": Measured([self.cpu_cores]),
+            "rss_mib_10000": Measured([self.rss_mib]),
+            "promql_per_tick_10000": Measured([queries]),
+        }
+
+
+def timed(process: Operator, seconds: float) -> Ticks:
+    """Watch the ticks of some time: the sum of their times grows at each, by the time that it took."""
+    applied: list[float] = []
+    before = last = process.scrape()
+    cpu = process.cpu_seconds()
+    while last.at < before.at + seconds:
+        time.sleep(LOOK_SECONDS)
+        now = process.scrape()
+        grown = round(now.sum("tick_applied_seconds_count") - last.sum("tick_applied_seconds_count"))
+        took = now.sum("tick_applied_seconds_sum") - last.sum("tick_applied_seconds_sum")
+        applied += [took / grown] * grown if grown else []
+        last = now
+    cores = (process.cpu_seconds() - cpu) / (last.at - before.at)
+    return Ticks(applied, before, last, cores, process.rss_mib())
+
+
+def _grow(place: Site, process: Operator, size: int, bench: Bench) -> None:
+    there = round(process.scrape().sum("applications"))
+    bench.tell(f"growing from {there} to {size} applications")
+    place.apply(range(there, size))
+
+    def all_run() -> bool:
+        return round(process.scrape().sum("applications", state="Running")) == size
+
+    seconds = wait_until(f"{size} drivers to run", all_run, LONGEST_SECONDS, every=2)
+    bench.tell(f"all run {seconds:.0f} s after the last was applied")
+    time.sleep(SETTLE_SECONDS)
+
+
+def _left_alone(process: Operator, size: int, bench: Bench) -> dict[str, Measured]:
+    bench.tell(f"leaving it alone for {STEADY_SECONDS:.0f} s")
+    before, cpu = process.scrape(), process.cpu_seconds()
+    while (after := process.scrape()).at < before.at + STEADY_SECONDS:
+        time.sleep(10)
+    seconds = after.at - before.at
+
+    def made(verb: str, resource: str) -> int:
+        return after.calls(verb, resource) - before.calls(verb, resource)
+
+    writes = made("PATCH", "sparkapplications")
+    details = {
+        "seconds": seconds,
+        "status_writes": writes,
+        "documents": made("PATCH", "pods"),
+        "events": made("POST", "events") + made("PATCH", "events"),
+        "cpu_cores": (process.cpu_seconds() - cpu) / seconds,
+        "rss_mib": process.rss_mib(),
+    }
+    bench.tell(f"{details}")
+    return {"status_writes_per_app_hour": Measured([writes / size * 3600 / seconds], details)}
+
+
+def _restarted(
+    place: Site, log: Path, settings: Mapping[str, str], size: int, bench: Bench
+) -> dict[str, Measured]:
+    drivers_before = _uids(place)
+    with operator(place.kubeconfig, log, **settings) as process:
+        process.lead(300)
+
+        def has_turned_all() -> bool:
+            seen = process.scrape()
+            turned = seen.sum("reconcile_duration_seconds_count", result="done")
+            return turned >= size and not seen.sum("queue_depth")
+
+        wait_until("a turn of every application", has_turned_all, LONGEST_SECONDS, every=0.5)
+        seconds = time.monotonic() - process.started_at
+        time.sleep(AFTER_RESTART_SECONDS)
+        seen = process.scrape()
+        details = {
+            "heard_of_everything_seconds": _seconds_to(process, "everything that is there"),
+            "drivers_created": seen.calls("POST", "pods"),
+            "drivers_deleted": seen.calls("DELETE", "pods"),
+            "same_drivers": _uids(place) == drivers_before,
+            "documents": seen.calls("PATCH", "pods"),
+            "cpu_seconds": process.cpu_seconds(),
+            "rss_mib": process.rss_mib(),
+            "warnings": problems(log),
+        }
+    bench.tell(f"{seconds:.1f} s, {details}")
+    writes = seen.calls("PATCH", "sparkapplications") / size
+    return {
+        "restart_resync_seconds_10000": Measured([seconds], details),
+        "restart_status_writes_per_app": Measured([writes]),
+    }
+
+
+def _uids(place: Site) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in place.pods()}
+
+
+def _seconds_to(process: Operator, pattern: str) -> float:
+    """Return how long after its first line the operator logged a line."""
+    from datetime import datetime
+
+    first, then = (
+        datetime.fromisoformat(process.running.line(one)["timestamp"])
+        for one in ("headgate operator", pattern)
+    )
+    return (then - first).total_seconds()
+
+
+SCENARIO = Scenario(
+    "steady",
+    (
+        *(Figure(f"tick_p99_seconds_{size}", "s", Goal("<=", 2)) for size in SIZES),
+        Figure("cpu_cores_10000", "cores", Goal("<=", 0.5)),
+        Figure("rss_mib_10000", "MiB", Goal("<=", 700)),
+        Figure("promql_per_tick_10000", "queries", Goal("<=", 10)),
+        Figure("status_writes_per_app_hour", "writes/h", Goal("<=", 6)),
+        Figure("restart_resync_seconds_10000", "s", Goal("<=", 90)),
+        Figure("restart_status_writes_per_app", "writes", Goal("<=", 1)),
+    ),
+    measure,
+)

@@ -1,0 +1,101 @@
+"""Runs scenarios of one kind after the other and keeps their rows: what every `make bench-NAME` does.
+
+Rows are written after each scenario, so a run that is broken off has lost nothing that was measured, and `--only`
+takes up where it ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from benchmarks.local.results import Call, Figure, Measured, Origin, failed_row, row, write
+
+BenchT = TypeVar("BenchT")
+BenchT_contra = TypeVar("BenchT_contra", contravariant=True)
+
+
+class Scenario(Protocol[BenchT_contra]):
+    """Figures that are measured together."""
+
+    @property
+    def name(self) -> str:
+        """What selects it on the command line."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """What it measures."""
+
+    @property
+    def measure(self) -> Callable[[BenchT_contra], Mapping[str, Measured]]:
+        """Measure all of them; returns one entry per figure, by id."""
+
+
+@dataclass(frozen=True)
+class Suite(Generic[BenchT]):
+    """All scenarios that write one result file."""
+
+    module: str
+    """What `python -m` runs."""
+    scenarios: Sequence[Scenario[BenchT]]
+    """In the order in which they are run and shown."""
+    origin: Origin
+
+    def run(self, chosen: Sequence[Scenario[BenchT]], bench: BenchT, results: Path | None) -> int:
+        """Measure, write to `results` if there is one, and show; returns the exit code."""
+        order = [figure.id for scenario in self.scenarios for figure in scenario.figures]
+        rows: list[Mapping[str, Any]] = []
+        for scenario in chosen:
+            rows += self._measured(scenario, bench)
+            if results is not None:
+                write(results, rows, order, self.origin)
+        show(rows)
+        return 1 if any(found["value"] is None for found in rows) else 0
+
+    def named(self, text: str) -> list[Scenario[BenchT]]:
+        """Read the names of scenarios."""
+        by_name = {scenario.name: scenario for scenario in self.scenarios}
+        names = text.split(",")
+        if unknown := [name for name in names if name not in by_name]:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: unknown; there are {', '.join(by_name)}")
+        return [by_name[name] for name in names]
+
+    def _measured(self, scenario: Scenario[BenchT], bench: BenchT) -> Sequence[Mapping[str, Any]]:
+        """Run a scenario; returns its rows, also where it failed."""
+        call = Call(f"python -m {self.module} --only {scenario.name}", os.getloadavg()[0])
+        tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
+        began = time.monotonic()
+        try:
+            found = scenario.measure(bench)
+            rows = [row(figure, found[figure.id], call) for figure in scenario.figures]
+        except Exception as error:  # whatever goes wrong in one scenario, the others are measured
+            tell(f"{scenario.name} could not be measured: {error}")
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            rows = [failed_row(figure, reason, call) for figure in scenario.figures]
+        tell(f"{scenario.name}: {time.monotonic() - began:.0f} s")
+        return rows
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line per figure."""
+    width = max(len(found["id"]) for found in rows)
+    for found in rows:
+        value = "not measured" if found["value"] is None else f"{found['value']:g} {found['unit']}"
+        print(f"{'ok ' if found['holds'] else 'NO '} {found['id']:{width}}  {value:24} {found['goal']}")
+
+
+def tell(line: str) -> None:
+    """Print a line of progress."""
+    print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
+
+
+def whole(text: str) -> int:
+    """Read a whole number above 0."""
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
