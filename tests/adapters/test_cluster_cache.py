@@ -41,7 +41,7 @@ def pod(version: int, *, uid: str = "p", key: Key = KEY, location: str = "", end
             "uid": uid,
             "resourceVersion": str(version),
             "labels": labels,
-            "annotations": {"headgate.dev/checkpoint": location} if location else {},
+            "annotations": {"headgate.dev/checkpoint-location": location} if location else {},
             "managedFields": [{}],
         },
         "spec": {"nodeName": "node0", "containers": [{"name": "driver"}]},

@@ -13,7 +13,7 @@ from typing import Any
 
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
-from headgate.adapters.kubernetes.names import APPLICATION, DRIVER, ROLE
+from headgate.api.labels import APPLICATION, DRIVER, ROLE
 
 GONE_KEPT = 4096
 """How many objects are remembered as gone: more than can have a late answer on its way."""
@@ -107,7 +107,7 @@ class Cache:
     def _is_news(self, manifest: Manifest, known: Manifest | None) -> bool:
         if manifest["metadata"]["uid"] in self._gone:
             return False
-        return known is None or version_of(manifest) >= version_of(known)
+        return known is None or version_of(manifest) > version_of(known)
 
     def _bury(self, manifest: Manifest) -> None:
         self._gone[manifest["metadata"]["uid"]] = None

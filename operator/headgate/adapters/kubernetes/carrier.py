@@ -7,14 +7,14 @@ already is found done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import assert_never
+from typing import Any, assert_never
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, CONFIG_MAPS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
-from headgate.adapters.kubernetes.names import APPLICATION, CONTROL, DRIVER, FINALIZER, ROLE
+from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.writes import (
     ClearAway,
     CreateDriver,
@@ -27,6 +27,7 @@ from headgate.adapters.kubernetes.writes import (
     WriteStatus,
 )
 from headgate.api.application import API_VERSION, KIND
+from headgate.api.labels import APPLICATION, DRIVER, ROLE
 from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable
 
 FRESH_SECONDS = 10.0
@@ -59,6 +60,8 @@ class Carrier:
         self._clock = clock
         self._decided_at = clock()
         self.has_written_status = False
+        self.status: Mapping[str, Any] | None = None
+        """As the API server has it after the write."""
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
         """Carry the writes out; raises what the first one that fails raises."""
@@ -102,8 +105,9 @@ class Carrier:
             "resourceVersion": self._version,
         }
         manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": status}
-        self._learn(await self._cluster.apply_status(manifest))
-        self.has_written_status = True
+        answer = await self._cluster.apply_status(manifest)
+        self._learn(answer)
+        self.has_written_status, self.status = True, answer.get("status")
 
     async def _set_finalizers(self, finalizers: Sequence[str]) -> None:
         metadata = {"uid": self._owner.uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
@@ -127,8 +131,15 @@ class Carrier:
             raise
 
     async def _create(self, config_map: Manifest, pod: Manifest) -> None:
-        """Create the ConfigMap and the pod. One of that name is looked at before anything is decided again."""
-        await self._cluster.apply(CONFIG_MAPS, config_map)
+        """Create the ConfigMap and the pod. One of that name is looked at before anything is decided again.
+
+        A ConfigMap of that name is left from a try of which the pod did not come to be, and made what it should
+        be. That is rare, and an apply costs the API server twice what creating does.
+        """
+        try:
+            await self._cluster.create(CONFIG_MAPS, config_map)
+        except ApiConflict:
+            await self._cluster.apply(CONFIG_MAPS, config_map)
         try:
             self._seen(await self._cluster.create(PODS, pod))
         except ApiConflict:

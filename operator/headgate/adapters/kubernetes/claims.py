@@ -18,7 +18,7 @@ from headgate.adapters.kubernetes.cache import application_of
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import CHECKPOINT_PROPERTY
-from headgate.adapters.kubernetes.names import CHECKPOINT
+from headgate.adapters.kubernetes.names import LOCATION
 from headgate.adapters.kubernetes.pods import is_ended
 from headgate.decision.driver import Obstacle, StepReason
 
@@ -75,7 +75,7 @@ class Claims:
 
     def _note(self, mark: str, pod: Manifest) -> None:
         metadata, key = pod["metadata"], application_of(pod)
-        location = located(metadata.get("annotations", {}).get(CHECKPOINT), metadata["namespace"])
+        location = located(metadata.get("annotations", {}).get(LOCATION), metadata["namespace"])
         self._strike(mark)
         if location is not None and key is not None:
             self._written_by[mark] = location

@@ -16,17 +16,14 @@ from headgate.adapters.kubernetes import customized
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import (
-    APPLICATION,
     ATTEMPT,
     BLOCK_MANAGER_PORT,
-    CHECKPOINT,
     CONTAINER,
     CONTROL,
     DRIVER_PORT,
-    EXECUTOR,
+    LOCATION,
     METRICS_PORT,
     REVISION,
-    ROLE,
     UI_PORT,
     driver_labels,
     driver_name,
@@ -43,6 +40,7 @@ from headgate.adapters.kubernetes.properties import (
     spark_properties,
 )
 from headgate.api.application import API_VERSION, KIND
+from headgate.api.labels import APPLICATION, EXECUTOR, ROLE
 from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
@@ -146,11 +144,11 @@ def _metadata(start: DriverStart) -> Manifest:
 
 
 def _annotations(start: DriverStart) -> dict[str, str]:
-    checkpoint = start.launch.spark_conf.get(CHECKPOINT_PROPERTY)
+    location = start.launch.spark_conf.get(CHECKPOINT_PROPERTY)
     return {
         CONTROL: write(start.document),
         REVISION: start.launch.revision,
-        **({} if checkpoint is None else {CHECKPOINT: checkpoint}),
+        **({} if location is None else {LOCATION: location}),
     }
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.adapters.kubernetes.key import Key
+from headgate.api.labels import APPLICATION, DRIVER, ROLE
 
-APPLICATION: Final = "headgate.dev/application"
 ATTEMPT: Final = "headgate.dev/attempt"
-ROLE: Final = "headgate.dev/role"
-DRIVER: Final = "driver"
-EXECUTOR: Final = "executor"
 
 CONTROL: Final = "headgate.dev/control"
 """Annotation of a driver pod: the control document, projected into its container."""
 REVISION: Final = "headgate.dev/revision"
 """Annotation: what the driver was started with."""
-CHECKPOINT: Final = "headgate.dev/checkpoint"
+LOCATION: Final = "headgate.dev/checkpoint-location"
 """Annotation: where the driver writes its checkpoints, as far as its properties tell."""
 
 FINALIZER: Final = "headgate.dev/stop"

@@ -14,10 +14,10 @@ from typing import Final
 from headgate.adapters.kubernetes.names import (
     BLOCK_MANAGER_PORT,
     DRIVER_PORT,
-    EXECUTOR,
     UI_PORT,
     driver_name,
 )
+from headgate.api.labels import EXECUTOR
 from headgate.reconcile.launch import Launch
 
 CONF: Final = "/etc/headgate/conf"
@@ -42,7 +42,8 @@ class DriverDefaults:
     """What the operator gives to drivers whose resource says nothing about it."""
 
     image: str | None = None
-    service_account: str = "default"
+    service_account: str = "headgate-driver"
+    """In the namespace of the application; the chart makes it."""
     master: str = "k8s://https://kubernetes.default.svc"
     """The API server as a driver reaches it."""
     run_as_user: int | None = 185

@@ -1,0 +1,14 @@
+"""Labels that tell whose pod is which. Selectors of people and of autoscalers rely on them; the status has one."""
+
+from typing import Final
+
+APPLICATION: Final = "headgate.dev/application"
+"""Name of the application."""
+ROLE: Final = "headgate.dev/role"
+DRIVER: Final = "driver"
+EXECUTOR: Final = "executor"
+
+
+def executors_of(application: str) -> str:
+    """Return the selector of the executor pods of an application."""
+    return f"{APPLICATION}={application},{ROLE}={EXECUTOR}"
