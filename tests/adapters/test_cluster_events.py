@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from headgate.adapters.kubernetes.events import EventRecorder
+from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import Owner
+from headgate.errors import ApiUnavailable
 from headgate.reconcile.ports import Event
 from support.fake_cluster import FakeCluster
 
@@ -76,3 +77,50 @@ def test_another_process_goes_on_counting() -> None:
     cluster = told(later(60), cluster=told(EVENT))
     (event,) = cluster.objects.values()
     assert event["count"] == 2
+
+
+class Told:
+    """A recorder that remembers, and does not answer at all for some reasons."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    async def tell(self, about: Owner, event: Event) -> None:
+        self.reasons.append(event.reason)
+        if event.reason == "Lost":
+            raise ApiUnavailable("no answer")
+
+
+def reason(text: str) -> Event:
+    return replace(EVENT, reason=text)
+
+
+def test_events_leave_the_outbox_in_order_and_one_that_fails_holds_up_nobody() -> None:
+    async def send() -> list[str]:
+        told = Told()
+        outbox = Outbox(told, pace_seconds=0)
+        sending = asyncio.create_task(outbox.run())
+        for text in ("First", "Lost", "Last"):
+            await outbox.tell(ABOUT, reason(text))
+        assert told.reasons == []  # whoever tells does not wait for the API server
+        async with asyncio.timeout(10):
+            while len(told.reasons) < 3:
+                await asyncio.sleep(0)
+        sending.cancel()
+        return told.reasons
+
+    assert asyncio.run(send()) == ["First", "Lost", "Last"]
+
+
+def test_what_waits_is_sent_at_the_end_and_what_finds_the_outbox_full_is_lost() -> None:
+    async def send() -> list[str]:
+        told = Told()
+        outbox = Outbox(told, most=2)
+        for text in ("First", "Second", "Third"):
+            await outbox.tell(ABOUT, reason(text))
+        await outbox.flush(10)
+        await outbox.tell(ABOUT, reason("Fourth"))
+        await outbox.flush(10)
+        return told.reasons
+
+    assert asyncio.run(send()) == ["First", "Second", "Fourth"]

@@ -175,7 +175,7 @@ class History(RuleBasedStateMachine):
         operator = self.operators[0]
         for _ in range(30):
             self.cluster.now += 15
-            operator.turns(2)
+            operator.turns_that_are_due()
             for pod in self.cluster.pods():
                 name, metadata = pod["metadata"]["name"], pod["metadata"]
                 if "deletionTimestamp" in metadata:

@@ -379,7 +379,7 @@ def test_a_driver_that_fails_every_time_ends_as_failed_with_its_count() -> None:
 
 def test_an_answer_that_is_lost_starts_no_second_driver() -> None:
     o = Operation()
-    lost = {"apply sparkapplications/status", "create pods", "apply configmaps", "patch sparkapplications"}
+    lost = {"apply sparkapplications/status", "create pods", "create configmaps", "patch sparkapplications"}
 
     def after(call: str) -> None:
         if call in lost:

@@ -25,6 +25,9 @@ class Poller(Protocol):
     def poll(self, now: float) -> Collection[Key]:
         """Read, and return the applications that are worth a turn at `now` (Unix time)."""
 
+    def close(self) -> None:
+        """Read nothing any more; may be called while `poll` runs in another thread."""
+
 
 class ChosenPoller:
     """Sends each application to the poller that its `metrics.source` names."""
@@ -53,3 +56,8 @@ class ChosenPoller:
     def poll(self, now: float) -> Collection[Key]:
         """Read from everywhere, one after the other."""
         return [key for poller in self._pollers.values() for key in poller.poll(now)]
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        for poller in self._pollers.values():
+            poller.close()

@@ -34,3 +34,6 @@ class Unmeasured:
     def poll(self, now: float) -> Collection[Key]:  # noqa: ARG002
         """Return that nothing is new."""
         return ()
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -15,6 +15,7 @@ from headgate.adapters.attention import Attention
 from headgate.adapters.driver_poller import DriverPoller
 from headgate.adapters.kubernetes.client import Cluster
 from headgate.adapters.kubernetes.controller import Controller
+from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.location import located
 from headgate.adapters.kubernetes.properties import DriverDefaults
@@ -38,10 +39,13 @@ class ClusterOperator:
     """The connection, for whoever watches."""
     cluster: Cluster
     controller: Controller
+    events: Outbox
+    """Events that wait to be sent; somebody has to run it."""
     poller: Poller
 
     async def close(self) -> None:
         """Close the connections."""
+        self.poller.close()
         await self.cluster.close()
 
 
@@ -61,8 +65,9 @@ async def cluster_operator(
     )
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)), _attention(settings))
     poller = ChosenPoller(_prometheus(settings, metrics), drivers)
-    controller = Controller(cluster, poller, options, decided=decided)
-    return ClusterOperator(api, cluster, controller, poller)
+    events = Outbox(EventRecorder(cluster, settings.identity))
+    controller = Controller(cluster, poller, options, recorder=events, decided=decided)
+    return ClusterOperator(api, cluster, controller, events, poller)
 
 
 def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:

@@ -17,7 +17,7 @@ import aiohttp
 import kopf
 from kubernetes.aio.client import ApiClient
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest, session_of
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.application import GROUP, VERSION
@@ -34,8 +34,8 @@ SILENCE_SECONDS = 70.0
 class Cache(Protocol):
     """Takes in what is seen of the cluster, and says which application it concerns."""
 
-    def application_seen(self, manifest: Manifest) -> Key:
-        """An application, new, changed or listed."""
+    def application_seen(self, manifest: Manifest) -> Key | None:
+        """An application, new, changed or listed; `None` where all of it was known."""
 
     def application_gone(self, manifest: Manifest) -> Key:
         """An application that is not there any more."""
@@ -67,7 +67,8 @@ class Watches:
             self.vanished(APPLICATIONS, manifest)
             return
         self.rosters[APPLICATIONS].heard(manifest["metadata"])
-        self.add(self.cache.application_seen(manifest))
+        if (key := self.cache.application_seen(manifest)) is not None:
+            self.add(key)
 
     def pod(self, kind: str | None, manifest: Manifest) -> None:
         """Take in an event of a driver pod."""
@@ -135,11 +136,7 @@ def _session(api: ApiClient) -> aiohttp.ClientSession:
         request.headers.update(headers)
         return await handler(request)
 
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=api.rest_client.ssl_context),
-        middlewares=(authorize,),
-        proxy=api.configuration.proxy,
-    )
+    return session_of(api, authorize)
 
 
 def kopf_settings(connect_seconds: float) -> kopf.OperatorSettings:

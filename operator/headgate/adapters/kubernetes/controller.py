@@ -5,6 +5,9 @@ living driver would start a second one. A queue above it says whose turn it is. 
 what was seen alone, decides, and carries out what follows, beginning with the status: that write names the
 version of the application that the decision was made on, so that whoever knows less than the cluster does
 nothing.
+
+What a turn has written comes back by the watches. It is known by then from the API server's answer, and worth no
+turn: without that, a start would be three turns.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Protocol
 
-from headgate.adapters.kubernetes.cache import Cache
+from headgate.adapters.kubernetes.cache import Cache, application_of
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
-from headgate.adapters.kubernetes.events import EventRecorder
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.record import Record, RefusedSpec, stand_in
+from headgate.adapters.kubernetes.events import EventRecorder, Recorder
+from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.adapters.kubernetes.record import Declared, Record, RefusedSpec, stand_in
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
 from headgate.api.application import SparkApplication
 from headgate.errors import ApiConflict, ApiNotFound
@@ -50,6 +53,7 @@ class Controller:
         measurements: Measurements,
         options: Options | None = None,
         *,
+        recorder: Recorder | None = None,
         decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None,
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
@@ -65,7 +69,7 @@ class Controller:
         self._records: dict[Key, Record] = {}
         self._around = Surroundings(
             cluster=cluster,
-            recorder=EventRecorder(cluster, options.identity),
+            recorder=recorder or EventRecorder(cluster, options.identity),
             options=options,
             claims=self._claims,
             seen=self._answered,
@@ -78,11 +82,15 @@ class Controller:
         """What is known of the cluster, for whoever compares it with what is there."""
         return self._cache
 
-    def application_seen(self, manifest: Manifest) -> Key:
-        """Take in an application that is new or has changed; returns whose turn it is."""
-        key = self._cache.put_application(manifest)
-        if (known := self._cache.application(key)) is not None:
-            self._claims.declare(known)
+    def application_seen(self, manifest: Manifest) -> Key | None:
+        """Take in an application as it is; returns whose turn it is, or `None` where all of it was known."""
+        key = key_of(manifest)
+        before = self._cache.application(key)
+        self._cache.put_application(manifest)
+        known = self._cache.application(key)
+        if known is None or known is before:
+            return None
+        self._claims.declare(known)
         return key
 
     def application_gone(self, manifest: Manifest) -> Key:
@@ -93,10 +101,17 @@ class Controller:
         return key
 
     def pod_seen(self, manifest: Manifest) -> Key | None:
-        """Take in a driver pod; returns whose turn it is, or `None` for a pod of another kind."""
-        key = self._cache.put_pod(manifest)
-        if key is not None and (known := self._cache.pod(key, manifest["metadata"]["name"])) is not None:
-            self._claims.observe(known)
+        """Take in a pod as it is; returns whose turn it is, or `None`: all was known, or it is no driver."""
+        key = application_of(manifest)
+        if key is None:
+            return None
+        name = manifest["metadata"]["name"]
+        before = self._cache.pod(key, name)
+        self._cache.put_pod(manifest)
+        known = self._cache.pod(key, name)
+        if known is None or known is before:
+            return None
+        self._claims.observe(known)
         return key
 
     def pod_gone(self, manifest: Manifest) -> Key | None:
@@ -107,6 +122,11 @@ class Controller:
     def keys(self) -> Collection[Key]:
         """Return the keys of all that is known."""
         return tuple(self._cache.keys())
+
+    def prepare(self, key: Key) -> None:
+        """Have the metrics of an application read before its first turn."""
+        if (manifest := self._cache.application(key)) is not None:
+            self._declared(key, manifest, self._record(key, manifest))
 
     async def turn(self, key: Key) -> float | None:
         """Bring one application nearer to what it declares. One turn of a key at a time.
@@ -120,15 +140,17 @@ class Controller:
             self._records.pop(key, None)
             return None
         record = self._record(key, manifest)
+        record.is_surprised = False
         try:
-            return await self._turn(key, manifest, record)
+            look_again_at = await self._turn(key, manifest, record)
         except (ApiConflict, ApiNotFound):
             record.doubt()
             await self._look(key, manifest)
             raise
+        return self._clock() if record.is_surprised else look_again_at
 
     async def _turn(self, key: Key, manifest: Manifest, record: Record) -> float:
-        now = self._clock()
+        now, declared = self._clock(), self._declared(key, manifest, record)
         sight = Sight(
             application=manifest,
             pods=self._cache.pods(key),
@@ -137,15 +159,19 @@ class Controller:
             now=now,
         )
         turn = Turn(self._around, sight, record)
+        if not isinstance(declared, RefusedSpec):
+            return await turn.reconcile(declared, jitter=self._jitter())
+        if "deletionTimestamp" not in manifest["metadata"]:
+            return await turn.refuse(declared)
+        return await turn.reconcile(stand_in(manifest), jitter=self._jitter())
+
+    def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
+        """Return what the application declares, and have metrics read for it."""
         declared = record.declared(manifest, self._drivers)
-        if isinstance(declared, RefusedSpec):
-            if "deletionTimestamp" not in manifest["metadata"]:
-                return await turn.refuse(declared)
-            declared = stand_in(manifest)
-        if record.watched is not declared:
+        if not isinstance(declared, RefusedSpec) and record.watched is not declared:
             self._measurements.watch(key, declared)
             record.watched = declared
-        return await turn.reconcile(declared, jitter=self._jitter())
+        return declared
 
     def _record(self, key: Key, manifest: Manifest) -> Record:
         uid = manifest["metadata"]["uid"]
@@ -162,7 +188,23 @@ class Controller:
         self.application_gone(manifest)
 
     def _answered(self, manifest: Manifest) -> None:
-        if manifest.get("kind") == "Pod":
-            self.pod_seen(manifest)
-        else:
+        """Take in what the API server answers to a write.
+
+        Between the decision and a write to a pod the kubelet may have reported something. The watch will tell
+        nothing that is new then.
+        """
+        if manifest.get("kind") != "Pod":
             self.application_seen(manifest)
+            return
+        key, name = application_of(manifest), manifest["metadata"]["name"]
+        before = None if key is None else self._cache.pod(key, name)
+        if self.pod_seen(manifest) is None or before is None or key is None:
+            return
+        known = self._cache.pod(key, name)
+        if known is not None and (record := self._records.get(key)) is not None:
+            record.is_surprised |= _reported(known) != _reported(before)
+
+
+def _reported(pod: Manifest) -> tuple[object, object]:
+    """Return what others than we write about a pod."""
+    return pod["status"], pod["metadata"].get("deletionTimestamp")

@@ -2,14 +2,20 @@
 
 One event with the same reason and message within an hour is one object that is counted up: a driver that
 fails every minute must not fill etcd. An event is best effort, as everywhere in Kubernetes; what matters is in
-the status.
+the status. So it waits in an outbox, and leaves it at a pace at which it takes nothing from what matters: when
+a thousand applications are applied at once, their drivers come first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
+
+import structlog
 
 from headgate.adapters.kubernetes.client import EVENTS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key
@@ -17,8 +23,10 @@ from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import MANAGER
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.application import API_VERSION, KIND
-from headgate.errors import ApiConflict, ApiNotFound
+from headgate.errors import ApiConflict, ApiNotFound, TransientError
 from headgate.reconcile.ports import Event
+
+log = structlog.get_logger("headgate")
 
 WINDOW_SECONDS = 3600.0
 """As long as an API server keeps events by default."""
@@ -27,6 +35,19 @@ REMEMBERED = 4096
 """How many different events are counted at most."""
 
 LONGEST_MESSAGE = 1024
+
+PACE_SECONDS = 0.04
+"""Between two events while many wait: 25 a second, a hundredth of what an API server takes."""
+
+MOST_WAITING = 10_000
+"""Events that wait at most; those that come then are lost."""
+
+
+class Recorder(Protocol):
+    """Takes events."""
+
+    async def tell(self, about: Owner, event: Event) -> None:
+        """Record the event, now or soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +115,53 @@ class EventRecorder:
             "lastTimestamp": moment,
             "count": 1,
         }
+
+
+class Outbox:
+    """Events on their way to a recorder; `run` sends them, one after the other."""
+
+    def __init__(
+        self, recorder: Recorder, *, pace_seconds: float = PACE_SECONDS, most: int = MOST_WAITING
+    ) -> None:
+        self._recorder = recorder
+        self._pace_seconds = pace_seconds
+        self._most = most
+        self._waiting: deque[tuple[Owner, Event]] = deque()
+        self._heard = asyncio.Event()
+        self._is_full = False
+
+    async def tell(self, about: Owner, event: Event) -> None:
+        """Take the event along with the next ones; it is lost where too many wait already."""
+        if len(self._waiting) < self._most:
+            self._waiting.append((about, event))
+            self._heard.set()
+        elif not self._is_full:
+            self._is_full = True
+            log.warning(f"{self._most:,} events wait to be recorded; those that come now are lost")
+
+    async def run(self) -> None:
+        """Send what comes, at a pace; until it is cancelled."""
+        while True:
+            await self._heard.wait()
+            await self._send()
+            await asyncio.sleep(self._pace_seconds)
+
+    async def flush(self, seconds: float) -> None:
+        """Send what waits, as much of it as goes in so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._waiting:
+                    await self._send()
+
+    async def _send(self) -> None:
+        about, event = self._waiting.popleft()
+        if not self._waiting:
+            self._heard.clear()
+            self._is_full = False
+        try:
+            await self._recorder.tell(about, event)
+        except TransientError as error:
+            log.warning(f"event {event.reason} is not recorded: {error}", application=str(about.key))
 
 
 def _name(about: Owner, event: Event) -> str:

@@ -42,6 +42,8 @@ class Record:
     """Why the API server does not take the driver's objects."""
     watched: SparkApplication | None = None
     """What the metrics are read for."""
+    is_surprised: bool = False
+    """Whether the turn under way has learned what it was not decided on."""
     _declared: Declared | None = None
     _declared_by: tuple[Any, ...] = ()
 

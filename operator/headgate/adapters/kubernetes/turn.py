@@ -17,7 +17,7 @@ import structlog
 from headgate.adapters.kubernetes.carrier import Carrier
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import Cluster, Manifest
-from headgate.adapters.kubernetes.events import EventRecorder
+from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.ports import (
@@ -67,7 +67,7 @@ class Surroundings:
     """What all turns share."""
 
     cluster: Cluster
-    recorder: EventRecorder
+    recorder: Recorder
     options: Options
     claims: Claims
     seen: Callable[[Manifest], object]
@@ -140,6 +140,7 @@ class Turn:
         generation = self._sight.application["metadata"]["generation"]
         status = refused_status(memory.status, spec.message, generation=generation, now=now)
         if status != memory.status:
+            log.warning(f"the spec is refused: {spec.message}", application=str(self._owner.key))
             self._ports.reports.write(status)
             self._ports.reports.tell(
                 Event(at=now, reason=INVALID_SPEC, message=spec.message, is_warning=True)
@@ -182,7 +183,8 @@ class Turn:
             self._record.refusal = None if creates else self._record.refusal
         finally:
             if self._carrier.has_written_status or not _writes_status(wishes):
-                self._record.memory, self._record.staged = memory, wishes.document
+                # Whoever measures for all applications keeps their readings; once is enough.
+                self._record.memory, self._record.staged = replace(memory, readings=()), wishes.document
                 await self._tell()
 
     async def _tell(self) -> None:

@@ -1,0 +1,67 @@
+"""What is worth a turn: all that others do, and nothing that the operator has done itself."""
+
+from __future__ import annotations
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
+from headgate.adapters.kubernetes.key import Key
+from support.looping import query
+from support.operating import KEY, Operation
+
+POD = Key("team", "flights-driver-1")
+
+
+def woken(o: Operation) -> bool:
+    """Return whether what was heard since the last turn asks for another one."""
+    o.due.clear()
+    o.deliver()
+    return KEY in o.due
+
+
+def test_a_start_is_one_turn_and_what_it_wrote_wakes_nobody() -> None:
+    o = Operation()
+    o.declare()
+    o.turn()
+    assert o.names == ["flights-driver-1"]
+    assert not woken(o)
+
+
+def test_what_is_listed_again_wakes_nobody() -> None:
+    o = Operation()
+    o.run()
+    assert o.controller.application_seen(o.cluster.application(KEY)) is None
+    assert o.controller.pod_seen(o.pod) is None
+
+
+def test_what_the_kubelet_and_people_do_is_worth_a_turn() -> None:
+    o = Operation()
+    o.declare()
+    o.turn()
+    o.cluster.pod_runs(POD.name)
+    assert woken(o)
+    o.turn()
+    o.declare(queries=[query(checkpoint={"interval": "7s"})])
+    assert woken(o)
+    o.turn()
+    o.cluster.edit(APPLICATIONS, KEY, lambda found: found["status"].update(state="Failed"))
+    assert woken(o)
+    o.turn()
+    o.cluster.edit(PODS, POD, lambda found: found["metadata"]["annotations"].clear())
+    assert woken(o)
+    o.turn()
+    o.cluster.vanish(POD.name)
+    assert woken(o)
+
+
+def test_what_the_kubelet_reports_while_a_document_is_written_is_not_overlooked() -> None:
+    """The answer to the write has it, and the watch, which comes later, has nothing that is new."""
+    o = Operation()
+    o.run()
+    o.declare(queries=[query(checkpoint={"interval": "7s"})])
+
+    def report(call: str) -> None:
+        if call == "patch pods":
+            o.cluster.pod_runs(POD.name, ready=False)
+
+    o.cluster.before = report
+    assert o.turn() == o.cluster.now
+    assert not woken(o)
