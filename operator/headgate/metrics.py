@@ -61,7 +61,12 @@ class OperatorMetrics:
         )
         self._ticks = self._histogram(
             "tick_duration_seconds",
-            "Time from the start of a look at the metrics to all that is worth a turn being queued.",
+            "Time of one look at the metrics of all applications.",
+            _CALLS,
+        )
+        self._applied = self._histogram(
+            "tick_applied_seconds",
+            "Time from the start of a look at the metrics to the end of the last turn that it led to.",
             _CALLS,
         )
         self._skipped_ticks = self._counter(
@@ -105,6 +110,10 @@ class OperatorMetrics:
     def ticked(self, seconds: float) -> None:
         """All metrics were looked at."""
         self._ticks.observe(seconds)
+
+    def applied(self, seconds: float) -> None:
+        """All turns have ended that a look at the metrics led to."""
+        self._applied.observe(seconds)
 
     def skipped_a_tick(self) -> None:
         """A tick came while the one before was still at work."""

@@ -24,6 +24,7 @@ class Ticks:
     beats: int = 0
     skipped: int = 0
     looked: int = 0
+    applied_rounds: int = 0
 
     def poll(self, now: float) -> Collection[Key]:
         self.looks += 1
@@ -38,6 +39,9 @@ class Ticks:
 
     def ticked(self, seconds: float) -> None:
         self.looked += 1
+
+    def applied(self, seconds: float) -> None:
+        self.applied_rounds += 1
 
     def skipped_a_tick(self) -> None:
         self.skipped += 1
@@ -77,3 +81,35 @@ def test_a_look_that_fails_does_not_end_the_ticks() -> None:
     ticks.until(lambda: ticks.queued == [A])
 
     assert ticks.looks >= 2
+
+
+def test_a_tick_is_applied_once_all_that_it_gave_a_turn_to_have_had_one() -> None:
+    async def tick() -> list[int]:
+        ticks = Ticks(answers=[(A, B)])
+        ticks.may_go_on.set()
+        ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
+        ticking = asyncio.create_task(ticker.run())
+        async with asyncio.timeout(10):
+            while len(ticks.queued) < 2:
+                await asyncio.sleep(0.001)
+        applied = []
+        for key in (A, A, B):
+            applied.append(ticks.applied_rounds)
+            ticker.turned(key)
+        ticking.cancel()
+        return [*applied, ticks.applied_rounds]
+
+    assert asyncio.run(tick()) == [0, 0, 0, 1]
+
+
+def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -> None:
+    def looks(*answers: Collection[Key], wanted: set[Key]) -> tuple[int, list[Key]]:
+        ticks = Ticks(answers=list(answers))
+        ticks.may_go_on.set()
+        ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
+        asyncio.run(ticker.first(lambda found: wanted <= set(found)))
+        return ticks.looks, ticks.queued
+
+    assert looks(wanted=set()) == (0, [])
+    assert looks((A,), (B,), wanted={A, B}) == (2, [])
+    assert looks((A,), (A,), (B,), wanted={A, B}) == (2, [])

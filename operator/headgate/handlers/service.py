@@ -1,7 +1,8 @@
 """What the replica that leads runs: watches, comparisons, ticks, and the workers that turn the loop.
 
 Nothing acts before everything that is there has been heard of: a turn that did not know of a living driver would
-start a second one.
+start a second one. Nor before the metrics were looked at: ten thousand statuses would say that nothing is known, and
+five seconds later what was known all the time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import kopf
@@ -30,6 +31,12 @@ log = structlog.get_logger("headgate")
 
 END_SECONDS = 5.0
 """Longest wait for watches to end, which leave nothing behind if they do not."""
+
+PREPARED_AT_ONCE = 20
+"""Applications that are read before others get their chance: some twenty milliseconds."""
+
+FLUSH_SECONDS = 2.0
+"""Longest wait for events to be sent, which are best effort."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,7 @@ class Service:
     resync: Resync
     ticker: Ticker
     hear_signals: Callable[[], None]
+    _is_prepared: asyncio.Event = field(default_factory=asyncio.Event)
 
     def start(self) -> list[asyncio.Task[None]]:
         """Start everything. The tasks never end by themselves, unless they fail."""
@@ -67,13 +75,15 @@ class Service:
             "comparisons": self.resync.run(),
             "workers": self._work(),
             "ticks": self._tick(),
+            "events": self.operator.events.run(),
         }
         return [asyncio.create_task(part, name=name) for name, part in parts.items()]
 
     async def finish(self) -> None:
-        """Begin no more turns, and finish those that run."""
+        """Begin no more turns, and finish those that run; then send the events that wait."""
         if not await self.workers.drain(self.settings.drain_timeout.total_seconds()):
             log.warning("some turns did not end in time; whoever leads next makes them again")
+        await self.operator.events.flush(FLUSH_SECONDS)
 
     async def _watch(self) -> None:
         """Run Kopf; it ends only when it has failed, or is cancelled."""
@@ -90,10 +100,23 @@ class Service:
     async def _work(self) -> None:
         await self.resync.synced.wait()
         self.health.synced = True
+        await self._prepare()
         await self.workers.run()
 
+    async def _prepare(self) -> None:
+        """Look at the metrics of all that is there, before anything is decided on them."""
+        controller = self.operator.controller
+        keys = set(controller.keys())
+        for number, key in enumerate(keys):
+            controller.prepare(key)
+            if number % PREPARED_AT_ONCE == 0:
+                await asyncio.sleep(0)  # the lease is renewed in between
+        await self.ticker.first(lambda found: keys <= set(found))
+        log.info("the metrics of everything that is there were looked at", applications=len(keys))
+        self._is_prepared.set()
+
     async def _tick(self) -> None:
-        await self.resync.synced.wait()
+        await self._is_prepared.wait()
         await self.ticker.run()
 
 
@@ -113,6 +136,7 @@ def service_of(
         settings.namespaces,
     )
     ticker = Ticker(operator.poller, settings.tick.total_seconds(), workers.add, health.ticked, metrics)
+    workers.ended = ticker.turned
     metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
     metrics.watch_applications(instruments.journal.states, controller.cache.stalled)
     metrics.watch_documents(lambda: instruments.journal.longest_pending(time.time()))

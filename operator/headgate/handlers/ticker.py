@@ -3,6 +3,8 @@
 The look itself blocks, in a thread. One that takes longer than a tick is not joined by another: a Prometheus that is
 slow already is not helped by being asked twice. Ticks come all the same, since they also prove that the event loop
 turns and that its timers work.
+
+A tick is *applied* once every application that it gave a turn to has had one: what it found is written then.
 """
 
 from __future__ import annotations
@@ -34,8 +36,19 @@ class Told(Protocol):
     def ticked(self, seconds: float) -> None:
         """A look has ended."""
 
+    def applied(self, seconds: float) -> None:
+        """The last turn has ended that a look led to, so long after the look began."""
+
     def skipped_a_tick(self) -> None:
         """A tick came while the look before was going on."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """One look, and who has still to get a turn for it."""
+
+    began: float
+    keys: set[Key]
 
 
 @dataclass(slots=True)
@@ -49,6 +62,16 @@ class Ticker:
     metrics: Told
     _thread: DaemonThreads = field(default_factory=lambda: DaemonThreads(1, "metrics"))
     _look: asyncio.Task[None] | None = None
+    _rounds: list[_Round] = field(default_factory=list)
+    """Looks that are not applied yet."""
+
+    async def first(self, enough: Callable[[Collection[Key]], bool]) -> None:
+        """Look again and again, without queueing anybody, until all that was found so far is enough."""
+        found: set[Key] = set()
+        while not enough(found):
+            if not (more := await self._poll()) - found:
+                return
+            found |= more
 
     async def run(self) -> None:
         """Tick, at a fixed pace whatever the looks take."""
@@ -64,15 +87,35 @@ class Ticker:
         if self._look is not None and not self._look.done():
             self.metrics.skipped_a_tick()
             return
-        self._look = asyncio.create_task(self._poll(), name="look at the metrics")
+        self._look = asyncio.create_task(self._queue(), name="look at the metrics")
 
-    async def _poll(self) -> None:
-        started = time.monotonic()
+    def turned(self, key: Key) -> None:
+        """A turn of an application has ended, however it did."""
+        for one in self._rounds:
+            one.keys.discard(key)
+        self._end_rounds()
+
+    async def _queue(self) -> None:
+        began = time.monotonic()
+        keys = await self._poll()
+        self._rounds.append(_Round(began, keys))
+        for key in keys:
+            self.add(key)
+        self._end_rounds()
+
+    async def _poll(self) -> set[Key]:
+        """Look at the metrics; returns who is worth a turn, nobody where the look fails."""
+        began = time.monotonic()
         try:
             keys = await asyncio.wrap_future(self._thread.call(self.poller.poll, time.time()))
         except Exception:
             log.exception("a defect of the operator: the metrics could not be looked at")
-            return
-        for key in keys:
-            self.add(key)
-        self.metrics.ticked(time.monotonic() - started)
+            return set()
+        self.metrics.ticked(time.monotonic() - began)
+        return set(keys)
+
+    def _end_rounds(self) -> None:
+        for one in self._rounds:
+            if not one.keys:
+                self.metrics.applied(time.monotonic() - one.began)
+        self._rounds = [one for one in self._rounds if one.keys]

@@ -33,6 +33,8 @@ class Workers:
     count: int
     turned: Callable[[str, float], None] = lambda _result, _seconds: None
     """Told of each turn: `done`, `retried` or `defect`, and how long it took."""
+    ended: Callable[[Key], None] = lambda _key: None
+    """Told whose turn it was."""
     queue: WorkQueue[Key] = field(default_factory=WorkQueue)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -112,6 +114,7 @@ class Workers:
             again_in = None if look_again_at is None else look_again_at - time.time()
             self.queue.done(key, time.monotonic(), again_in=again_in)
         self.turned(result, time.monotonic() - started)
+        self.ended(key)
 
     def _failed(self, key: Key, error: Exception) -> float:
         asked = error.retry_after_seconds if isinstance(error, ApiUnavailable) else None
