@@ -79,14 +79,14 @@ def _url(text: str) -> str:
 def _address(text: str) -> str:
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise ValueError("must be an address and a port, as 127.0.0.1:8080, or :8080 for every address")
+        raise ValueError("must be an address and a port, as 127.0.0.1:8080 or [::1]:8080, or :8080 for every address")
     return text
 
 
 def address_parts(address: str) -> tuple[str, int]:
-    """Return host and port of a bind address; the host of `:8080` is every address."""
+    """Return host and port of a bind address; the host of `:8080` is empty, which means every address."""
     host, _, port = address.rpartition(":")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  asked for by leaving the address out
+    return host.strip("[]"), int(port)
 
 
 def _at_least(least: timedelta) -> AfterValidator:
@@ -136,9 +136,9 @@ class Settings(BaseModel):
     default_image: str | None = None
     """Image of drivers and executors whose resource names none. Default: a resource has to name one."""
 
-    driver_service_account: Namespace = "default"
+    driver_service_account: Namespace = "headgate-driver"
     """Service account of driver pods, in the namespace of the application: it must be allowed to manage
-    executor pods there. Default `default`, as Spark's."""
+    executor pods there. Default `headgate-driver`, which the chart makes."""
 
     workers: Annotated[int, Ge(1), Le(256)] = 16
     """Applications that are worked on at the same time. Nearly all of that time is spent waiting for the API

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from headgate.handlers.health import Health, Limits, ProbeServer
+from headgate.handlers.listening import listening_host
 
 
 @dataclass
@@ -115,6 +116,23 @@ def probed(server: ProbeServer, path: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def test_probes_answer_on_an_address_of_ipv6(watched: Watched) -> None:
+    server = ProbeServer(watched.health, ("::1", 0))
+    try:
+        with urllib.request.urlopen(f"http://[::1]:{server.port}/healthz", timeout=10) as answer:
+            assert answer.read() == b"ok\n"
+    finally:
+        server.close()
+
+
+def test_probes_answer_on_every_address_where_none_is_given(watched: Watched) -> None:
+    server = ProbeServer(watched.health, (listening_host(""), 0))
+    try:
+        assert probed(server, "/healthz") == (200, "ok\n")
+    finally:
+        server.close()
 
 
 def test_probes_answer_with_what_is_wrong(watched: Watched, server: ProbeServer) -> None:

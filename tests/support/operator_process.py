@@ -20,6 +20,8 @@ from support.waiting import wait_until
 
 QUICK = {"HEADGATE_TICK": "500ms", "HEADGATE_RESYNC": "2s", "HEADGATE_API_TIMEOUT": "5s"}
 """A pace at which tests need not wait long."""
+ACCOUNT = {"HEADGATE_DRIVER_SERVICE_ACCOUNT": "default"}
+"""That which every namespace of a test has."""
 LOOPBACK = {"HEADGATE_METRICS_BIND_ADDRESS": "127.0.0.1:0", "HEADGATE_PROBE_BIND_ADDRESS": "127.0.0.1:0"}
 
 
@@ -110,7 +112,7 @@ def operator_process(
 ) -> Iterator[OperatorProcess]:
     """Run `headgate operator`; it is gone afterwards, however the test ended."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
-    environment |= {"KUBECONFIG": str(kubeconfig), **QUICK, **LOOPBACK, **(environ or {})}
+    environment |= {"KUBECONFIG": str(kubeconfig), **QUICK, **ACCOUNT, **LOOPBACK, **(environ or {})}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", "operator", *flags],

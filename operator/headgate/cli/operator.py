@@ -30,7 +30,7 @@ def operator(  # noqa: PLR0913, PLR0917  each is an option of the command
         Text, _option("Image where a resource names none; default none.", "IMAGE")
     ] = None,
     driver_service_account: Annotated[
-        Text, _option("Service account of driver pods; default default.", "NAME")
+        Text, _option("Service account of driver pods; default headgate-driver.", "NAME")
     ] = None,
     workers: Annotated[Text, _option("Applications worked on at the same time; default 16.", "N")] = None,
     tick: Annotated[Text, _option("Time between two looks at the metrics; default 5s.", "DURATION")] = None,

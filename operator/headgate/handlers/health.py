@@ -18,6 +18,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+from headgate.handlers.listening import family_of
+
 BEAT_SECONDS = 1.0
 """Between two proofs that the event loop turns."""
 
@@ -140,8 +142,11 @@ class ProbeServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self._server = ThreadingHTTPServer(address, Handler)
-        self._server.daemon_threads = True
+        class Server(ThreadingHTTPServer):
+            address_family = family_of(address[0])
+            daemon_threads = True
+
+        self._server = Server(address, Handler)
         self.port: int = self._server.server_port
         Thread(target=self._server.serve_forever, name="probes", daemon=True).start()
 

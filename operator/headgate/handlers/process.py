@@ -26,6 +26,7 @@ from headgate.adapters.kubernetes.key import Key
 from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.health import ProbeServer
 from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
+from headgate.handlers.listening import listening_host
 from headgate.handlers.rights import Preflight, rights
 from headgate.handlers.service import Instruments, Service, end, service_of
 from headgate.settings import Settings, address_parts
@@ -130,8 +131,9 @@ class Process:
 
     def _serve_metrics_and_probes(self) -> None:
         host, port = address_parts(self.settings.metrics_bind_address)
-        server, _ = start_http_server(port, host, self.instruments.metrics.registry)
-        probes = ProbeServer(self.instruments.health, address_parts(self.settings.probe_bind_address))
+        server, _ = start_http_server(port, listening_host(host), self.instruments.metrics.registry)
+        host, port = address_parts(self.settings.probe_bind_address)
+        probes = ProbeServer(self.instruments.health, (listening_host(host), port))
         log.info(
             "headgate operator",
             version=__version__,
