@@ -12,7 +12,8 @@ import pytest
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
 from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.names import APPLICATION, DRIVER, DRIVER_SELECTOR, ROLE
+from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
+from headgate.api.labels import APPLICATION, DRIVER, ROLE
 from headgate.errors import ApiUnavailable
 from headgate.handlers.resync import Resync
 from headgate.handlers.roster import Roster
