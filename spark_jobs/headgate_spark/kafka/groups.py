@@ -28,8 +28,8 @@ class JvmGroups:
         """Raises what the client raises where `client` (options by name) makes no sense to it."""
         self._jvm = jvm
         options = jvm.java.util.HashMap()
-        limits = {"client.id": _CLIENT_ID, "default.api.timeout.ms": str(TIMEOUT_SECONDS * 1000)}
-        for key, value in {**client, **limits}.items():
+        timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000))
+        for key, value in {**client, **timeouts, "client.id": _CLIENT_ID}.items():
             options.put(key, value)
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)
         self._partitions: dict[tuple[str, int], Any] = {}
@@ -62,4 +62,4 @@ class JvmGroups:
         return self._partitions[partition]
 
     def _offset(self, offset: int) -> Any:
-        return self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(self._jvm.long(offset))
+        return self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset)

@@ -1,0 +1,118 @@
+"""Positions in a consumer group of a real broker, as other tools see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException
+from pyspark.sql import SparkSession
+
+from headgate_contract import QueryControl, RateControl, SourceControl
+from headgate_spark.kafka.groups import JvmGroups, client_options
+from headgate_spark.kafka.publishing import Publisher
+from support.governed import NAME, Driver, await_rows, driver_in
+from support.kafka import Broker, client_settings
+from support.kafka_records import Ramp, fill
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def publisher(spark: SparkSession) -> Iterator[Publisher]:
+    started = Publisher(lambda options: JvmGroups(spark.sparkContext._jvm, client_options(options)))
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def driver(spark: SparkSession, publisher: Publisher) -> Iterator[Driver]:
+    with driver_in(spark, positions=publisher) as started:
+        yield started
+
+
+def published(topic: str, group: str, records: int | None = None) -> QueryControl:
+    limit = None if records is None else RateControl(records_per_second=records, max_burst_seconds=1)
+    return QueryControl(sources={topic: SourceControl(publish_group=group, rate_limit=limit)})
+
+
+def offsets(kafka: Broker, group: str) -> dict[int, int]:
+    """Return the group's offset of each partition, as Kafka's tools ask for it."""
+
+    def answered() -> tuple[dict[int, int]] | None:
+        asked = kafka.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        (answer,) = asked.values()
+        try:
+            return ({split.partition: split.offset for split in answer.result(20).topic_partitions},)
+        except KafkaException:  # the first group of a broker makes it load its coordinator
+            return None
+
+    return wait_until(answered, f"the offsets of {group}")[0]
+
+
+def lag(kafka: Broker, topic: str, group: str) -> dict[int, int]:
+    latest, committed = kafka.latest(topic), offsets(kafka, group)
+    return {partition: latest[partition] - offset for partition, offset in committed.items()}
+
+
+@contextmanager
+def consumer(kafka: Broker, topic: str, group: str) -> Iterator[None]:
+    """Be an active member of a group while the block runs."""
+    settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    member = Consumer({**client_settings(kafka.bootstrap), **settings})
+    member.subscribe([topic])
+    try:
+        wait_until(lambda: member.poll(0.1) is not None or member.assignment(), "the consumer's partitions")
+        yield
+    finally:
+        member.close()
+
+
+def test_other_tools_see_the_lag_of_a_query_also_after_a_restart(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic(partitions=2)
+    group = f"{topic}-lag"
+    fill(kafka.bootstrap, topic, [Ramp(0, 3000), Ramp(1, 1000)])
+    frame = spark.readStream.format("kafka").options(**kafka.options(topic)).load()
+    driver.control(published(topic, group, records=1000))
+    with driver.running(frame, tmp_path) as query:
+        wait_until(lambda: offsets(kafka, group), "the group")
+        assert sum(lag(kafka, topic, group).values()) > 0, "the backlog is seen while it is read"
+        driver.control(published(topic, group))
+        await_rows(query, 4000)
+        wait_until(lambda: lag(kafka, topic, group) == {0: 0, 1: 0}, "no lag")
+    fill(kafka.bootstrap, topic, [Ramp(0, 500)])
+    assert lag(kafka, topic, group) == {0: 500, 1: 0}
+    with driver.running(frame, tmp_path):
+        wait_until(lambda: offsets(kafka, group) == {0: 3500, 1: 1000}, "the positions after the restart")
+
+
+def test_a_group_that_is_in_use_is_left_alone_and_the_query_goes_on(
+    spark: SparkSession, kafka: Broker, driver: Driver, publisher: Publisher, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 100)])
+    frame = spark.readStream.format("kafka").options(**kafka.options(topic)).load()
+    with consumer(kafka, topic, "theirs"):
+        driver.control(published(topic, "theirs"))
+        with driver.running(frame, tmp_path) as query:
+            await_rows(query, 100)
+            wait_until(lambda: publisher.failures.get((NAME, topic)), "the refusal")
+            assert query.exception() is None
+        assert offsets(kafka, "theirs") == {}
+
+
+def test_groups_are_described_whether_they_exist_or_not(spark: SparkSession, kafka: Broker) -> None:
+    topic = kafka.topic()
+    groups = JvmGroups(spark.sparkContext._jvm, {"bootstrap.servers": kafka.bootstrap})
+    assert groups.members("nobody") == 0
+    with consumer(kafka, topic, "somebody"):
+        assert groups.members("somebody") == 1
+        with pytest.raises(Exception, match="UnknownMemberIdException"):
+            groups.commit("somebody", {(topic, 0): 1})
+    groups.commit("nobody", {(topic, 0): 7})
+    assert offsets(kafka, "nobody") == {0: 7}

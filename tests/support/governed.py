@@ -1,0 +1,148 @@
+"""Real queries under the real governor, in the session that all tests share.
+
+What `headgate-run` does around a script is done here around a query: it is driven at the base trigger, the governor
+is told what the job itself had asked for, and a control document says the rest. Starting a driver costs ten seconds,
+starting a query a tenth of one; tests of whole drivers are in `tests/runtime`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from headgate_contract import ControlDocument, QueryControl
+from headgate_spark.engine import shim
+from headgate_spark.engine.alignment import DriverAlignment
+from headgate_spark.engine.checkpoint import HadoopCheckpoint
+from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.run import Positions, PySparkQuery, Started
+from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
+from headgate_spark.kafka.event_times import KafkaEventTimes
+from headgate_spark.kafka.lookups import JvmLookups
+from headgate_spark.launch.session import BASE
+from headgate_spark.planner.model import SourceSnapshot, Trigger, TriggerKind
+from support.spark import batch_sizes, wait_until
+
+NAME = "governed"
+"""Of the query, unless a test has several."""
+DEADLINE_SECONDS = 240.0
+"""For what is read: a batch of one second takes a minute on a machine that is busy with something else."""
+
+
+class Unmeasured:
+    """Takes measurements and keeps none."""
+
+    def batch_took(self, query: str, seconds: float) -> None:
+        pass
+
+    def planner_call(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class Driver:
+    """A governor in charge of the session, and the documents that it is given."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        positions: Positions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.spark = spark
+        self._generation = 0
+        self.governor = Governor(
+            acquire_lock=lambda _: None,
+            open_checkpoint=self._checkpoint,
+            observer=Unmeasured(),
+            positions=positions,
+            alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
+            recall=lambda: shim.recall(spark.sparkContext),
+            clock=clock,
+        )
+
+    def control(self, control: QueryControl | None = None, **queries: QueryControl) -> None:
+        """Give the next document: for the one query, or for several by name."""
+        self._generation += 1
+        listed = queries if control is None else {NAME: control}
+        self.governor.take_document(ControlDocument(generation=self._generation, queries=listed))
+
+    @contextmanager
+    def running(
+        self, frame: DataFrame, checkpoint: Path, *, to: Path | None = None, name: str = NAME
+    ) -> Iterator[StreamingQuery]:
+        """Run a query that writes `frame` nowhere, or to Parquet files; stop it when the block ends."""
+        query = self.start(self.writer(frame, checkpoint, to=to, name=name))
+        try:
+            yield query
+        finally:
+            query.stop()
+
+    @staticmethod
+    def writer(frame: DataFrame, checkpoint: Path, *, to: Path | None, name: str = NAME) -> DataStreamWriter:
+        """Return a writer of `frame` with a name and a checkpoint."""
+        writer = frame.writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
+        return writer.format("noop") if to is None else writer.format("parquet").option("path", str(to))
+
+    def start(self, writer: DataStreamWriter, *, available_now: bool = False) -> StreamingQuery:
+        """Start what `writer` has, as the launcher would."""
+        writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=BASE)
+        trigger = Trigger(TriggerKind.AVAILABLE_NOW) if available_now else Trigger()
+        plan = writer._df._jdf.queryExecution().analyzed().toString()
+        with self.governor.start_of_query() as started:
+            query = writer.start()
+            told = Started(
+                trigger, True, PySparkQuery(query), smallest_delay(plan), watermarks_below_union(plan)
+            )
+            started(str(query.runId), told)
+        return query
+
+    def source(self, name: str, query: str = NAME) -> SourceSnapshot:
+        """Return what the planner knows of a source, once it has been asked for one."""
+        return wait_until(lambda: self._source(name, query), f"source {name} of query {query}")
+
+    def _source(self, name: str, query: str) -> SourceSnapshot | None:
+        for run in self.governor.runs:
+            with run.lock:
+                snapshot = run.snapshot() if run.name == query else None
+            found = [source for source in (snapshot.sources if snapshot else ()) if source.name == name]
+            if found:
+                return found[0]
+        return None
+
+    def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
+        return JvmLookups(self.spark.sparkContext._jvm, options)
+
+    def _checkpoint(self, uri: str) -> HadoopCheckpoint:
+        context = self.spark.sparkContext
+        return HadoopCheckpoint(context._jvm, context._jsc.hadoopConfiguration(), uri)
+
+
+@contextmanager
+def driver_in(
+    spark: SparkSession, positions: Positions | None = None, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Driver]:
+    """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's."""
+    driver = Driver(spark, positions, clock)
+    shim.set_patience(spark.sparkContext, call_budget_seconds=5, patience_seconds=60)
+    shim.register(spark.sparkContext, driver.governor)
+    try:
+        yield driver
+    finally:
+        shim.unregister(spark.sparkContext)
+
+
+def await_rows(query: StreamingQuery, rows: int) -> list[int]:
+    """Wait until the query has read at least so many rows; return the sizes of its batches."""
+
+    def enough() -> list[int] | None:
+        assert query.exception() is None, query.exception()
+        sizes = batch_sizes(query)
+        return sizes if sum(sizes) >= rows else None
+
+    found: list[int] = wait_until(enough, f"{rows} rows", DEADLINE_SECONDS)
+    return found
