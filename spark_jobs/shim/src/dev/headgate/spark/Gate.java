@@ -36,6 +36,7 @@ final class Gate implements Governed.Handler {
   private final long handle;
   private final String descriptor;
   private final Patience patience;
+  private final Outage outage;
 
   private Planner announcedTo;
   private Offset initial;
@@ -54,7 +55,9 @@ final class Gate implements Governed.Handler {
     this.v1 = !(stream instanceof MicroBatchStream);
     this.handle = Shim.open(this);
     this.descriptor = origin.describe(handle, thread.getName(), location, stream, limits, v1);
-    this.patience = new Patience("source " + stream + " of " + thread.getName());
+    String name = "source " + stream + " of " + thread.getName();
+    this.patience = new Patience(name);
+    this.outage = new Outage(name);
   }
 
   /**
@@ -113,7 +116,7 @@ final class Gate implements Governed.Handler {
     return !thread.isAlive();
   }
 
-  /** Whether the stream has something else than when it was last surveyed. */
+  /** Whether the stream has something else than when it was last surveyed, or is out of reach. */
   boolean hasNews() {
     return canBeSurveyed() && !Objects.equals(latest(position, ReadLimit.allAvailable()), lastSurveyed);
   }
@@ -132,15 +135,26 @@ final class Gate implements Governed.Handler {
     return end;
   }
 
+  /** What the stream has under the limit; null if it has nothing, or is out of reach. */
   private Offset latest(Offset start, ReadLimit limit) {
-    if (!freezes()) {
-      known = limits.latest(start, limit);
-      return known;
+    long began = System.nanoTime();
+    try {
+      Offset latest = freezes() ? frozen(start) : limits.latest(start, limit);
+      outage.over();
+      known = latest;
+      return latest;
+    } catch (Exception e) {
+      if (Shim.planner() != null && outage.bears(e, began)) {
+        return null;
+      }
+      throw Governed.<RuntimeException>asThrown(e);
     }
+  }
+
+  private Offset frozen(Offset start) {
     if (frozen == null) {
       frozen = limits.latest(start, ReadLimit.allAvailable());
     }
-    known = frozen;
     return frozen;
   }
 
@@ -241,10 +255,16 @@ final class Gate implements Governed.Handler {
       case "offset":
         return ((MicroBatchStream) stream).deserializeOffset(answer.rest());
       case "all":
-        return own instanceof ReadAllAvailable && surveyed != null ? surveyed : latest(start, own);
+        return own instanceof ReadAllAvailable && surveyed != null ? surveyed : ended(start, own);
       default:
-        return latest(start, answer.limit());
+        return ended(start, answer.limit());
     }
+  }
+
+  /** The end of a batch under the limit. */
+  private Offset ended(Offset start, ReadLimit limit) {
+    Offset end = latest(start, limit);
+    return outage.lasts() ? hold(start) : end;
   }
 
   /**

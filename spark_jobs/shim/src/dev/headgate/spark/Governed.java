@@ -35,6 +35,12 @@ public abstract class Governed {
     }
   }
 
+  /** For a checked exception that a method does not declare and its delegate throws all the same, as Scala does. */
+  @SuppressWarnings("unchecked")
+  static <E extends Throwable> E asThrown(Throwable thrown) throws E {
+    throw (E) thrown;
+  }
+
   @Override
   public final boolean equals(Object other) {
     return other instanceof Governed && delegate.equals(((Governed) other).delegate);

@@ -20,6 +20,7 @@ public final class Shim {
   private static volatile long recalls;
   private static volatile long callBudgetMillis = Long.getLong("headgate.planner.callBudgetMillis", 5_000);
   private static volatile long patienceMillis = Long.getLong("headgate.planner.patienceMillis", 60_000);
+  private static volatile long outageMillis = Long.getLong("headgate.source.outageMillis", 300_000);
 
   private Shim() {}
 
@@ -48,6 +49,11 @@ public final class Shim {
     patienceMillis = patience;
   }
 
+  /** Bounds how long a source that cannot be asked what it has is held; then its query fails. */
+  public static void setOutage(long millis) {
+    outageMillis = millis;
+  }
+
   static Planner planner() {
     return planner;
   }
@@ -72,6 +78,10 @@ public final class Shim {
 
   static long patienceMillis() {
     return patienceMillis;
+  }
+
+  static long outageMillis() {
+    return outageMillis;
   }
 
   static long open(Gate gate) {
