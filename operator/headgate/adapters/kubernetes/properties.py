@@ -67,6 +67,7 @@ def spark_properties(
     return {
         "spark.app.name": launch.application,
         "spark.jars.ivy": "/tmp/.ivy2",  # noqa: S108  the only folder that may be written to
+        "spark.ui.showConsoleProgress": "false",  # PySpark would draw a bar into the log, many times a second
         "spark.driver.cores": str(launch.driver_cores),
         "spark.driver.memory": launch.driver_memory,
         "spark.executor.cores": str(launch.executor_cores),
