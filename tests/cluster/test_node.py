@@ -5,9 +5,7 @@ import json
 import pytest
 
 from support.cluster import KubectlError
-from support.node import nodes_in
 from support.node_config import SANDBOX_IMAGE
-from support.node_images import our_images
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.node
@@ -24,13 +22,6 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 print("rows:", spark.range(7).count())
 """
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("nodes")
-    with nodes_in(folder, images=our_images(), count=2) as cluster:
-        yield cluster
 
 
 def create_pod(nodes, namespace, name, image=SANDBOX_IMAGE, annotations=None, **container):
@@ -105,6 +96,6 @@ def test_our_images_run_without_any_right(nodes, image, command, printed):
     assert printed in nodes.kubectl("logs", image, "-n", namespace)
 
 
-def test_a_node_that_loses_its_power_is_not_ready(nodes):
+def test_a_node_that_loses_its_power_is_not_ready(nodes):  # the last one, since it stays dead
     nodes.nodes[1].kill()
     nodes.kubectl("wait", "--for=condition=Ready=Unknown", "node/node1", "--timeout=90s")

@@ -179,10 +179,11 @@ def recording(path: Path, rows: int, *, start: float = 1.7e9, step: float = 0.00
     return path
 
 
-def ids_in(target: Path) -> list[int]:
+def ids_in(target: Path, written_as: Path | None = None) -> list[int]:
     """Return the ids that a file sink has committed, each as often as it is there.
 
-    Read through the sink's own log: files that a killed task left behind were never committed.
+    Read through the sink's own log: files that a killed task left behind were never committed. `written_as` is the
+    path by which the job knows `target`, where that is another one.
     """
     log = target / "_spark_metadata"
     if not log.is_dir():
@@ -191,7 +192,8 @@ def ids_in(target: Path) -> list[int]:
     compacts = [number for number, p in entries.items() if p.name.endswith(".compact")]
     kept = [number for number in entries if not compacts or number >= max(compacts)]
     lines = [line for number in kept for line in entries[number].read_text().splitlines()[1:]]
-    files = {json.loads(line)["path"].removeprefix("file://") for line in lines}
+    paths = {Path(json.loads(line)["path"].removeprefix("file://")) for line in lines}
+    files = [target / path.relative_to(written_as or target) for path in paths]
     return [value for file in files for value in pq.read_table(file)["id"].to_pylist()]
 
 

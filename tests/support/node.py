@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from support.certificates import Certificate
 from support.control_plane import ADMINISTRATORS, ControlPlane
@@ -40,19 +41,23 @@ from support.requirements import need_namespaces
 from support.servers import Server
 
 API_PORT = 6443
+Manifest = dict[str, Any]
 
 
 @contextmanager
-def nodes_in(folder: Path, *, images: Sequence[Image] = (), count: int = 1) -> Iterator[NodeCluster]:
-    """Run a cluster of `count` nodes whose files are in `folder`, our CRD installed; it is gone afterwards.
+def nodes_in(
+    folder: Path, *, images: Sequence[Image] = (), count: int = 1, crds: bool = True
+) -> Iterator[NodeCluster]:
+    """Run a cluster of `count` nodes whose files are in `folder`; it is gone afterwards.
 
-    Every node has `images`, and that of `pause_image`.
+    Every node has `images`, and that of `pause_image`. `crds` installs our CRD, as long as no chart shall do so.
     """
     need_namespaces()
     cluster = NodeCluster(folder, (pause_image(), *images), count)
     try:
         cluster.start()
-        cluster.install_crds()
+        if crds:
+            cluster.install_crds()
         yield cluster
     finally:
         cluster.stop()
@@ -73,6 +78,10 @@ class NodeCluster(ControlPlane):
     def network(self) -> AbstractContextManager[None]:
         """Make connections, and start processes, where pods and services are reached by their addresses."""
         return self._namespaces.network()
+
+    def node_of(self, pod: Manifest) -> Node:
+        """Return the node that a pod runs on."""
+        return next(node for node in self.nodes if node.name == pod["spec"]["nodeName"])
 
     def start(self) -> None:
         """Start everything and wait until the nodes are ready."""
@@ -188,6 +197,15 @@ class Node:
     def kill(self) -> None:
         """End the node as a power cut would: kubelet, runtime and every pod at once, and nobody is told."""
         self._group.kill()
+
+    def kill_container(self, pod: Manifest) -> None:
+        """End every process of a pod's container at once, as the kernel does where memory is short."""
+        (status,) = pod["status"]["containerStatuses"]
+        run(
+            *self._ctr(
+                "tasks", "kill", "--signal", "SIGKILL", status["containerID"].removeprefix("containerd://")
+            )
+        )
 
     def remove_images(self) -> None:
         """Remove what the runtime has stored; it has to be gone."""

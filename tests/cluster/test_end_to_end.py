@@ -1,0 +1,250 @@
+"""A life on real nodes, as a person at a terminal sees it: Helm installs the operator, an application is applied.
+
+Its driver and executors are Spark's own, in pods. Each test goes on where the one before it has ended; whatever is
+done to the application, at the end each row that it has read is in its output, once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.chart import CHART, NAMESPACE, RELEASE, helm
+from support.cluster import KubectlError
+from support.copies import NAME, PER_SECOND, QUERY, SOURCE, WAITING, Volume, manifest
+from support.go_tools import ROOT
+from support.guide import Guide
+from support.node import NodeCluster
+from support.node_config import ADDRESS
+from support.person import Life, Person
+from support.prometheus import Prometheus, prometheus
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.node, pytest.mark.spark]
+CHAPTERS = True
+
+BACKLOG = {
+    "backlog": {"pendingRecords": 60_000},
+    "rateLimit": {"recordsPerSecond": 5000, "duringBacklog": {"recordsPerSecond": 20_000}},
+}
+"""The backlog takes fifteen seconds; later drivers come soon enough not to have one."""
+PAUSE = "the next one starts after a pause"
+
+
+class Story:
+    """What the chapters hand on."""
+
+    def __init__(
+        self, nodes: NodeCluster, person: Person, namespace: str, volume: Volume, metrics: Prometheus
+    ):
+        self.nodes = nodes
+        self.person = person
+        self.namespace = namespace
+        self.volume = volume
+        self._metrics = metrics
+        self.driver: dict[str, Any] = {}
+        self.life = Life("", 0, "")
+
+    @property
+    def prometheus_url(self) -> str:
+        return self._metrics.url
+
+    def helm(self, *arguments: str | Path) -> str:
+        with self.nodes.network():
+            return helm(*arguments, "--namespace", NAMESPACE, "--kubeconfig", self.nodes.kubeconfig)
+
+    def metric(self, expression: str) -> float | None:
+        with self.nodes.network():
+            return self._metrics.value(f'{expression}{{pod="{self.driver["metadata"]["name"]}"}}')
+
+    def goes_on_with(self, attempt: int) -> None:
+        """Wait until a driver runs and commits batches, where the one before it has ended."""
+        before = self.volume.committed
+        self.driver = self.person.driver(attempt)
+        self.person.waits_for(lambda: self.volume.committed > before, f"a batch of attempt {attempt}")
+        self.life = self.person.life(self.driver)
+
+    def has_not_restarted(self) -> None:
+        assert self.person.life(self.driver) == self.life
+
+    def nothing_is_lost_or_doubled(self) -> None:
+        assert self.volume.is_between_batches
+        assert self.volume.copied == list(range(self.volume.committed))
+
+
+@pytest.fixture(scope="module")
+def story(nodes: NodeCluster, guide: Guide, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    folder = tmp_path_factory.mktemp("story")
+    namespace = nodes.namespace()
+    nodes.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    volume = Volume(folder / "volume")
+    volume.claim(nodes, namespace)
+    with nodes.network():
+        running = prometheus(folder, config=scraping_pods(guide, nodes), address=ADDRESS)
+        metrics = running.__enter__()
+    try:
+        yield Story(nodes, Person(nodes, namespace, NAME), namespace, volume, metrics)
+    finally:
+        running.__exit__(None, None, None)
+
+
+def scraping_pods(guide: Guide, nodes: NodeCluster) -> dict[str, Any]:
+    """The configuration that the guide gives for a Prometheus without its operator; this one runs outside of pods."""
+    config = guide.configuration("Prometheus without its operator")
+    (job,) = config["scrape_configs"]
+    job["scrape_interval"] = "1s"
+    job["kubernetes_sd_configs"][0]["kubeconfig_file"] = str(nodes.kubeconfig)
+    return {**config, "rule_files": [str(ROOT / "charts" / "headgate" / "files" / "alerts.yaml")]}
+
+
+def test_helm_installs_an_operator(story: Story) -> None:
+    values = (
+        *("--set", "image.repository=headgate.test/operator", "--set-string", "image.tag=1"),
+        *("--set", f"drivers.namespaces={{{story.namespace}}}"),
+        *("--set", f"settings.prometheusUrl={story.prometheus_url}", "--set", "settings.tick=1s"),
+    )
+    story.helm("install", RELEASE, CHART, "--create-namespace", *values)
+    story.nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=60s")
+
+
+def test_an_application_is_applied_and_is_in_backlog(story: Story) -> None:
+    applied = json.dumps(manifest(time.time(), source=BACKLOG))
+    assert story.person.kubectl("apply", "-f", "-", input=applied).endswith(f"{NAME} created\n")
+
+    story.person.sees(state="Running", ready="True", backlog="PendingRecords", interval="5s", executors="1")
+    assert story.person.condition("Backlog") == (
+        "True",
+        "PendingRecords",
+        f"in backlog: {QUERY} (PendingRecords)",
+    )
+    story.person.hears("Started", "^starting attempt 1$")
+    story.person.hears("Running", "^attempt 1 runs$")
+    story.person.hears(
+        "BacklogEntered", rf"^query {QUERY}: in backlog by PendingRecords.*, [\d,]+ records pending$"
+    )
+
+    story.driver = story.person.driver(1)
+    story.person.has_executors(1)
+    story.life = story.person.life(story.driver)
+
+
+def test_the_backlog_clears_and_the_verdict_flips_in_the_same_driver(story: Story) -> None:
+    story.person.sees(state="Running", ready="True", backlog="No", interval="1s")
+
+    assert story.volume.committed >= WAITING - 60_000
+    assert story.person.condition("Backlog") == ("False", "NoBacklog", "no query is in backlog")
+    story.person.hears("BacklogLeft", rf"^query {QUERY}: no longer in backlog, [\d,]+ records pending$")
+    story.has_not_restarted()
+
+
+def test_interval_and_rate_change_while_the_query_runs(story: Story) -> None:
+    change(story, interval="3s", rate=PER_SECOND // 2)
+
+    story.person.sees(state="Running", backlog="No", interval="3s")
+    story.person.hears("ControlPublished", r"^settings changed without a restart: control document \d+$")
+    said = story.person.reads("Throttled", "True")
+    assert said == ("True", "RateLimit", f"held by their rate limit: {QUERY}/{SOURCE}")
+    wait_until(
+        lambda: story.metric("headgate_source_rate_limit_records_per_second") == PER_SECOND // 2, "the rate"
+    )
+    assert story.metric("headgate_query_interval_seconds") == 3
+
+    seen = len(story.volume.batches)
+    batches = wait_until(lambda: b if len(b := story.volume.batches[seen:]) > 1 else None, "two batches")
+    assert [len(batch) for batch in batches if len(batch) > 3 * PER_SECOND // 2] == [], (
+        "three seconds' worth at most"
+    )
+    story.has_not_restarted()
+
+    change(story, interval="1s", rate=5000)
+    story.person.sees(state="Running", backlog="No", interval="1s")
+    story.person.reads("Throttled", "False")
+
+
+def change(story: Story, *, interval: str, rate: int) -> None:
+    patch = [
+        {"op": "replace", "path": "/spec/queries/0/checkpoint/interval", "value": interval},
+        {"op": "replace", "path": "/spec/queries/0/sources/0/rateLimit/recordsPerSecond", "value": rate},
+    ]
+    story.person.kubectl("patch", "hgapp", NAME, "--type=json", "-p", json.dumps(patch))
+
+
+def test_executors_come_and_go_while_the_query_runs(story: Story) -> None:
+    story.person.kubectl("scale", f"hgapp/{NAME}", "--replicas=2")
+    story.person.has_executors(2)
+    story.person.sees(state="Running", executors="2")
+    story.person.hears("ExecutorsChanged", "^executors: 1 before, 2 now$")
+
+    story.person.kubectl("scale", f"hgapp/{NAME}", "--replicas=1")
+    story.person.has_executors(1)
+    story.person.hears("ExecutorsChanged", "^executors: 2 before, 1 now$")
+    story.has_not_restarted()
+
+
+def test_a_suspended_application_stops_between_two_batches(story: Story) -> None:
+    story.person.kubectl("patch", "hgapp", NAME, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+
+    story.person.sees(state="Suspended", ready="False", suspend="true")
+    message = "the application is suspended; set spec.suspend to false to start it"
+    assert story.person.condition("Ready") == ("False", "Suspended", message)
+    assert story.person.condition("Stalled").kind == "False"
+    story.person.has_executors(0)
+    assert story.person.pods("driver") == []
+    story.nothing_is_lost_or_doubled()
+
+
+def test_it_resumes_from_its_checkpoint(story: Story) -> None:
+    story.person.kubectl("patch", "hgapp", NAME, "--type=merge", "-p", '{"spec": {"suspend": false}}')
+
+    story.goes_on_with(attempt=2)
+
+
+def test_a_driver_that_is_deleted_by_force_comes_back(story: Story) -> None:
+    story.person.kubectl("delete", "pod", story.driver["metadata"]["name"], "--force", "--grace-period=0")
+
+    story.goes_on_with(attempt=3)
+    story.person.hears("BackingOff", rf"^attempt 2 (disappeared|was ended from outside.*); {PAUSE}$")
+
+
+def test_a_driver_that_is_killed_comes_back(story: Story) -> None:
+    story.nodes.node_of(story.driver).kill_container(story.driver)
+
+    story.goes_on_with(attempt=4)
+    story.person.hears("BackingOff", rf"^attempt 3 ended with exit code 137.*; {PAUSE}$")
+
+
+def test_a_driver_whose_node_is_drained_goes_on_elsewhere(story: Story) -> None:
+    drained = story.driver["spec"]["nodeName"]
+    story.nodes.kubectl(
+        "drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=100s"
+    )
+
+    story.goes_on_with(attempt=5)
+    assert story.driver["spec"]["nodeName"] != drained
+    story.person.hears("BackingOff", rf"^attempt 4 was ended from outside.*; {PAUSE}$")
+    story.nodes.kubectl("uncordon", drained)
+
+
+def test_a_deleted_application_leaves_its_output_and_nothing_else(story: Story) -> None:
+    story.person.kubectl("delete", "hgapp", NAME, "--timeout=90s")
+
+    of_it = ("pods,configmaps", "-l", f"headgate.dev/application={NAME}", "-o", "name")
+    wait_until(lambda: not story.person.kubectl("get", *of_it), "the end of its pods")
+    with pytest.raises(KubectlError, match="not found"):
+        story.person.columns()
+    assert story.volume.committed > WAITING
+    story.nothing_is_lost_or_doubled()
+
+
+def test_helm_uninstalls_the_operator(story: Story) -> None:
+    story.helm("uninstall", RELEASE)
+
+    left = ("all,configmaps,leases", "-l", "app.kubernetes.io/part-of=headgate", "-o", "name")
+    wait_until(
+        lambda: not story.nodes.kubectl("get", "-n", NAMESPACE, *left), "the end of the operator's objects"
+    )
