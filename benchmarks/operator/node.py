@@ -24,8 +24,8 @@ from kubernetes.client import CoreV1Api
 from kubernetes.config import new_client_from_config
 
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.scenario import Bench, Scenario
 from benchmarks.local.statistics import median, percentile
+from benchmarks.operator.scenario import Bench, Scenario
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate_contract import Refusal
 from headgate_contract import metrics as names
@@ -80,12 +80,12 @@ class Stage:
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Measure both on one cluster."""
-    with stage(bench.place("node").directory) as stage_:
-        bench.tell("a driver runs on a node")
-        reactions = verdicts(stage_)
+    with stage(bench.folder("node")) as stage_:
+        bench.ready("node")
+        reactions = verdicts(stage_, bench.count(VERDICTS))
         stage_.nodes.kubectl("-n", NAMESPACE, "scale", "deployment/headgate", "--replicas=0")
         stage_.nodes.kubectl("-n", NAMESPACE, "wait", "--for=delete", "pod", "--all", "--timeout=60s")
-        deliveries = documents(stage_)
+        deliveries = documents(stage_, bench.count(DOCUMENTS))
     bench.tell(
         f"reaction p95 {percentile(reactions, 95):.2f} s, delivery p95 {percentile(deliveries, 95):.3f} s"
     )
@@ -101,11 +101,11 @@ def measured(seconds: list[float], **details: float) -> Measured:
     return Measured([percentile(seconds, 95)], {"samples": len(seconds), **spread, **details})
 
 
-def verdicts(stage: Stage) -> list[float]:
+def verdicts(stage: Stage, count: int) -> list[float]:
     """Return the seconds from a crossing in Prometheus to the verdict's being in force, again and again."""
     pause = random.Random(SEED)
     seconds: list[float] = []
-    for number in range(VERDICTS):
+    for number in range(count):
         time.sleep(pause.uniform(0, TICK))  # so that crossings meet the tick at any phase
         wanted, since = float(number % 2 == 0), time.time()
         stage.signal.text = f"{SIGNAL} {wanted}\n"
@@ -121,7 +121,7 @@ def crossing(metrics: Prometheus, value: float, since: float) -> float:
     return first.value
 
 
-def documents(stage: Stage) -> list[float]:
+def documents(stage: Stage, count: int) -> list[float]:
     """Return the seconds from the writing of a document to the driver's having it, again and again."""
     api = CoreV1Api(new_client_from_config(str(stage.nodes.kubeconfig)))  # type: ignore[no-untyped-call]
     name, namespace = stage.driver["name"], stage.driver["namespace"]
@@ -130,7 +130,7 @@ def documents(stage: Stage) -> list[float]:
     assert not isinstance(document, Refusal), document.message
     pause = random.Random(SEED)
     seconds: list[float] = []
-    for _ in range(DOCUMENTS):
+    for _ in range(count):
         time.sleep(pause.uniform(0.2, 1.2))
         document = replace(document, generation=document.generation + 1)
         began = time.time()
@@ -143,7 +143,6 @@ def documents(stage: Stage) -> list[float]:
 @contextmanager
 def stage(folder: Path) -> Iterator[Stage]:
     """Run a node, Prometheus, the operator and one application."""
-    folder.mkdir(parents=True, exist_ok=True)
     operator, spark = our_images()
     images = [operator, spark, copies.image(spark, folder)]
     with nodes_in(folder / "nodes", images=images, crds=False) as nodes, nodes.network(), exposed() as signal:
