@@ -17,6 +17,7 @@ from typing import Protocol
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
+from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
 from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
@@ -47,16 +48,18 @@ class Governor:
         open_checkpoint: Opener,
         observer: Measures,
         positions: Positions | None = None,
+        alignment: DriverAlignment | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`positions` publishes what sources have committed; `recall` ends the leases that the shim has, and is
-        called with no lock held."""
+        """`positions` publishes what sources have committed, `alignment` makes each run's part in alignment groups;
+        `recall` ends the leases that the shim has, and is called with no lock held."""
         self._recall = recall
         self._acquire_lock = acquire_lock
         self._open_checkpoint = open_checkpoint
         self._observer = observer
         self._positions = positions
+        self._alignment = alignment
         self._clock = clock
         self._tables = threading.Condition()
         self._runs: dict[str, QueryRun] = {}
@@ -122,6 +125,8 @@ class Governor:
         if run.started is None and self._starting:
             return "hold"  # its trigger is about to be told; never a first batch of everything
         if not run.governed:
+            with run.lock:
+                run.leave_groups()
             return "all"
         with self._planner_call(), run.lock:
             return run.admit(handle, start)
@@ -147,6 +152,8 @@ class Governor:
         with self._tables:
             self.document = document
             runs = list(self._runs.values())
+        if self._alignment is not None:
+            self._alignment.follow(document)
         for run in runs:
             with run.lock:
                 run.take_control(document.queries.get(run.name))
@@ -224,6 +231,8 @@ class Governor:
             self._by_handle = {handle: other for handle, other in self._by_handle.items() if other is not run}
             self._ended[run.name] = run
         run.at_boundary.set()
+        with run.lock:
+            run.leave_groups()
         if self._positions is not None:
             self._positions.ended(run.name)
         if run.checkpoint_lock is not None:
@@ -262,6 +271,7 @@ class Governor:
             clock=self._clock,
             observer=self._observer,
             positions=self._positions,
+            alignment=None if self._alignment is None else self._alignment.of_run(name),
         )
         run.resume()
         with self._tables:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from headgate_contract import QueryControl, SourceControl
+from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.failures import explained
@@ -136,6 +137,7 @@ class QueryRun:
     clock: Callable[[], float] = time.monotonic
     observer: Observer | None = None
     positions: Positions | None = None
+    alignment: RunAlignment | None = None
     started_at: float = field(default_factory=time.time)
     sources: dict[int, OpenSource] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -157,6 +159,11 @@ class QueryRun:
         name = descriptor.source_name({opened.source.name for opened in self.sources.values()})
         opened = OpenSource(descriptor, Source(name, descriptor.lane))
         self.sources[descriptor.handle] = opened
+        if self.alignment is not None:
+            self.alignment.opened(name, descriptor)
+            self.alignment.join(
+                self.control, [each.source.name for each in self.sources.values()], self.clock()
+            )
         return opened
 
     def resume(self) -> None:
@@ -214,6 +221,12 @@ class QueryRun:
             self.planner.control(control, self.clock())
             self._warn_of_unknown_sources()
 
+    def leave_groups(self) -> None:
+        """Let nobody wait for it: it has ended, or its batches are not planned."""
+        if self.alignment is not None:
+            self.alignment.close()
+            self.alignment = None
+
     def stop(self) -> None:
         """Plan nothing more; `at_boundary` is set when the running batch has ended."""
         self._stopping = True
@@ -261,6 +274,7 @@ class QueryRun:
                 hybrid=self._load_hybrid(),
                 save_hybrid=self._save_hybrid,
                 resumed=self._resumed(),
+                alignment=None if self.alignment is None else self.alignment.part,
             )
             self.planner.control(self.control, self.clock())
             if self._stopping:
@@ -408,6 +422,8 @@ class QueryRun:
 
     def _warn_of_unknown_sources(self) -> None:
         known = [opened.source.name for opened in self.sources.values()]
+        if self.alignment is not None:
+            self.alignment.warn()
         unknown = sorted(set(self.control.sources if self.control else ()) - set(known))
         if unknown:
             log.warning("the job has no such source", query=self.name, unknown=unknown, known=known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ import structlog
 
 from headgate_contract import ControlDocument
 from headgate_spark.engine import shim
+from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.server import Exporter
+from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.kafka.groups import JvmGroups, client_options
+from headgate_spark.kafka.lookups import JvmLookups
 from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.launch.session import wrap_pyspark
 from headgate_spark.launch.stopping import Stopper
@@ -37,6 +41,7 @@ class Runtime:
             open_checkpoint=self._open_checkpoint,
             observer=self._exporter,
             positions=self._publisher,
+            alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
             recall=self._recall,
         )
         self.executors = Executors(between_batches=lambda: self.governor.between_batches)
@@ -83,6 +88,9 @@ class Runtime:
             shim.recall(self._context)
         except Exception:  # a JVM that is ending answers in many ways
             log.warning("leases could not be recalled; they end within two seconds", exc_info=True)
+
+    def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
+        return JvmLookups(self._context._jvm, options)
 
     def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
         return acquire_lock(self._context._jvm, checkpoint)

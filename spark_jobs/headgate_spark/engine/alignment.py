@@ -1,0 +1,84 @@
+"""Alignment in a driver: groups that its queries share, and for each run the event times of its sources.
+
+Who can tell event times is decided here, from what Spark has opened. The rules are in `planner.alignment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+import structlog
+
+from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.planner.alignment import Groups, idle_after
+from headgate_spark.planner.alignment_query import QueryAlignment
+from headgate_spark.planner.event_times import EventTimes
+
+log = structlog.get_logger("headgate")
+
+
+class SourceTimes(EventTimes, Protocol):
+    """The event times of the sources of one run."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        """Get ready for a Kafka source that was opened with these options; returns at once."""
+
+    def close(self) -> None:
+        """The run has ended."""
+
+
+class RunAlignment:
+    """Alignment of one run: its part in the groups, and the clients that tell its event times."""
+
+    def __init__(self, query: str, groups: Groups, times: SourceTimes) -> None:
+        self._times = times
+        self._query = query
+        self._warned_of: Mapping[str, str] = {}
+        self.part = QueryAlignment(query, groups, times)
+
+    def opened(self, source: str, descriptor: Descriptor) -> None:
+        """A stream was opened."""
+        if descriptor.format == "kafka" and descriptor.offset_format is not None:
+            self._times.open(source, descriptor.options)
+
+    def join(self, control: QueryControl | None, sources: Iterable[str], now: float) -> None:
+        """Join the groups before the first planning, so that the others wait for it."""
+        listed = {} if control is None else control.sources
+        self.part.control({name: listed.get(name, SourceControl()) for name in sources}, now)
+
+    def warn(self) -> None:
+        """Say once which sources cannot be aligned."""
+        if self.part.refused == self._warned_of:
+            return
+        self._warned_of = self.part.refused
+        for source, problem in self.part.refused.items():
+            log.warning("a source cannot be aligned", query=self._query, source=source, problem=problem)
+
+    def close(self) -> None:
+        """The run has ended, or is not governed: nobody waits for it."""
+        self.part.leave()
+        self._times.close()
+
+
+class DriverAlignment:
+    """Makes the part of each run."""
+
+    def __init__(self, event_times: Callable[[], SourceTimes]) -> None:
+        """`event_times` makes what tells the event times of one run."""
+        self._event_times = event_times
+        self._groups = Groups()
+
+    def of_run(self, query: str) -> RunAlignment:
+        """Return what a new run of a query needs."""
+        return RunAlignment(query, self._groups, self._event_times())
+
+    def follow(self, document: ControlDocument) -> None:
+        """Take from the document which queries belong to a group."""
+        listed: dict[str, dict[str, float]] = {}
+        for name, query in document.queries.items():
+            for alignment in (source.alignment for source in query.sources.values()):
+                if alignment is not None:
+                    listed.setdefault(alignment.group, {})[name] = idle_after(alignment)
+        self._groups.expect(listed)
