@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools demo test lint generate bench bench-local bench-operator test-spark-versions clean
+.PHONY: help setup tools demo test lint generate bench bench-local bench-operator bench-kafka test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -54,7 +54,10 @@ bench-local: setup  ## Ratios on this machine -> benchmarks/results/local.json
 bench-operator: setup tools  ## The operator on a real API server, a real Prometheus, a real node -> benchmarks/results/operator.json
 	$(BIN)/python -m benchmarks.operator
 
-bench: bench-local bench-operator  ## Every benchmark
+bench-kafka: setup  ## Throughput, planning, rates and faults on a real broker -> benchmarks/results/kafka.json
+	$(BIN)/python -m benchmarks.kafka
+
+bench: bench-local bench-operator bench-kafka  ## Every benchmark
 
 clean:  ## Remove what was built, but not the virtual environment
 	rm -rf build dist spark_jobs/headgate_spark/jars

@@ -91,5 +91,13 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
 
 
 def row_of(offset: str | None) -> int:
-    """Return the row of an offset of the replay source; the first batch of a query starts at none."""
-    return int(json.loads(offset)["row"]) if offset else 0
+    """Return the records before an offset, over all its splits; the first batch of a query starts at none.
+
+    Replay writes `{"row": 17}`, Kafka `{"orders": {"0": 17, "1": 3}}`.
+    """
+    return sum_of(json.loads(offset)) if offset else 0
+
+
+def sum_of(counts: Any) -> int:
+    """Return the sum of all numbers in a JSON value."""
+    return sum(map(sum_of, counts.values())) if isinstance(counts, dict) else int(counts)

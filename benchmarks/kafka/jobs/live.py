@@ -1,0 +1,34 @@
+"""Read topics and drop them, one query for each name: the job of the runs that look at planning. An ordinary script.
+
+python live.py --bootstrap HOST:PORT --checkpoint DIR --query NAME=TOPIC[,TOPIC…] …
+"""
+
+import argparse
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+
+def start(spark: SparkSession, args: argparse.Namespace, query: str) -> StreamingQuery:
+    """Start a query."""
+    name, _, topics = query.partition("=")
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", args.bootstrap)
+    rows = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
+    writer = rows.writeStream.queryName(name).format("noop")
+    return writer.option("checkpointLocation", f"{args.checkpoint}/{name}").start()
+
+
+def main() -> None:
+    """Run the queries until they are stopped."""
+    parser = argparse.ArgumentParser(description="Read topics and drop them.")
+    parser.add_argument("--bootstrap", required=True, help="where the broker is")
+    parser.add_argument("--checkpoint", required=True, help="directory for the checkpoints of the queries")
+    parser.add_argument("--query", action="append", required=True, help="name and topics; may be repeated")
+    args = parser.parse_args()
+    spark = SparkSession.builder.appName("live").getOrCreate()
+    for query in [start(spark, args, query) for query in args.query]:
+        query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What a scenario on Kafka is given: a broker with topics that stay, and the Spark properties of all runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.local import scenario as local
+from benchmarks.local.results import Figure, Measured
+from support.kafka import Broker
+from support.kafka_connector import connector_conf
+from support.kafka_records import Ramp, fill
+
+JOBS = Path("benchmarks/kafka/jobs")
+HEAP = "2g"
+KEYS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench(local.Bench):
+    """What a scenario is given to measure with."""
+
+    broker: Broker
+
+    def topic(self, name: str, sizes: Sequence[int]) -> str:
+        """Return a topic whose partitions hold so many records of 100 bytes, filled unless it is there already.
+
+        The n-th record of a partition has the timestamp of n milliseconds after the first one's.
+        """
+        known = self.broker.admin.list_topics(timeout=20).topics
+        if name in known and list(dict(sorted(self.broker.latest(name).items())).values()) == list(sizes):
+            return name
+        if name in known:
+            self.broker.delete_topic(name)
+        self.tell(f"filling {name} with {sum(sizes):,} records")
+        self.broker.topic(name, partitions=len(sizes))
+        ramps = [Ramp(partition, records) for partition, records in enumerate(sizes)]
+        fill(self.broker.bootstrap, name, ramps, key=lambda number: b"%d" % (number % KEYS))
+        return name
+
+    def new_topic(self, prefix: str, partitions: int) -> str:
+        """Return an empty topic that no earlier call has used."""
+        known = self.broker.admin.list_topics(timeout=20).topics
+        name = next(f"{prefix}-{n}" for n in itertools.count(1) if f"{prefix}-{n}" not in known)
+        return self.broker.topic(name, partitions=partitions)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Figures that are measured together."""
+
+    name: str
+    """What selects it on the command line."""
+    figures: tuple[Figure, ...]
+    measure: Callable[[Bench], Mapping[str, Measured]]
+    """Measure all of them; returns one entry per figure, by id."""
+
+
+def properties(events: Path) -> dict[str, str]:
+    """Return the Spark properties of every run, which writes its event log to `events`."""
+    return connector_conf() | {
+        "spark.master": "local[2]",
+        "spark.driver.memory": HEAP,
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.resolve().as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+
+
+@contextmanager
+def kept_broker(folder: Path) -> Iterator[Broker]:
+    """Run a broker on what it left in `folder` last time."""
+    broker = Broker(folder.resolve(), heap="1g", full_compiler=True)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
