@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+from headgate_spark.launch.connector import remedy
 from headgate_spark.launch.environment import UnsupportedSessionError
 
 INTERRUPTED = 130
@@ -32,7 +33,7 @@ def run_script(script: Path, arguments: Sequence[str]) -> int:
         print(f"headgate-run: error: {error}", file=sys.stderr)  # noqa: T201 -- the command's own voice
         return 2
     except BaseException as error:  # whatever a script raises, it is the script's end and not ours
-        _print_from(script, error)
+        _print(script, error)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
@@ -54,6 +55,13 @@ def _code(ended: SystemExit) -> int:
         return ended.code
     print(ended.code, file=sys.stderr)  # noqa: T201 -- as Python does
     return 1
+
+
+def _print(script: Path, error: BaseException) -> None:
+    if (advice := remedy(error)) is not None:
+        print(f"headgate-run: error: {advice}", file=sys.stderr)  # noqa: T201 -- the command's own voice
+    else:
+        _print_from(script, error)
 
 
 def _print_from(script: Path, error: BaseException) -> None:
