@@ -1,0 +1,77 @@
+"""Where partitions begin that a source has come to have while it runs.
+
+Spark reads a new partition from its earliest offset, but tells nobody where that is before the batch has been
+planned. Without it nothing of the partition can be counted, and the first batch would have to take it whole, past
+every limit. So the beginning is looked up by the source's own means: the source is held for a trigger, and from then
+on the partition is one like the others. Where it cannot be looked up the partition is taken whole: never reading it
+would be worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTimeError
+
+import structlog
+
+from headgate_spark.planner.model import Position
+
+log = structlog.get_logger("headgate")
+
+BUDGET_SECONDS = 1.0
+"""How long a planning waits for the answer: a fifth of what the shim grants the whole call."""
+
+Find = Callable[[Mapping[str, str], Collection[str]], Position]
+"""Return the first offsets of splits (`topic/0`) of a source with these options; may take long and raise anything."""
+
+
+class Beginnings:
+    """The splits of one source that have appeared since Spark last said where it is."""
+
+    def __init__(self, source: str, find: Callable[[Collection[str]], Position]) -> None:
+        """`find` is called on a thread of its own."""
+        self._source = source
+        self._find = find
+        self._known: dict[str, int] = {}
+        self._given_up: set[str] = set()
+        self._asked: frozenset[str] = frozenset()
+        self._answer: Future[Position] | None = None
+
+    def completed(self, start: Position) -> Position:
+        """Return `start` with the splits that are not in it, each at its beginning."""
+        return {**self._known, **start}
+
+    def are_settled(self, start: Position, latest: Position) -> bool:
+        """Tell whether every split of `latest` may be planned; if not, the source is to be asked again."""
+        new = latest.keys() - self.completed(start).keys() - self._given_up
+        if not new:
+            return True
+        if self._answer is None:
+            self._asked = frozenset(new)
+            self._answer = _on_a_thread(lambda: self._find(self._asked))
+        self._take_answer(self._answer)
+        return False
+
+    def _take_answer(self, answer: Future[Position]) -> None:
+        try:
+            self._known |= answer.result(BUDGET_SECONDS)
+        except NotInTimeError:
+            return
+        except Exception as error:
+            self._given_up |= self._asked
+            log.warning(
+                "new splits are read whole in one batch, because nobody could tell where they begin",
+                source=self._source,
+                splits=sorted(self._asked),
+                error=str(error),
+            )
+        self._answer = None
+
+
+def _on_a_thread(work: Callable[[], Position]) -> Future[Position]:
+    thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-beginnings")
+    try:
+        return thread.submit(work)
+    finally:
+        thread.shutdown(wait=False)

@@ -1,0 +1,69 @@
+"""A split that appears is planned once it is known where it begins."""
+
+import threading
+
+import pytest
+
+from headgate_spark.engine import beginnings
+from headgate_spark.engine.beginnings import Beginnings
+
+START, LATEST = {"orders/0": 5}, {"orders/0": 9, "orders/1": 40}
+
+
+def test_splits_that_are_known_are_settled_without_a_question():
+    def find(splits):
+        raise AssertionError("nothing is new")
+
+    assert Beginnings("orders", find).are_settled(START, {"orders/0": 9})
+
+
+def test_a_new_split_begins_where_its_source_says():
+    asked = []
+
+    def find(splits):
+        asked.append(set(splits))
+        return {"orders/1": 30}
+
+    found = Beginnings("orders", find)
+    assert not found.are_settled(START, LATEST), (
+        "in the round in which it appears its place is not in the plan yet"
+    )
+    assert found.completed(START) == {"orders/0": 5, "orders/1": 30}
+    assert found.are_settled(START, LATEST)
+    assert asked == [{"orders/1"}]
+
+
+def test_where_the_source_is_counts_more_than_where_a_split_began():
+    found = Beginnings("orders", lambda splits: dict.fromkeys(splits, 30))
+    found.are_settled(START, LATEST)
+    assert found.completed({"orders/0": 5, "orders/1": 35}) == {"orders/0": 5, "orders/1": 35}
+
+
+def test_a_slow_answer_is_waited_for_over_several_rounds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(beginnings, "BUDGET_SECONDS", 0.01)
+    answered = threading.Event()
+    calls = []
+
+    def find(splits):
+        calls.append(splits)
+        answered.wait(60)
+        return dict.fromkeys(splits, 30)
+
+    found = Beginnings("orders", find)
+    assert not found.are_settled(START, LATEST)
+    assert not found.are_settled(START, LATEST)
+    answered.set()
+    monkeypatch.setattr(beginnings, "BUDGET_SECONDS", 60)
+    assert not found.are_settled(START, LATEST)
+    assert found.are_settled(START, LATEST)
+    assert len(calls) == 1
+
+
+def test_a_split_whose_beginning_cannot_be_found_is_given_to_the_planner_as_it_is():
+    def find(splits):
+        raise ConnectionError("the broker is gone")
+
+    found = Beginnings("orders", find)
+    assert not found.are_settled(START, LATEST)
+    assert found.are_settled(START, LATEST)
+    assert found.completed(START) == START
