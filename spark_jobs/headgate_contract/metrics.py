@@ -74,6 +74,11 @@ QUERY_THROUGHPUT = _gauge(
     "query_throughput_records_per_second", _QUERY, "Measured on full batches, fixed cost per batch left out."
 )
 QUERY_WATERMARK = _gauge("query_watermark_timestamp_seconds", _QUERY, "Watermark of the query, as Unix time.")
+QUERY_WATERMARK_HELD_BY = _gauge(
+    "query_watermark_held_by",
+    ("query", "source"),
+    "1; source is silent, its group reads on, and the watermark waits for it.",
+)
 QUERY_STATE_ROWS = _gauge("query_state_rows", _QUERY, "Rows in the state stores after the last batch.")
 QUERY_LAST_PROGRESS = _gauge(
     "query_last_progress_timestamp_seconds", _QUERY, "When the last batch ended, as Unix time."
@@ -122,6 +127,16 @@ SOURCE_PUBLISH_FAILURES = _counter(
     "source_publish_failures",
     _SOURCE,
     "Positions that could not be published to the source's consumer group (publishGroup).",
+)
+SOURCE_ALIGNMENT_FLOOR = _gauge(
+    "source_alignment_floor_timestamp_seconds",
+    _SOURCE,
+    "Event time that the slowest active split of its group has reached.",
+)
+SOURCE_ALIGNMENT_HELD_BY = _gauge(
+    "source_alignment_held_by",
+    ("query", "source", "member"),
+    "1; member is the slowest of its group, as query/source.",
 )
 SOURCE_PAUSED = _gauge("source_paused", _SOURCE, "1 while the source is paused by a person.")
 SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at its frozen end.")

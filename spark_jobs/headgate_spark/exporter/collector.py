@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
+from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
 
 Family = CounterMetricFamily | GaugeMetricFamily
 Sample = tuple[m.Metric, tuple[str, ...], float | None]
@@ -138,6 +138,8 @@ def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
     yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
     yield m.QUERY_GRANT, query, snapshot.grant_records
     yield m.QUERY_THROUGHPUT, query, snapshot.throughput_records_per_second
+    if snapshot.watermark_held_by is not None:
+        yield m.QUERY_WATERMARK_HELD_BY, (snapshot.name, snapshot.watermark_held_by), 1.0
     yield m.QUERY_BATCHES, (snapshot.name, "data"), float(snapshot.data_batches)
     yield m.QUERY_BATCHES, (snapshot.name, "no_data"), float(snapshot.no_data_batches)
 
@@ -153,8 +155,18 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     yield m.SOURCE_PLANNED, labels, float(source.planned_records_total)
     yield m.SOURCE_PROCESSED, labels, float(source.processed_records_total)
     yield m.SOURCE_RATE_LIMIT, labels, source.rate_limit_records_per_second
+    if source.alignment is not None:
+        yield from _of_member(labels, source.alignment)
     for reason, seconds in source.held_seconds.items():
         yield m.SOURCE_HELD, (*labels, reason.value), seconds
+
+
+def _of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator[Sample]:
+    yield m.SOURCE_ALIGNMENT_LIMIT, labels, alignment.limit
+    yield m.SOURCE_ALIGNMENT_FLOOR, labels, alignment.floor
+    yield m.SOURCE_ALIGNMENT_DRIFT, labels, alignment.drift
+    if alignment.held_by is not None:
+        yield m.SOURCE_ALIGNMENT_HELD_BY, (*labels, alignment.held_by), 1.0
 
 
 def _family(metric: m.Metric) -> Family:

@@ -28,7 +28,9 @@ class JvmGroups:
         """Raises what the client raises where `client` (options by name) makes no sense to it."""
         self._jvm = jvm
         options = jvm.java.util.HashMap()
-        timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000))
+        timeouts = dict.fromkeys(
+            ("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000)
+        )
         for key, value in {**client, **timeouts, "client.id": _CLIENT_ID}.items():
             options.put(key, value)
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)

@@ -68,6 +68,11 @@ class Member:
     query: str
     split: Split | None = None
 
+    @property
+    def name(self) -> str:
+        """How people call it: `query/source`."""
+        return self.query if self.split is None else f"{self.query}/{self.split.source}"
+
 
 @dataclass(frozen=True, slots=True)
 class Floor:

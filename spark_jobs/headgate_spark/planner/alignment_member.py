@@ -108,6 +108,16 @@ class Membership:
         times = [s.reached for split, s in self._standings.items() if split.source == source]
         return min((time for time in times if time is not None), default=None)
 
+    def silent(self, now: float) -> dict[str, Millis]:
+        """Return the sources that are behind the floor and do not hold it, having been silent for so long."""
+        behind: dict[str, Millis] = {}
+        for split, standing in self._standings.items():
+            if standing.reached is None or self.floor.time is None or standing.reached >= self.floor.time:
+                continue
+            if standing.holds_until <= now:
+                behind[split.source] = min(standing.reached, behind.get(split.source, standing.reached))
+        return behind
+
     def cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
         """Return what the sources may read of `budget` records, and promise no less; empty where nothing limits them.
 

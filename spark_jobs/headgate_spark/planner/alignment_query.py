@@ -9,29 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from headgate_contract import AlignmentControl, SourceControl
-from headgate_spark.planner.alignment import Groups, Member
+from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Membership, Part, View
 from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis, Split
-from headgate_spark.planner.model import HeldBy, Position
+from headgate_spark.planner.model import AlignmentSnapshot, HeldBy, Position
 from headgate_spark.planner.time_index import TimeIndex
-
-
-@dataclass(frozen=True, slots=True)
-class AlignmentSnapshot:
-    """One source in its group, for metrics and status. Event times are Unix seconds, `None` where there is none."""
-
-    group: str
-    limit: float | None
-    floor: float | None
-    reached: float | None
-    """What the slowest of its splits will have reached when what is planned has been read."""
-    holder: Member | None
-    """Whose event time the floor is, or who makes the group wait because its event time is not known."""
-    problem: str | None
-    """Why event times are not known."""
 
 
 class QueryAlignment:
@@ -114,23 +98,31 @@ class QueryAlignment:
         """Return how a source stands in its group; `None`: it is in none."""
         if source not in self._group_of:
             return None
-        group = self._group_of[source]
-        membership = self._memberships[group]
+        membership = self._memberships[self._group_of[source]]
+        floor, reached = membership.floor, membership.reached(source)
+        holder = floor.unknown or floor.holder
         return AlignmentSnapshot(
-            group,
-            _seconds(membership.limit),
-            _seconds(membership.floor.time),
-            _seconds(membership.reached(source)),
-            membership.floor.unknown or membership.floor.holder,
-            self.problem,
+            limit=_seconds(membership.limit),
+            floor=_seconds(floor.time),
+            drift=None if floor.time is None or reached is None else (reached - floor.time) / 1000,
+            held_by=None if holder is None else holder.name,
         )
+
+    def watermark_held_by(self, now: float) -> str | None:
+        """Return the source on which Spark's watermark waits although no group does; `None`: there is none.
+
+        A source that has been silent for `idleAfter` lets the others read on, but the watermark of the query is that
+        of its slowest source, so the state of the others grows.
+        """
+        silent = {name: at for m in self._memberships.values() for name, at in m.silent(now).items()}
+        return min(silent, key=lambda name: silent[name], default=None)
 
     # ------------------------------------------------------------------------------------------
 
     def _joining(self, sources: Mapping[str, SourceControl]) -> dict[str, dict[str, AlignmentControl]]:
         """Return the members by group; note why the other sources that should be cannot."""
         declared = {name: c.alignment for name, c in sources.items() if c.alignment is not None}
-        told = {name: self._times.problem(name) for name in declared}
+        told = {name: _in_a_column(name, sources[name]) or self._times.problem(name) for name in declared}
         self.refused = {name: problem for name, problem in told.items() if problem is not None}
         joining: defaultdict[str, dict[str, AlignmentControl]] = defaultdict(dict)
         for name, control in declared.items():
@@ -149,6 +141,16 @@ class QueryAlignment:
             self.problem = str(error)
         else:
             self.problem = None
+
+
+def _in_a_column(source: str, control: SourceControl) -> str | None:
+    """Return why a source cannot be aligned by the event time that it declares; `None`: it can."""
+    if control.event_time is None:
+        return None
+    return (
+        f"source {source} has its event time in column {control.event_time.column}, which is not read yet; leave out "
+        "eventTime.column to align it by the timestamps of its records"
+    )
 
 
 def _seconds(time: Millis | None) -> float | None:

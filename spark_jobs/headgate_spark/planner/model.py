@@ -180,6 +180,20 @@ class BatchReport:
 # What is reported
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentSnapshot:
+    """How one source stands in its alignment group. Event times are Unix seconds; `None` where there is none."""
+
+    limit: float | None
+    """No batch reads past it."""
+    floor: float | None
+    """What the slowest active split of the group will have reached when what is planned has been read."""
+    drift: float | None
+    """Seconds by which the slowest split of the source will then be ahead of the floor."""
+    held_by: str | None
+    """The slowest member (`query/source`), or the one for whose event time the group waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSnapshot:
     """One source, for metrics and status."""
@@ -196,6 +210,8 @@ class SourceSnapshot:
     rate_limit_records_per_second: float | None
     held_seconds: Mapping[HeldBy, float] = field(default_factory=dict)
     held_by: HeldBy | None = None
+    alignment: AlignmentSnapshot | None = None
+    """`None`: it is in no group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +226,5 @@ class QuerySnapshot:
     data_batches: int
     no_data_batches: int
     sources: tuple[SourceSnapshot, ...]
+    watermark_held_by: str | None = None
+    """The silent source on which Spark's watermark waits."""

@@ -516,15 +516,17 @@ class QueryPlanner:
             data_batches=self._data_batches,
             no_data_batches=self._no_data_batches,
             sources=tuple(self._source_snapshot(s, now) for s in self._sources.values()),
+            watermark_held_by=self._alignment.watermark_held_by(now),
         )
 
     def _source_snapshot(self, state: SourceState, now: float) -> SourceSnapshot:
         at_end = self._settings.trigger.kind is TriggerKind.AVAILABLE_NOW or self._hybrid.has_finished(
             state.name
         )
-        return state.snapshot(
+        snapshot = state.snapshot(
             now,
             in_flight=self._batch is not None and self._batch.is_in_flight(state.name, now),
             phase=self._hybrid.phase(state.name),
             finished=at_end and state.pending == 0,
         )
+        return replace(snapshot, alignment=self._alignment.snapshot(state.name))
