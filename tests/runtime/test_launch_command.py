@@ -116,8 +116,8 @@ def test_a_note_of_the_end_is_left_where_there_was_nothing_to_govern(tmp_path: P
     ended = launched(tmp_path, "raise SystemExit(4)", "--announce", "announce.json")
     assert ended.returncode == 4
     announced = json.loads((tmp_path / "announce.json").read_text())
-    assert announced["note"] == "the script started no streaming query; there was nothing to govern"
-    assert announced["note"] in ended.stderr
+    assert announced["note"] == "it had started no streaming query"
+    assert "the script started no streaming query; there was nothing to govern" in ended.stderr
 
 
 def test_a_stop_before_any_query_is_no_reason_to_miss_one(tmp_path: Path) -> None:
@@ -144,6 +144,36 @@ def test_a_thread_of_the_script_may_outlive_its_last_line(tmp_path: Path) -> Non
 def test_a_full_disk_behind_the_log_does_not_keep_a_stop_from_coming(tmp_path: Path) -> None:
     stops_itself = "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n"
     assert launched(tmp_path, stops_itself, redirection="2> /dev/full").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ("PATH=/bin/none", "JAVA_HOME is not set, and no java is on the PATH"),
+        ("JAVA_HOME=/none", "JAVA_HOME is /none, and there is no bin/java in it"),
+    ],
+)
+def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, environment: str, says: str) -> None:
+    (tmp_path / "job.py").write_text(
+        "from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n"
+    )
+    command = [
+        "env",
+        "-u",
+        "JAVA_HOME",
+        environment,
+        sys.executable,
+        "-m",
+        "headgate_spark",
+        "--metrics-port",
+        "0",
+    ]
+    ended = subprocess.run(
+        [*command, "job.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 2
+    assert f"headgate-run: error: Spark needs Java: {says}; install a JDK 17 or newer" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -27,7 +27,8 @@ from headgate_spark.launch.script import INTERRUPTED, run_script
 
 log = structlog.get_logger("headgate")
 
-NO_QUERY = "the script started no streaming query; there was nothing to govern"
+NO_QUERY = "it had started no streaming query"
+"""The note on an end, which may be a good one or a bad one."""
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 CHECKPOINT_IN_USE = 75
@@ -95,7 +96,7 @@ def _start(runtime: Runtime, options: argparse.Namespace) -> int:
 
 def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -> None:
     if not runtime.governor.has_governed and not runtime.stopper.asked:
-        log.warning(NO_QUERY)
+        log.warning("the script started no streaming query; there was nothing to govern")
         with suppress(OSError):  # it is in the log
             announcement.write(note=NO_QUERY)
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
 
 class UnsupportedSessionError(RuntimeError):
     """The job asks for a session that cannot be governed."""
+
+
+class NoJavaError(UnsupportedSessionError):
+    """The job asks for a session where there is no Java to run it."""
 
 
 def prepare(
@@ -36,6 +41,20 @@ def prepare(
         arguments += ["--properties-file", str(properties_file)]
     given = environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(arguments)} {given}".strip()
+
+
+def require_java(environ: Mapping[str, str]) -> None:
+    """Raise `NoJavaError` where Spark's own start script would find no Java, and say so between other lines."""
+    if "PYSPARK_GATEWAY_PORT" in environ:
+        return  # the JVM is there already
+    if home := environ.get("JAVA_HOME"):
+        found = Path(home, "bin", "java").is_file()
+        where = f"JAVA_HOME is {home}, and there is no bin/java in it"
+    else:
+        found = shutil.which("java", path=environ.get("PATH")) is not None
+        where = "JAVA_HOME is not set, and no java is on the PATH"
+    if not found:
+        raise NoJavaError(f"Spark needs Java: {where}; install a JDK 17 or newer, or set JAVA_HOME to one")
 
 
 def refuse_connect(settings: MutableMapping[str, str]) -> None:

@@ -9,6 +9,7 @@ planner is told the query's trigger (and registered, for a session that was made
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,7 +19,7 @@ import structlog
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
-from headgate_spark.launch.environment import refuse_connect
+from headgate_spark.launch.environment import refuse_connect, require_java
 from headgate_spark.planner.model import Trigger, TriggerKind
 
 log = structlog.get_logger("headgate")
@@ -51,6 +52,7 @@ def wrap_pyspark(governor: Governor, register: Register, no_leaving: Surround) -
 
     @functools.wraps(launch_gateway)
     def launched(*args: Any, **kwargs: Any) -> Any:
+        require_java(os.environ)
         with no_leaving():
             return launch_gateway(*args, **kwargs)
 
