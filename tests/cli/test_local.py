@@ -37,6 +37,12 @@ spec:
         - name: flights
           backlog: {watermarkLag: 5m}
 """
+ANOTHER = """metadata: {name: flights}
+spec: {main: {file: job.json}}
+---
+apiVersion: headgate.dev/v1alpha1
+kind: SparkApplication
+"""
 OPTIONS = ("--tick", "0.05", "--launcher", FAKE_DRIVER)
 
 
@@ -242,6 +248,9 @@ def test_a_damaged_memory_is_told_and_no_reason_to_fail(folder: Path) -> None:
         ("interval: 5s", "intervall: 5s", 1, "intervall"),
         ("job.json", "none.json", 1, "there is no file"),
         ("job.json", "s3a://lake/job.py", 1, "is not on this machine"),
+        ("job.json}", 'job.json, arguments: ["a\\0b"]}', 1, "holds a null byte, which no command line can"),
+        ("job.json}", 'job.json}\n  sparkConf: {spark.x: "\\0"}', 1, "holds a null byte"),
+        ("metadata:", f"{ANOTHER}metadata:", 1, "holds an application twice"),
     ],
 )
 def test_what_cannot_run_is_refused_in_a_sentence(

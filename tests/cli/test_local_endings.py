@@ -292,6 +292,19 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Pat
     assert not (folder / ".headgate").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [(("--launcher", "'"), "--launcher ': No closing quotation"), (("--tick", "inf"), "--tick")],
+)
+def test_an_option_that_cannot_be_is_refused(folder: Path, options: tuple[str, ...], says: str) -> None:
+    ended = subprocess.run(
+        command(*options), cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 # Signals ------------------------------------------------------------------------------------------
 
 INTERRUPTED_ANYWHERE = """

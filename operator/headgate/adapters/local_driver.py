@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -291,6 +291,15 @@ def require_script(main_file: str, base: Path) -> None:
         raise InvalidInputError(
             f"spec.main.file: there is no file {script}; a relative path starts at {base}"
         )
+
+
+def require_words(words: Iterable[str]) -> None:
+    """Raise `InvalidInputError` for an argument, or a Spark property, that no command line can hold."""
+    for word in words:
+        if "\0" in word:
+            raise InvalidInputError(
+                f"spec: {word!r:.60} holds a null byte, which no command line can; remove it"
+            )
 
 
 def _release(child: subprocess.Popen[bytes]) -> None:

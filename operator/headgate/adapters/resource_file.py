@@ -78,7 +78,10 @@ def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:
     errors = [f.text(loaded.file) for f in loaded.all_findings if f.severity is Severity.ERROR]
     if errors:
         raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
-    found = {r.application.name: r.application for r in loaded.resources if r.application is not None}
+    applications = [r.application for r in loaded.resources if r.application is not None]
+    found = {application.name: application for application in applications}
+    if len(found) < len(applications):
+        raise InvalidInputError(f"{loaded.file}: holds an application twice; give each a name of its own")
     if name is None and len(found) == 1:
         return next(iter(found.values()))
     if name in found:

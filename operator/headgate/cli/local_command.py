@@ -17,9 +17,10 @@ from typing import TextIO
 from rich.console import Console
 
 from headgate.adapters.driver_log import DriverLog
-from headgate.adapters.local_driver import LAUNCHER, require_script
+from headgate.adapters.local_driver import LAUNCHER, require_script, require_words
 from headgate.adapters.resource_file import ResourceFile
 from headgate.adapters.state_dir import StateDir
+from headgate.api.application import SparkApplication
 from headgate.cli.local_run import EXIT_KILLED, EXIT_UNREAD, LocalRun
 from headgate.cli.local_wishes import StopWishes
 from headgate.cli.streams import let_go
@@ -50,8 +51,11 @@ class Options:
 
     @property
     def launcher_command(self) -> tuple[str, ...]:
-        """The command that starts the driver, as a list of arguments."""
-        return tuple(shlex.split(self.launcher)) if self.launcher else LAUNCHER
+        """The command that starts the driver, as a list of arguments. Raises `UsageError`."""
+        try:
+            return tuple(shlex.split(self.launcher or "")) or LAUNCHER
+        except ValueError as error:
+            raise UsageError(f"--launcher {self.launcher}: {error}; write it as in a shell") from None
 
 
 def run_locally(file: Path, options: Options) -> int:
@@ -60,15 +64,16 @@ def run_locally(file: Path, options: Options) -> int:
     Raises `HeadgateError` for a resource that is refused, a script that is not there, and a state folder that
     another run holds.
     """
+    launcher = options.launcher_command
     if options.report is not None:
         _require_writable(options.report)
     base = file.resolve().parent
-    resource = ResourceFile(file, options.name, lambda found: require_script(found.spec.main.file, base))
+    resource = ResourceFile(file, options.name, lambda found: _require_runnable(found, base))
     chosen = options.state_dir
     files = StateDir(chosen.resolve()) if chosen else StateDir.beside(file, resource.application.name)
     with files.lock():
         complaints: list[str] = []
-        parts = local_application(files, base, complaints.append, options.launcher_command)
+        parts = local_application(files, base, complaints.append, launcher)
         wishes = StopWishes()
         run = LocalRun(resource, parts, complaints, wishes)
         with wishes.by_signals():
@@ -76,6 +81,12 @@ def run_locally(file: Path, options: Options) -> int:
     if exit_code not in (0, EXIT_UNREAD):
         _tell(_explanation(exit_code, run, parts.log))
     return exit_code
+
+
+def _require_runnable(application: SparkApplication, base: Path) -> None:
+    spec = application.spec
+    require_script(spec.main.file, base)
+    require_words([*spec.main.arguments, *spec.spark_conf, *spec.spark_conf.values()])
 
 
 def _require_writable(report: Path) -> None:
