@@ -207,7 +207,7 @@ ROWS = (
         dead(1, at=2701.0),
         known(failures=5),
         wanted(),
-        backs_off(1300.0),
+        backs_off(1010.0),
     ),
     Row("failed after exactly resetAfter", dead(1, at=2700.0), known(failures=5), wanted(), fails(EXHAUSTED)),
     Row("disappeared", None, known(), wanted(), backs_off(1010.0)),

@@ -64,10 +64,25 @@ def change_forgives(s: Situation) -> History:
     return history
 
 
-LESSONS: tuple[Callable[[Situation], History], ...] = (driver_is_recognised, end_is_booked, change_forgives)
+def obstacle_is_dated(s: Situation) -> History:
+    """What a clock that is ahead has dated in the future counts from when it was first seen."""
+    obstacle = s.obstacle if s.living is None else s.living.obstacle
+    if obstacle is None or obstacle.since <= s.now:
+        return replace(s.history, hindered_since=None)
+    known = s.now if s.history.hindered_since is None else s.history.hindered_since
+    return replace(s.history, hindered_since=known)
+
+
+LESSONS: tuple[Callable[[Situation], History], ...] = (
+    driver_is_recognised,
+    end_is_booked,
+    change_forgives,
+    obstacle_is_dated,
+)
 
 
 def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
+    """Return the history with the end in it. The pause counts from now: `end.at` is on the clock of a node."""
     history, restart = s.history, s.desired.restart
     history = replace(
         history,
@@ -83,8 +98,8 @@ def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
         history = replace(history, failures=0, disruptions=0)
     if end.is_disruption:
         disruptions = history.disruptions + 1
-        retry_at = end.at + restart.wait_seconds(disruptions, s.jitter)
+        retry_at = s.now + restart.wait_seconds(disruptions, s.jitter)
         return replace(history, disruptions=disruptions, retry_at=retry_at)
     failures = 0 if end.code == 0 else history.failures + 1
-    retry_at = end.at + restart.wait_seconds(failures, s.jitter)
+    retry_at = s.now + restart.wait_seconds(failures, s.jitter)
     return replace(history, failures=failures, disruptions=0, retry_at=retry_at)

@@ -158,6 +158,8 @@ class History:
     started_at: float | None = None
     """When its driver started; `None`: it has not been seen."""
     stop_asked_at: float | None = None
+    hindered_since: float | None = None
+    """When something in its way was first seen that is dated in the future; `None`: its own date holds."""
     ended: bool = False
     """Whether its end is booked in what follows."""
     ended_at: float | None = None

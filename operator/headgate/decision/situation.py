@@ -75,7 +75,8 @@ class Situation:
         """Return `step` with what stands in its way as its reason, if anything does."""
         if obstacle is None:
             return step
-        patience_ends = obstacle.since + PATIENCE_SECONDS
+        since = obstacle.since if self.history.hindered_since is None else self.history.hindered_since
+        patience_ends = since + PATIENCE_SECONDS
         needs_help = obstacle.forbids_start or self.now >= patience_ends
         until = step.until if needs_help else min(step.until or patience_ends, patience_ends)
         return replace(
