@@ -7,18 +7,17 @@ understand them; the others speak of the job. `lastTransitionTime` moves only wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from headgate.api.application import SparkApplication
-from headgate.api.status import Condition, ConditionStatus
+from headgate.api.status import Condition
 from headgate.decision.driver import State
+from headgate.reconcile.alignment import Group, aligned
+from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import OutageReason
 from headgate.reconcile.times import duration_text, moment
-
-TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 
 IN_TRANSITION = frozenset({State.PENDING, State.STARTING, State.STOPPING, State.BACKING_OFF})
 """States that lead to another one without anybody's help."""
@@ -35,23 +34,19 @@ SCRAPED = "Scraped"
 """The driver's metrics are known."""
 
 
-class Answer(NamedTuple):
-    """A condition without its moments."""
-
-    type: str
-    status: ConditionStatus
-    reason: str
-    message: str
-
-
 def conditions(
-    application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory
+    application: SparkApplication,
+    seen: Seen,
+    plan: Plan,
+    memory: LoopMemory,
+    groups: tuple[Group, ...] = (),
 ) -> tuple[Condition, ...]:
-    """Return all conditions, in a fixed order."""
+    """Return all conditions, in a fixed order. `groups` are those of `alignment.groups`."""
     before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
     return tuple(
         _condition(answer, before.get(answer.type), application, seen.now)
-        for answer in _answers(seen, plan, memory)
+        for answer in _answers(seen, plan, memory, groups)
+        if answer is not None
     )
 
 
@@ -69,11 +64,14 @@ def _condition(
     )
 
 
-def _answers(seen: Seen, plan: Plan, memory: LoopMemory) -> Iterator[Answer]:
+def _answers(
+    seen: Seen, plan: Plan, memory: LoopMemory, groups: tuple[Group, ...]
+) -> Iterator[Answer | None]:
     yield _ready(seen, plan)
     yield _reconciling(seen, plan)
     yield _stalled(plan)
     yield _backlog(plan)
+    yield aligned(groups, seen)
     yield _throttled(memory)
     yield _metrics_available(seen)
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
+from headgate.api.labels import executors_of
 from headgate.api.query import Query
 from headgate.api.status import (
     AlignmentStatus,
@@ -26,6 +27,7 @@ from headgate.api.status import (
     Votes,
 )
 from headgate.decision import Reason, SourceVerdict
+from headgate.reconcile.alignment import Group, alignment_statuses, groups, watermark_holder
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
@@ -51,36 +53,37 @@ def status_of(
     application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory
 ) -> SparkApplicationStatus:
     """Return the status of the application now."""
-    queries = tuple(_query(query, seen, plan, memory) for query in application.spec.queries)
+    found = groups(application, seen, memory.tracks)
+    queries = tuple(_query(query, seen, plan, memory, found) for query in application.spec.queries)
     attempt = plan.step.history.attempt
     return SparkApplicationStatus(
         state=ApplicationState(plan.step.state),
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
         executor_instances=plan.document.executor_instances,
-        selector=f"headgate.dev/application={application.name},headgate.dev/role=executor",
+        selector=executors_of(application.name),
         control_generation=plan.kept.generation,
         acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
         summary=_summary(queries),
-        conditions=conditions(application, seen, plan, memory),
+        conditions=conditions(application, seen, plan, memory, found),
         queries=queries,
     )
 
 
-def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory) -> QueryStatus:
+def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory, found: tuple[Group, ...]) -> QueryStatus:
     name, verdict = query.name, plan.verdicts[query.name]
     reported = seen.query(name) or QueryMetrics(sources={})
     before = _status_before(name, memory)
     changed = before is None or before.backlog != verdict.backlog
     track = memory.tracks.get(name, Track())
-    groups = {source.name: source.alignment.group for source in query.sources if source.alignment}
+    alignments = alignment_statuses(found)
     sources = tuple(
         _source(
             source,
             reported.sources.get(source, SourceMetrics()),
             verdict.sources.get(source),
             held_by=track.held_by.get(source),
-            group=groups.get(source),
+            alignment=alignments.get((name, source)),
         )
         for source in _shown(verdict.sources, reported.sources)
     )
@@ -99,6 +102,7 @@ def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory) -> QuerySta
         pending_records=_total(source.pending_records for source in sources),
         watermark_lag=max((s.watermark_lag for s in sources if s.watermark_lag is not None), default=None),
         eta=eta_text(verdict.eta_seconds),
+        watermark_held_by=watermark_holder(name, found),
         sources=sources,
     )
 
@@ -126,7 +130,7 @@ def _source(
     verdict: SourceVerdict | None,
     *,
     held_by: str | None,
-    group: str | None,
+    alignment: AlignmentStatus | None,
 ) -> SourceStatus:
     return SourceStatus(
         name=name,
@@ -134,19 +138,9 @@ def _source(
         watermark_lag=seconds(reported.watermark_lag_seconds),
         pending_records=_count(reported.pending_records),
         rate_limit=reported.rate_limit,
-        alignment=_alignment(reported, group),
+        alignment=alignment,
         held="Stopping" if held_by == "Stop" else held_by,
         unit=UNITS.get(reported.lane or ""),
-    )
-
-
-def _alignment(reported: SourceMetrics, group: str | None) -> AlignmentStatus | None:
-    if reported.alignment_limit is None or group is None:
-        return None
-    return AlignmentStatus(
-        group=group,
-        limit=moment(reported.alignment_limit),
-        drift=seconds(reported.alignment_drift_seconds),
     )
 
 

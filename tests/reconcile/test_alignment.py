@@ -1,0 +1,231 @@
+"""Groups of sources: who waits for whom, who cannot join, and what a person is told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.api.status import Condition, ConditionStatus, QueryStatus, SourceStatus
+from headgate_contract import metrics as names
+from support.looping import Loop, application, query, source
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+NOON = 1_700_000_000.0
+
+
+def member(name: str, drift: str = "5s", group: str = "trips", **more: Any) -> dict[str, Any]:
+    return source(name=name, alignment={"group": group, "maxDrift": drift, **more})
+
+
+def aligned(*members: dict[str, Any]) -> Loop:
+    loop = Loop(declared=application(queries=[query(sources=list(members))]))
+    loop.run_until_running()
+    return loop
+
+
+def reports(loop: Loop, **sources: dict[str, float]) -> None:
+    """The driver reports drift, idle time and the like of each source, all of them under one limit."""
+    loop.world.metrics.reports(sources=sources)
+    loop.acknowledged_turn()
+
+
+def at(drift: float, **more: float) -> dict[str, float]:
+    return {
+        "alignment_drift_seconds": drift,
+        "alignment_limit_timestamp_seconds": NOON + 5,
+        "idle_seconds": 0.0,
+        **more,
+    }
+
+
+def is_in_lane(loop: Loop, source: str, lane: str) -> None:
+    labels = {"application": "flights", "query": "delays", "source": source, "lane": lane}
+    loop.world.metrics.values.append((names.SOURCE_INFO.name, labels, 1.0))
+
+
+def condition(loop: Loop) -> Condition | None:
+    assert loop.memory.status is not None
+    return next((one for one in loop.memory.status.conditions if one.type == "Aligned"), None)
+
+
+def said(loop: Loop) -> tuple[ConditionStatus, str, str]:
+    found = condition(loop)
+    assert found is not None
+    return found.status, found.reason, found.message
+
+
+def delays(loop: Loop) -> QueryStatus:
+    assert loop.memory.status is not None
+    return loop.memory.status.queries[0]
+
+
+def of(loop: Loop, name: str) -> SourceStatus:
+    return next(one for one in delays(loop).sources if one.name == name)
+
+
+def test_nothing_is_said_of_alignment_where_none_is_declared() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    assert condition(loop) is None
+
+
+def test_before_anything_is_known_nobody_can_tell() -> None:
+    loop = Loop(declared=application(queries=[query(sources=[member("cars"), member("taxis")])]))
+    loop.turn()
+    assert said(loop) == (UNKNOWN, "MetricsUnavailable", "nothing is known that could tell")
+
+
+def test_members_within_their_drift_are_aligned() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    reports(loop, cars=at(5.0), taxis=at(0.0))
+    assert said(loop) == (TRUE, "WithinDrift", "the 2 sources of group trips are within 5s of each other")
+    shown = of(loop, "cars").alignment
+    assert shown is not None
+    assert (shown.group, shown.held_by) == ("trips", None)
+    assert shown.drift is not None
+    assert shown.drift.total_seconds() == 5
+    assert shown.limit is not None
+    assert shown.limit.timestamp() == NOON + 5
+
+
+def test_a_member_that_waits_names_the_one_that_it_waits_for() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    for held in (1.0, 2.0):
+        loop.world.metrics.reports(sources={"cars": at(5.0), "taxis": at(0.0)})
+        loop.world.metrics.reports_held(held, "Alignment", source="cars")
+        loop.acknowledged_turn()
+    cars, taxis = of(loop, "cars"), of(loop, "taxis")
+    assert cars.held == "Alignment"
+    assert cars.alignment is not None
+    assert cars.alignment.held_by == "delays/taxis"
+    assert taxis.alignment is not None
+    assert taxis.alignment.held_by is None
+
+
+def test_a_member_beyond_the_limit_is_said_with_its_distance() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    reports(loop, cars=at(90.0), taxis=at(0.0))
+    assert said(loop) == (
+        FALSE,
+        "DriftOverLimit",
+        "source delays/cars is 1m30s ahead in group trips, which allows 5s; it waits for delays/taxis",
+    )
+
+
+def test_of_different_drifts_the_smallest_holds_and_people_are_told() -> None:
+    loop = aligned(member("cars", "10s"), member("taxis", "5s"))
+    reports(loop, cars=at(4.0), taxis=at(0.0))
+    assert said(loop) == (
+        TRUE,
+        "MaxDriftDiffers",
+        "the members of group trips declare different maxDrift: 5s holds, the smallest, and not 10s; declare the "
+        "same for all",
+    )
+    reports(loop, cars=at(7.0), taxis=at(0.0))
+    assert said(loop)[1] == "DriftOverLimit"
+
+
+@pytest.mark.parametrize(
+    ("lane", "why"),
+    [
+        ("files", "its batches end with a file"),
+        ("rows", "its batches end after a number of rows"),
+        ("gate", "it is read as a whole or not at all"),
+    ],
+)
+def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(lane: str, why: str) -> None:
+    loop = aligned(member("cars"), member("taxis"), member("archive"))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0), "archive": {"idle_seconds": 0.0}})
+    is_in_lane(loop, "archive", lane)
+    loop.acknowledged_turn()
+    assert said(loop) == (
+        FALSE,
+        "CannotJoin",
+        f"source delays/archive cannot join group trips: {why}, at no event time; take alignment out of it, or read "
+        "it from Kafka. The others of the group are aligned without it",
+    )
+    shown = of(loop, "archive").alignment
+    assert shown is not None
+    assert (shown.limit, shown.drift) == (None, None)
+
+
+def test_a_member_of_which_nothing_is_known_yet_is_not_said_to_be_unable() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": {}})
+    is_in_lane(loop, "taxis", "offsets")
+    loop.acknowledged_turn()
+    assert said(loop)[:2] == (TRUE, "WithinDrift")
+
+
+def test_without_a_limit_nobody_can_tell() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    reports(loop, cars={"idle_seconds": 60.0}, taxis={"idle_seconds": 0.0})
+    assert said(loop) == (
+        UNKNOWN,
+        "NoLimitHolds",
+        "no limit holds in group trips: fewer than two of its members have records to read and event times that are "
+        "known",
+    )
+
+
+def test_groups_do_not_see_each_other() -> None:
+    loop = aligned(member("a"), member("b"), member("c", group="other"), member("d", group="other"))
+    reports(loop, a=at(0.0), b=at(3.0), c=at(0.0), d=at(60.0))
+    status, reason, message = said(loop)
+    assert (status, reason) == (FALSE, "DriftOverLimit")
+    assert message.startswith("source delays/d is 1m ahead in group other")
+    assert "delays/b" not in message
+
+
+def test_a_group_spans_the_queries_of_an_application() -> None:
+    both = [query(sources=[member("cars")]), query(name="fares", sources=[member("taxis")])]
+    loop = Loop(declared=application(queries=both))
+    loop.run_until_running()
+    for held in (1.0, 2.0):
+        loop.world.metrics.reports(sources={"cars": at(5.0)})
+        loop.world.metrics.reports("fares", sources={"taxis": at(0.0)})
+        loop.world.metrics.reports_held(held, "Alignment", source="cars")
+        loop.acknowledged_turn()
+    shown = of(loop, "cars").alignment
+    assert shown is not None
+    assert shown.held_by == "fares/taxis"
+
+
+SILENT = [
+    pytest.param({"idle_seconds": 5.0}, id="idle"),
+    pytest.param({"idle_seconds": 0.0, "finished": 1.0}, id="finished"),
+    pytest.param({"idle_seconds": 0.0, "paused": 1.0}, id="paused"),
+]
+
+
+@pytest.mark.parametrize("how", SILENT)
+def test_a_silent_source_is_named_as_the_one_that_holds_the_watermark(how: dict[str, float]) -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    reports(loop, cars=at(0.0), taxis=at(-60.0, **how))
+    assert delays(loop).watermark_held_by == "taxis"
+
+
+@pytest.mark.parametrize(
+    ("taxis", "what"),
+    [
+        (at(-60.0, idle_seconds=4.9), "it still counts"),
+        (at(3.0, idle_seconds=60.0), "it is ahead of the others"),
+    ],
+)
+def test_a_source_that_holds_nothing_back_is_not_named(taxis: dict[str, float], what: str) -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    reports(loop, cars=at(0.0), taxis=taxis)
+    assert delays(loop).watermark_held_by is None, what
+
+
+def test_nobody_is_named_where_all_are_silent() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    reports(loop, cars=at(0.0, idle_seconds=60.0), taxis=at(-1.0, idle_seconds=60.0))
+    assert delays(loop).watermark_held_by is None
+
+
+def test_a_source_is_silent_after_its_own_idle_after() -> None:
+    loop = aligned(member("cars"), member("taxis", idleAfter="1m"))
+    reports(loop, cars=at(0.0), taxis=at(-60.0, idle_seconds=30.0))
+    assert delays(loop).watermark_held_by is None
