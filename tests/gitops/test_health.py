@@ -27,6 +27,8 @@ EXPECTED = {  # Argo CD's health, kstatus, what `healthCheckExprs` say to Flux
     "running": ("Healthy", "Current", "Current"),
     "in-backlog": ("Healthy", "Current", "Current"),
     "control-pending": ("Progressing", "InProgress", "InProgress"),
+    "verdict-pending": ("Healthy", "Current", "Current"),
+    "not-scraped-yet": ("Progressing", "InProgress", "InProgress"),
     "metrics-gone": ("Degraded", "InProgress", "InProgress"),
     "stopping": ("Progressing", "InProgress", "InProgress"),
     "suspended": ("Suspended", "InProgress", "Current"),

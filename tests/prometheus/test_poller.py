@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from headgate.adapters.kubernetes.key import Key
@@ -16,8 +13,8 @@ from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, backlog_queries, sort
 from headgate_contract import metrics as names
 from support.driver_page import driver_page
-from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus, refused
-from support.fleet import KEY, Fleet, labelled_scraping
+from support.fake_prometheus import Answer, refused
+from support.fleet import KEY, Fleet, forwarded, intermediary, labelled_scraping
 from support.looping import application, query, source
 from support.prometheus import exposed, prometheus
 from support.waiting import wait_until
@@ -174,7 +171,7 @@ def test_a_prometheus_that_is_down_is_told_beside_what_was_known(fleet: Fleet) -
     fleet.say(driver_page())
     with intermediary(fleet) as between:
         poller = fleet.poller(url=between.url)
-        assert outage(poller).reason is OutageReason.NOT_ASKED
+        assert outage(poller).reason is OutageReason.NOT_ASKED_YET
         poller.poll(time.time())
     assert poller.poll(time.time()) == []
     assert outage(poller).reason is OutageReason.CONNECTION_FAILED
@@ -301,19 +298,6 @@ def test_nobody_is_asked_for_nobody(fleet: Fleet) -> None:
     poller.forget(KEY)
     assert poller.poll(time.time()) == ()
     assert fleet.told == []
-
-
-@contextmanager
-def intermediary(fleet: Fleet, port: int = 0) -> Iterator[FakePrometheus]:
-    """Pass queries on to the real Prometheus, until a test has it otherwise."""
-    with fake_prometheus(lambda asked: forwarded(fleet, asked), port=port) as between:
-        yield between
-
-
-def forwarded(fleet: Fleet, asked: Mapping[str, str]) -> Answer:
-    body = urllib.parse.urlencode(asked).encode()
-    with urllib.request.urlopen(f"{fleet.server.url}/api/v1/query", body, timeout=10) as answer:
-        return Answer(answer.read())
 
 
 def failing(fleet: Fleet, part: str, answer: Answer) -> Callable[[Mapping[str, str]], Answer]:

@@ -388,18 +388,6 @@ def test_conditions_and_verdicts_keep_their_moments_over_a_restart_of_the_loop()
     assert after.queries[0].since == before.queries[0].since
 
 
-def test_a_control_document_that_is_not_in_force_yet_is_reconciling() -> None:
-    loop = Loop()
-    loop.run_until_running()
-    loop.acknowledged_turn()
-    assert condition(loop, "Reconciling").status is ConditionStatus.FALSE
-    loop.application = application(queries=[query(checkpoint={"interval": "7s"})])
-    loop.turn()
-    assert condition(loop, "Reconciling").reason == "ControlPending"
-    loop.acknowledged_turn()
-    assert condition(loop, "Reconciling").status is ConditionStatus.FALSE
-
-
 def test_a_limited_source_throttles_the_application() -> None:
     loop = Loop()
     loop.run_until_running()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +15,7 @@ from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.poller import PrometheusPoller
 from headgate.api.application import SparkApplication
 from support.driver_page import DriverPage
+from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus
 from support.looping import application
 from support.prometheus import Exposed, Prometheus
 
@@ -55,3 +60,17 @@ def labelled_scraping(**jobs: list[str]) -> dict[str, Any]:
             for job, targets in jobs.items()
         ],
     }
+
+
+@contextmanager
+def intermediary(fleet: Fleet, port: int = 0) -> Iterator[FakePrometheus]:
+    """Pass queries on to the real Prometheus, until a test has it otherwise."""
+    with fake_prometheus(lambda asked: forwarded(fleet, asked), port=port) as between:
+        yield between
+
+
+def forwarded(fleet: Fleet, asked: Mapping[str, str]) -> Answer:
+    """Return what the real Prometheus answers to a query."""
+    body = urllib.parse.urlencode(asked).encode()
+    with urllib.request.urlopen(f"{fleet.server.url}/api/v1/query", body, timeout=10) as answer:
+        return Answer(answer.read())

@@ -14,12 +14,12 @@ from support.fakes import FakeWorld
 START = 1_700_000_000.0
 
 
-def application(**spec: Any) -> SparkApplication:
+def application(generation: int = 1, **spec: Any) -> SparkApplication:
     """One query `delays` with the source `flights`; keywords replace members of `spec`."""
     content = {
         "apiVersion": "headgate.dev/v1alpha1",
         "kind": "SparkApplication",
-        "metadata": {"name": "flights", "generation": 1},
+        "metadata": {"name": "flights", "generation": generation},
         "spec": {
             "main": {"file": "job.py"},
             "queries": [query()],
@@ -60,6 +60,10 @@ class Loop:
         self.now = START
         self.complaints: list[str] = []
         self.memory: LoopMemory = recall(self.world.ports, self.complaints.append)
+
+    def declare(self, **spec: Any) -> None:
+        """A person changes the resource, which is counted."""
+        self.application = application((self.application.metadata.generation or 0) + 1, **spec)
 
     def turn(self, seconds: float = 1.0) -> Outcome:
         self.now += seconds

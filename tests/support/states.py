@@ -13,6 +13,7 @@ from typing import Any
 from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.decision.driver import Obstacle, StepReason
 from headgate.decision.situation import PATIENCE_SECONDS
+from headgate.reconcile.ports import Outage, OutageReason
 from support.looping import Loop, application, query
 
 Manifest = dict[str, Any]
@@ -50,9 +51,25 @@ def _in_backlog() -> Loop:
     return loop
 
 
-def _control_pending() -> Loop:
+def _change_pending() -> Loop:
     loop = _running()
-    loop.application = application(queries=[query(checkpoint={"interval": "7s"})])
+    loop.declare(queries=[query(checkpoint={"interval": "7s"})])
+    loop.turn()
+    return loop
+
+
+def _verdict_pending() -> Loop:
+    loop = _running()
+    loop.world.metrics.reports(interval_seconds=5.0, sources=_lag(3600.0, pending=4_000_000.0))
+    loop.turn()
+    return loop
+
+
+def _not_scraped_yet() -> Loop:
+    loop = Loop()
+    loop.turn()
+    loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "Prometheus has no series of the pod")
+    loop.world.drivers.becomes_ready()
     loop.turn()
     return loop
 
@@ -66,7 +83,7 @@ def _metrics_gone() -> Loop:
 
 def _stopping() -> Loop:
     loop = _running()
-    loop.application = application(suspend=True)
+    loop.declare(suspend=True)
     loop.turn()
     return loop
 
@@ -123,7 +140,9 @@ STATES: dict[str, Callable[[], Loop]] = {
     "starting": _starting,
     "running": _running,
     "in-backlog": _in_backlog,
-    "control-pending": _control_pending,
+    "control-pending": _change_pending,
+    "verdict-pending": _verdict_pending,
+    "not-scraped-yet": _not_scraped_yet,
     "metrics-gone": _metrics_gone,
     "stopping": _stopping,
     "suspended": _suspended,

@@ -2,11 +2,14 @@
 
 `Ready`, `Reconciling` and `Stalled` mean what kstatus means by them, so that Argo CD, Flux and `kubectl wait`
 understand them; the others speak of the job. `lastTransitionTime` moves only when the answer changes.
+
+`Reconciling` is about the resource: it is true until what a person has changed is in force. A verdict that changes
+sends the driver a document as well, and is nothing that anybody waits for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
@@ -23,7 +26,7 @@ IN_TRANSITION = frozenset({State.PENDING, State.STARTING, State.STOPPING, State.
 """States that lead to another one without anybody's help."""
 
 CONTROL_PENDING = "ControlPending"
-"""A control document is published, and the driver has not reported it yet."""
+"""What was changed in the resource is published, and the driver has not reported it yet."""
 METRICS_UNAVAILABLE = "MetricsUnavailable"
 """The driver runs, and nothing is known of what it does."""
 NO_BACKLOG = "NoBacklog"
@@ -34,6 +37,14 @@ SCRAPED = "Scraped"
 """The driver's metrics are known."""
 
 
+FIRST_SCRAPE_SECONDS = 120.0
+"""How long nothing need be known of a driver: it takes its time to start, Prometheus to find and to scrape it."""
+
+
+Before = Mapping[str, Condition]
+"""The conditions of the status before, by type."""
+
+
 def conditions(
     application: SparkApplication,
     seen: Seen,
@@ -42,10 +53,18 @@ def conditions(
     groups: tuple[Group, ...] = (),
 ) -> tuple[Condition, ...]:
     """Return all conditions, in a fixed order. `groups` are those of `alignment.groups`."""
-    before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
+    before: Before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
     return tuple(
         _condition(answer, before.get(answer.type), application, seen.now)
-        for answer in _answers(seen, plan, memory, groups)
+        for answer in (
+            _ready(seen, plan),
+            _reconciling(application, seen, plan, memory),
+            _stalled(plan),
+            _backlog(plan),
+            aligned(groups, seen),
+            _throttled(memory),
+            _metrics_available(seen),
+        )
         if answer is not None
     )
 
@@ -64,39 +83,43 @@ def _condition(
     )
 
 
-def _answers(
-    seen: Seen, plan: Plan, memory: LoopMemory, groups: tuple[Group, ...]
-) -> Iterator[Answer | None]:
-    yield _ready(seen, plan)
-    yield _reconciling(seen, plan)
-    yield _stalled(plan)
-    yield _backlog(plan)
-    yield aligned(groups, seen)
-    yield _throttled(memory)
-    yield _metrics_available(seen)
-
-
 def _ready(seen: Seen, plan: Plan) -> Answer:
     step = plan.step
     if step.state is State.COMPLETED:
         return Answer("Ready", TRUE, step.reason, step.message)
     if step.state is not State.RUNNING:
         return Answer("Ready", FALSE, step.reason, step.message)
+    if is_not_heard_yet(seen):
+        return Answer("Ready", FALSE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
     if seen.metrics is None:
         return Answer("Ready", FALSE, METRICS_UNAVAILABLE, "the driver runs, but nothing is known of it")
     return Answer("Ready", TRUE, step.reason, step.message)
 
 
-def _reconciling(seen: Seen, plan: Plan) -> Answer:
+def _reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
     step = plan.step
     if step.needs_help:
         return Answer("Reconciling", FALSE, step.reason, step.message)
     if step.state in IN_TRANSITION:
         return Answer("Reconciling", TRUE, step.reason, step.message)
-    if step.state is State.RUNNING and _is_behind(seen, plan):
+    if step.state is State.RUNNING and _brings_in_force(application, seen, plan, memory):
         message = f"control document {plan.document.generation} is published and not in force yet"
         return Answer("Reconciling", TRUE, CONTROL_PENDING, message)
+    if step.state is State.RUNNING and is_not_heard_yet(seen):
+        return Answer("Reconciling", TRUE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
     return Answer("Reconciling", FALSE, step.reason, step.message)
+
+
+def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> bool:
+    """Return whether the driver is still to report what the last change of the resource has told it.
+
+    What has begun goes on until the newest document is reported, whatever was put into it meanwhile.
+    """
+    before = memory.status
+    if before is None or before.observed_generation != application.metadata.generation:
+        return plan.publishes or _is_behind(seen, plan)
+    was_reconciling = any(c.type == "Reconciling" and c.status is TRUE for c in before.conditions)
+    return was_reconciling and _is_behind(seen, plan)
 
 
 def _is_behind(seen: Seen, plan: Plan) -> bool:
@@ -149,8 +172,31 @@ def _metrics_available(seen: Seen) -> Answer:
     if seen.outage is None:
         message = "readings come, but all of them are older than metrics.staleAfter"
         return Answer("MetricsAvailable", FALSE, OutageReason.STALE, message)
+    if is_not_heard_yet(seen):
+        reason, message = OutageReason.DRIVER_STARTING, f"{NOT_HEARD_YET} ({seen.outage.message})"
+        return Answer("MetricsAvailable", UNKNOWN, reason, message)
     status = UNKNOWN if seen.outage.reason in _NOT_YET else FALSE
     return Answer("MetricsAvailable", status, seen.outage.reason, seen.outage.message)
 
 
-_NOT_YET = frozenset({OutageReason.DRIVER_NOT_RUNNING, OutageReason.DRIVER_STARTING})
+NOT_HEARD_YET = "the driver has only just started, and nothing is known of it yet"
+
+_NOT_YET = frozenset(
+    {OutageReason.DRIVER_NOT_RUNNING, OutageReason.DRIVER_STARTING, OutageReason.NOT_ASKED_YET}
+)
+"""No outage: there is nobody to ask, or nobody has asked."""
+
+
+def is_not_heard_yet(seen: Seen) -> bool:
+    """Return whether it is too early to know anything of the driver that lives."""
+    driver = seen.living_driver
+    if driver is None or seen.metrics is not None or seen.outage is None:
+        return False
+    is_young = abs(seen.now - driver.started_at) < FIRST_SCRAPE_SECONDS
+    match seen.outage.reason:
+        case OutageReason.NO_SERIES:
+            return is_young or not driver.is_ready
+        case OutageReason.CONNECTION_FAILED:
+            return not driver.is_ready
+        case reason:
+            return reason in _NOT_YET

@@ -76,7 +76,9 @@ class OutageReason(StrEnum):
     CREDENTIALS_UNREADABLE = "CredentialsUnreadable"
     """The file with the token or the password for Prometheus cannot be read."""
     NOT_ASKED = "NotAsked"
-    """The operator has not asked yet, or has nobody to ask."""
+    """The operator has nobody to ask."""
+    NOT_ASKED_YET = "NotAskedYet"
+    """The operator has just started, or has just heard of the application."""
     STALE = "Stale"
     """Readings came, but all of them are older than `metrics.staleAfter`."""
 

@@ -16,7 +16,7 @@ from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import BACKLOG_QUERY
 from headgate.reconcile.times import moment
 
-NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED, "Prometheus has not been asked yet")
+NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet")
 LONGEST_SHOWN = 120
 """Characters of an expression in a message."""
 

@@ -1,0 +1,213 @@
+"""What the conditions say while something is on its way: a change, a driver, a first scrape, a new operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headgate.api.status import Condition, ConditionStatus
+from headgate.reconcile.conditions import FIRST_SCRAPE_SECONDS
+from headgate.reconcile.ports import Outage, OutageReason
+from support.looping import Loop, query
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+SEVEN_SECONDS = {"queries": [query(checkpoint={"interval": "7s"})]}
+NO_SERIES = Outage(OutageReason.NO_SERIES, "Prometheus has no series of the pod", known=())
+NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet", known=())
+
+
+def condition(loop: Loop, kind: str) -> Condition:
+    assert loop.memory.status is not None
+    return next(one for one in loop.memory.status.conditions if one.type == kind)
+
+
+def is_reconciling(loop: Loop) -> bool:
+    return condition(loop, "Reconciling").status is TRUE
+
+
+def lag(seconds: float) -> dict[str, dict[str, float]]:
+    return {"flights": {"watermark_lag_seconds": seconds, "pending_records": 1000.0}}
+
+
+def running() -> Loop:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(1))
+    loop.acknowledged_turn()
+    return loop
+
+
+# Changes of the resource ----------------------------------------------------------------------------
+
+
+def test_a_change_of_the_resource_is_reconciling_until_the_driver_reports_it() -> None:
+    loop = running()
+    loop.declare(**SEVEN_SECONDS)
+    loop.turn()
+    said = condition(loop, "Reconciling")
+    assert (said.status, said.reason) == (TRUE, "ControlPending")
+    assert said.message == "control document 2 is published and not in force yet"
+    loop.turn()
+    assert is_reconciling(loop), "nobody has acknowledged it meanwhile"
+    loop.acknowledged_turn()
+    assert not is_reconciling(loop)
+
+
+def test_a_verdict_that_changes_is_not_reconciling() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    for seconds in (3600, 1):
+        loop.world.metrics.reports(sources=lag(seconds))
+        loop.turn()
+        assert loop.memory.status is not None
+        assert loop.memory.status.control_generation != loop.memory.status.acknowledged_generation
+        assert not is_reconciling(loop)
+        assert condition(loop, "Ready").status is TRUE
+        loop.acknowledged_turn()
+
+
+def test_a_pause_by_annotation_is_not_reconciling() -> None:
+    loop = running()
+    metadata = loop.application.metadata.model_copy(
+        update={"annotations": {"headgate.dev/paused": "delays/flights"}}
+    )
+    loop.application = loop.application.model_copy(update={"metadata": metadata})
+    loop.turn()
+    assert loop.world.controls.documents[-1].queries["delays"].sources["flights"].paused
+    assert not is_reconciling(loop)
+
+
+def test_a_change_that_the_driver_need_not_be_told_is_in_force_at_once() -> None:
+    loop = running()
+    loop.declare(restart={"maxRetries": 9})
+    loop.turn()
+    assert not is_reconciling(loop)
+
+
+def test_a_verdict_in_the_middle_of_a_change_does_not_end_it_early() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.declare(**SEVEN_SECONDS)
+    loop.turn()
+    loop.world.metrics.reports(sources=lag(3600))
+    loop.turn()
+    loop.world.metrics.acknowledges(loop.world.controls.documents[-2].generation)
+    loop.turn()
+    assert is_reconciling(loop), "the newest document has the change as well"
+    loop.acknowledged_turn()
+    assert not is_reconciling(loop)
+
+
+def test_a_change_goes_on_over_a_restart_of_the_loop() -> None:
+    loop = running()
+    loop.declare(**SEVEN_SECONDS)
+    loop.turn()
+    loop.restart()
+    loop.turn()
+    assert is_reconciling(loop)
+    loop.acknowledged_turn()
+    assert not is_reconciling(loop)
+
+
+def test_a_change_that_restarts_the_driver_is_reconciling_until_that_one_is_heard() -> None:
+    loop = running()
+    loop.declare(sparkConf={"spark.x": "1"})
+    loop.turn()
+    assert is_reconciling(loop)
+    loop.world.drivers.ends(0, at=loop.now)
+    loop.turn()
+    loop.world.metrics.outage = NO_SERIES
+    loop.world.drivers.becomes_ready()
+    loop.turn()
+    assert is_reconciling(loop)
+    loop.world.metrics.answers()
+    loop.acknowledged_turn()
+    assert not is_reconciling(loop)
+
+
+# Drivers of which nothing is known yet -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", [OutageReason.NO_SERIES, OutageReason.NOT_ASKED_YET])
+def test_a_driver_that_has_just_started_is_not_known_yet_and_that_is_no_outage(reason: OutageReason) -> None:
+    loop = Loop()
+    loop.turn()
+    loop.world.metrics.outage = Outage(reason, "nothing there", known=())
+    loop.turn()
+    loop.world.drivers.becomes_ready()
+    outcome = loop.turn()
+    said = condition(loop, "MetricsAvailable")
+    assert (said.status, said.reason) == (UNKNOWN, "DriverStarting")
+    assert said.message == "the driver has only just started, and nothing is known of it yet (nothing there)"
+    assert (condition(loop, "Ready").status, condition(loop, "Ready").reason) == (FALSE, "DriverStarting")
+    assert is_reconciling(loop)
+    assert not any(event.is_warning for event in outcome.events)
+
+
+def test_a_driver_that_is_not_scraped_for_two_minutes_is_an_outage() -> None:
+    loop = Loop()
+    loop.turn()
+    loop.world.metrics.outage = NO_SERIES
+    loop.turn()
+    loop.world.drivers.becomes_ready()
+    loop.turn()
+    outcome = loop.turn(FIRST_SCRAPE_SECONDS)
+    said = condition(loop, "MetricsAvailable")
+    assert (said.status, said.reason, said.message) == (
+        FALSE,
+        "NoSeries",
+        "Prometheus has no series of the pod",
+    )
+    assert condition(loop, "Ready").reason == "MetricsUnavailable"
+    assert not is_reconciling(loop), "it is no longer on its way by itself"
+    assert [event.reason for event in outcome.events] == ["NoSeries"]
+
+
+@pytest.mark.parametrize("reason", [OutageReason.NO_SERIES, OutageReason.CONNECTION_FAILED])
+def test_a_driver_that_starts_for_ten_minutes_is_starting(reason: OutageReason) -> None:
+    loop = Loop()
+    loop.turn()
+    loop.world.metrics.outage = Outage(reason, "nothing there", known=())
+    loop.turn()
+    loop.turn(600)
+    assert condition(loop, "MetricsAvailable").status is UNKNOWN
+    assert (condition(loop, "Ready").reason, is_reconciling(loop)) == ("WaitingForDriver", True)
+
+
+@pytest.mark.parametrize(
+    "reason", [OutageReason.NOT_ASKED, OutageReason.QUERY_TIMEOUT, OutageReason.CREDENTIALS_UNREADABLE]
+)
+def test_a_prometheus_that_fails_is_an_outage_for_a_driver_that_starts_as_well(reason: OutageReason) -> None:
+    loop = Loop()
+    loop.turn()
+    loop.world.metrics.outage = Outage(reason, "no", known=())
+    loop.turn()
+    said = condition(loop, "MetricsAvailable")
+    assert (said.status, said.reason) == (FALSE, reason)
+
+
+def test_a_kubelet_whose_clock_is_an_hour_ahead_does_not_hide_an_outage_for_that_hour() -> None:
+    loop = Loop()
+    loop.turn()
+    loop.world.metrics.outage = NO_SERIES
+    loop.world.drivers.becomes_ready()
+    driver = loop.world.drivers.driver
+    assert driver is not None
+    loop.world.drivers.driver = replace(driver, started_at=loop.now + 3600)
+    loop.turn(FIRST_SCRAPE_SECONDS)
+    assert condition(loop, "MetricsAvailable").status is FALSE
+
+
+def test_a_change_made_while_no_operator_ran_is_reconciling_before_anything_is_known() -> None:
+    loop = running()
+    loop.restart()
+    loop.declare(**SEVEN_SECONDS)
+    loop.world.metrics.outage = NOT_ASKED_YET
+    loop.turn(300)
+    assert (is_reconciling(loop), condition(loop, "Reconciling").reason) == (True, "ControlPending")
+    loop.world.metrics.answers()
+    loop.turn()
+    assert is_reconciling(loop)
+    loop.acknowledged_turn()
+    assert not is_reconciling(loop)
