@@ -20,6 +20,8 @@ class FakeApi:
     """Verb, and resource with its subresource."""
     listing: Exception | None = None
     asked: list[Mapping[str, Any]] = field(default_factory=list)
+    description: Manifest | None = None
+    """The OpenAPI document, if the server publishes one."""
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         assert "namespace" not in manifest["metadata"]
@@ -35,6 +37,11 @@ class FakeApi:
         if self.listing is not None:
             raise self.listing
         return []
+
+    async def describe(self, kind: Kind) -> Manifest:
+        if self.description is None:
+            raise ApiNotFound("404")
+        return self.description
 
 
 def preflight(
@@ -103,3 +110,11 @@ def test_it_waits_until_nothing_is_in_the_way_and_says_so() -> None:
 
     asyncio.run(run())
     assert told == ["missing rights: in all namespaces: watch pods; grant them as in docs/operations.md", ""]
+
+
+def test_a_crd_that_is_too_old_is_waited_for() -> None:
+    kind = {"group": "headgate.dev", "version": "v1alpha1", "kind": "SparkApplication"}
+    older = {"properties": {}, "x-kubernetes-group-version-kind": [kind]}
+    api = FakeApi(description={"components": {"schemas": {"ours": older}}})
+
+    assert obstacle(api).startswith("the CRD is older than this operator")

@@ -1,4 +1,4 @@
-"""What the operator must be allowed to do, and whether it is.
+"""What the operator must find before it can act: its rights, and the CRD in a version that it can write to.
 
 Asked for before anything else, all at once: a right that is missing would otherwise show when it is needed for the
 first time, at three in the morning, one at a time. A replica without its rights is not ready and never leads, so that
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import structlog
 
+from headgate import __version__
 from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
-from headgate.errors import ApiNotFound, TransientError
+from headgate.errors import ApiNotFound, ApiRefused, TransientError
+from headgate.handlers.definition import difference
 
 log = structlog.get_logger("headgate.rights")
 
@@ -73,6 +75,9 @@ class Api(Protocol):
     ) -> list[Manifest]:
         """Return all objects of a namespace, or of all."""
 
+    async def describe(self, kind: Kind) -> Manifest:
+        """Return the OpenAPI document that has the fields of a kind."""
+
 
 def rights(namespaces: Sequence[str], lease: tuple[str, str] | None) -> Iterator[Right]:
     """Yield every right that is needed; `lease` is namespace and name, where there is an election."""
@@ -96,6 +101,7 @@ class Preflight:
     namespaces: Sequence[str]
     report: Callable[[str], None]
     """Told what is in the way; empty: nothing any more."""
+    _warned: set[str] = field(default_factory=set)
 
     async def passed(self) -> None:
         """Return once nothing is in the way."""
@@ -116,13 +122,30 @@ class Preflight:
                 return f"missing rights: {_listed(missing)}; grant them as in docs/operations.md"
             for namespace in self.namespaces or (None,):
                 await self.api.list(APPLICATIONS, namespace, labels=NOBODY)
+            return await self._definition()
         except ApiNotFound:
             return (
                 "the API server knows no SparkApplication; install the CRD: headgate crd | kubectl apply -f -"
             )
         except TransientError as error:
             return str(error)
-        return ""
+
+    async def _definition(self) -> str:
+        """Return why the CRD is of a version that nothing can be done with, and warn of other differences.
+
+        Where the API server describes no CRD, or not to us, it is taken for that of this version.
+        """
+        try:
+            found = difference(await self.api.describe(APPLICATIONS))
+        except (ApiNotFound, ApiRefused):
+            return ""
+        if found is None:
+            return ""
+        for warning in found.warnings(__version__):
+            if warning not in self._warned:
+                log.warning(warning)
+                self._warned.add(warning)
+        return found.in_the_way(__version__)
 
     async def _missing(self) -> list[Right]:
         answers = await asyncio.gather(*(self._is_granted(right) for right in self.needed))

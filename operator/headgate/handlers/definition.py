@@ -1,0 +1,94 @@
+"""Whether the CRD in the cluster is that of this operator, field by field.
+
+Two versions meet whenever one of them is upgraded first. A field that only the operator knows is dropped by the API
+server where a person sets it, and a status that has one is refused as a whole, so that no driver would ever start. A
+field that only the CRD knows is a setting that this operator would not act on: a resource that sets it is refused
+(`InvalidSpec`), and its driver left as it is.
+
+The API server publishes the fields of a CRD to whoever may sign in, so that no right to CRDs is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.api.application import GROUP, KIND, VERSION
+from headgate.api.crd import custom_resource_definition
+
+MOST_NAMED = 5
+"""Fields in a message; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The fields that one side has and the other has not, as people write them."""
+
+    lacking: tuple[str, ...]
+    """Known to the operator alone."""
+    unheard_of: tuple[str, ...]
+    """Known to the CRD alone."""
+
+    def in_the_way(self, version: str) -> str:
+        """Return why this operator cannot work with the CRD; empty: it can."""
+        of_status = [path for path in self.lacking if path.startswith("status.")]
+        if not of_status:
+            return ""
+        return (
+            f"the CRD is older than this operator ({version}): it lacks {_listed(of_status)}, so that no status "
+            "could be written; install this version's: headgate crd | kubectl apply --server-side -f -"
+        )
+
+    def warnings(self, version: str) -> Iterator[str]:
+        """Yield what people should know of the difference, although it is in nobody's way."""
+        of_spec = [path for path in self.lacking if path.startswith("spec.")]
+        if of_spec:
+            yield (
+                f"the CRD is older than this operator ({version}): the API server drops {_listed(of_spec)} from "
+                "resources; install this version's: headgate crd | kubectl apply --server-side -f -"
+            )
+        if self.unheard_of:
+            yield (
+                f"the CRD is newer than this operator ({version}), which does not know {_listed(self.unheard_of)}; "
+                "a resource that sets one of them is refused (InvalidSpec) until the operator is upgraded"
+            )
+
+
+def difference(document: Mapping[str, Any]) -> Difference | None:
+    """Compare the CRD that is described by an OpenAPI document with ours; `None` where it describes none."""
+    schemas = document.get("components", {}).get("schemas", {}).values()
+    described = next((schema for schema in schemas if _is_ours(schema)), None)
+    if described is None:
+        return None
+    (version,) = custom_resource_definition()["spec"]["versions"]
+    ours, theirs = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(described))
+    return Difference(_topmost(ours - theirs), _topmost(theirs - ours))
+
+
+def _is_ours(schema: Mapping[str, Any]) -> bool:
+    named = {"group": GROUP, "version": VERSION, "kind": KIND}
+    return named in schema.get("x-kubernetes-group-version-kind", ())
+
+
+def _fields(root: Mapping[str, Any]) -> Iterator[str]:
+    for part in ("spec", "status"):
+        yield from _below(part, root.get("properties", {}).get(part, {}))
+
+
+def _below(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    for name, child in schema.get("properties", {}).items():
+        yield f"{path}.{name}"
+        yield from _below(f"{path}.{name}", child)
+    if "items" in schema:
+        yield from _below(f"{path}[]", schema["items"])
+
+
+def _topmost(paths: set[str]) -> tuple[str, ...]:
+    """Return the fields of which the one above is not among them."""
+    return tuple(sorted(path for path in paths if path.rpartition(".")[0].removesuffix("[]") not in paths))
+
+
+def _listed(paths: Sequence[str]) -> str:
+    others = len(paths) - MOST_NAMED
+    return ", ".join(paths[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")
