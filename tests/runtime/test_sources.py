@@ -7,6 +7,7 @@ import pytest
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Lane
 
+ICEBERG_STREAM = "org.apache.iceberg.spark.source.SparkMicroBatchStream"
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
 
 
@@ -42,7 +43,11 @@ LANES = (
     ("a source that says its offsets count records", {"format": "own", "options": {"headgate.offsets": "records"}},
      Lane.OFFSETS),
     ("a source limited in rows", {"format": "own", "defaultLimit": "rows"}, Lane.ROWS),
-    ("a source without limits", {"format": "rate-micro-batch", "defaultLimit": None}, Lane.GATE),
+    ("a source without limits", {"format": "own", "defaultLimit": None}, Lane.GATE),
+    ("a source limited in bytes", {"format": "own", "defaultLimit": "bytes"}, Lane.GATE),
+    ("a source that does not look at limits", {"format": "rate-micro-batch", "defaultLimit": "rows"}, Lane.GATE),
+    ("an Iceberg table", {"format": "lake.orders", "class": ICEBERG_STREAM, "defaultLimit": "rows"}, Lane.FILES),
+    ("Delta", {"format": "delta", "api": "v1", "defaultLimit": "files"}, Lane.FILES),
     ("files", {"format": "parquet", "api": "v1", "defaultLimit": "all"}, Lane.FILES),
     ("an old source", {"format": "socket", "api": "v1", "defaultLimit": None}, Lane.GATE),
 )  # fmt: skip

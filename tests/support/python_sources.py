@@ -55,6 +55,45 @@ def limited_reader(spark: SparkSession, *, declares_limit: bool) -> str:
     return Limited.name()
 
 
+def limited_in_bytes(spark: SparkSession) -> str:
+    """A reader whose own limit is a number of bytes, of which a row has ten; returns its format."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes
+
+    total, own, width = TOTAL, 4000, 10
+
+    class Reader(DataSourceStreamReader):  # type: ignore[misc]
+        def initialOffset(self) -> dict[str, int]:
+            return {"row": 0}
+
+        def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+            asked = limit.max_bytes // width if isinstance(limit, ReadMaxBytes) else total
+            return {"row": min(total, start["row"] + asked)}
+
+        def getDefaultReadLimit(self) -> ReadLimit:
+            return ReadMaxBytes(own)
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition((start["row"], end["row"]))]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            yield from ((row,) for row in range(*partition.value))
+
+    class LimitedInBytes(DataSource):  # type: ignore[misc]
+        @classmethod
+        def name(cls) -> str:
+            return "limited_in_bytes"
+
+        def schema(self) -> str:
+            return "row long"
+
+        def streamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    spark.dataSource.register(LimitedInBytes)
+    return LimitedInBytes.name()
+
+
 def unlimited_reader(spark: SparkSession) -> str:
     """A reader of the first kind, which has only `latestOffset()`; returns its format.
 

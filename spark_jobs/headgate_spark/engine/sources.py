@@ -26,6 +26,13 @@ _THREAD = re.compile(
 )
 _LANES = {"rows": Lane.ROWS, "files": Lane.FILES}
 
+OWN_SIZE = frozenset({"rate-micro-batch"})
+"""Sources whose batches have a size of their own: they name a limit, and do not look at the one they are given."""
+
+ICEBERG = "org.apache.iceberg."
+"""Where the stream of an Iceberg table comes from, by whatever name the table is read. It takes a limit in files
+whatever limit it was opened with; one in rows it takes as well, and goes beyond it by a file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
@@ -40,6 +47,8 @@ class Descriptor:
     format: str
     name: str | None
     api: str
+    stream: str
+    """Class of the source's stream."""
     default_limit: str | None
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -63,6 +72,7 @@ class Descriptor:
             format=members["format"].lower(),
             name=members.get("name"),
             api=members["api"],
+            stream=members.get("class", ""),
             default_limit=members.get("defaultLimit"),
             options={key.lower(): value for key, value in (members.get("options") or {}).items()},
         )
@@ -85,7 +95,9 @@ class Descriptor:
             # Of the V1 sources those of files and of Delta are in use, and both take a limit in files, whatever
             # limit they were opened with.
             return Lane.FILES if self.default_limit is not None else Lane.GATE
-        return _LANES.get(self.default_limit or "", Lane.GATE)
+        if self.stream.startswith(ICEBERG):
+            return Lane.FILES
+        return Lane.GATE if self.format in OWN_SIZE else _LANES.get(self.default_limit or "", Lane.GATE)
 
     def source_name(self, taken: Collection[str]) -> str:
         """Return the name of the source among those of its query that are `taken` already."""
