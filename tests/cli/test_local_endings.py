@@ -222,6 +222,22 @@ def test_nohup_keeps_it_running(folder: Path) -> None:
         kill_driver(run.state_dir)
 
 
+def test_a_name_that_the_output_cannot_write_is_written_by_number(folder: Path) -> None:
+    (folder / "app.yaml").write_text(RESOURCE.replace("delays", "\u00fcber"), encoding="utf-8")
+    job(folder, name="\u00fcber", sources={"flights": {"watermark_lag_seconds": 400.0}}, runsSeconds=2)
+    ended = subprocess.run(
+        command(*OPTIONS),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "query \\xfcber: in backlog by WatermarkLag" in ended.stdout
+
+
 # What is said of an end ---------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ does at any other time. So has an output that cannot be written, a full disk for
 
 import sys
 
-from headgate.cli.streams import is_of_output, let_go, open_those_closed
+from headgate.cli.streams import is_of_output, let_go, make_ready
 
 INTERRUPTED = 130
 """As a shell has it for a process that SIGINT has ended."""
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line and exit."""
-    open_those_closed()
+    make_ready()
     try:
         _run()
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """Standard output and standard error, where they may fail: a reader that is gone, a disk that is full."""
 
 import errno
+import io
 import os
 import sys
 from contextlib import suppress
@@ -10,11 +11,18 @@ from typing import Final, TextIO
 _OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
-def open_those_closed() -> None:
-    """Let output go nowhere that the caller has closed (`>&-`), instead of into the next file that is opened."""
+def make_ready() -> None:
+    """See to it that whatever is written does not fail for what it is, nor for a stream that is not there.
+
+    What the caller has closed (`>&-`) leads nowhere, instead of into the next file that is opened. A character that
+    the terminal's encoding does not have is written by its number.
+    """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+        stream = getattr(sys, name)
+        if stream is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  for the life of the process
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def is_of_output(error: OSError) -> bool:
