@@ -15,6 +15,7 @@ from support.driver import recording
 from support.governed import Driver, await_rows, driver_in
 from support.python_sources import (
     limited_in_bytes,
+    limited_in_files,
     limited_with_default,
     limited_without_default,
     simple_reader,
@@ -73,6 +74,8 @@ TABLE = (
     Row("rate: all that has come up", generated("rate", rowsPerSecond=1000), "rate", Lane.GATE, ()),
     Row("Python, limited in rows: to the row", python(limited_with_default), "limited_true", Lane.ROWS,
         (250, 250, 250, 250)),
+    Row("Python, limited in files: as files", python(limited_in_files), "limited_in_files", Lane.FILES,
+        (100, 200, 200, 200, 200, 100)),
     Row("Python, reads all by default: all", python(limited_without_default), "limited_false", Lane.GATE, (1000,)),
     Row("Python, limited in bytes: its own limit", python(limited_in_bytes), "limited_in_bytes", Lane.GATE,
         (400, 400, 200)),

@@ -56,22 +56,31 @@ def limited_reader(spark: SparkSession, *, declares_limit: bool) -> str:
 
 
 def limited_in_bytes(spark: SparkSession) -> str:
-    """A reader whose own limit is a number of bytes, of which a row has ten; returns its format."""
-    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-    from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes
+    """A reader whose own limit is 4,000 bytes, of which a row has ten; returns its format."""
+    return _limited_in(spark, "bytes", own=4000, rows_in_one=0.1)
 
-    total, own, width = TOTAL, 4000, 10
+
+def limited_in_files(spark: SparkSession) -> str:
+    """A reader whose own limit is one file, and a file has a hundred rows; returns its format."""
+    return _limited_in(spark, "files", own=1, rows_in_one=100)
+
+
+def _limited_in(spark: SparkSession, unit: str, *, own: int, rows_in_one: float) -> str:
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxFiles
+
+    total = TOTAL
 
     class Reader(DataSourceStreamReader):  # type: ignore[misc]
         def initialOffset(self) -> dict[str, int]:
             return {"row": 0}
 
         def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-            asked = limit.max_bytes // width if isinstance(limit, ReadMaxBytes) else total
-            return {"row": min(total, start["row"] + asked)}
+            units = getattr(limit, f"max_{unit}", total)  # another unit is none
+            return {"row": min(total, start["row"] + int(units * rows_in_one))}
 
         def getDefaultReadLimit(self) -> ReadLimit:
-            return ReadMaxBytes(own)
+            return ReadMaxBytes(own) if unit == "bytes" else ReadMaxFiles(own)
 
         def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
             return [InputPartition((start["row"], end["row"]))]
@@ -79,10 +88,10 @@ def limited_in_bytes(spark: SparkSession) -> str:
         def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
             yield from ((row,) for row in range(*partition.value))
 
-    class LimitedInBytes(DataSource):  # type: ignore[misc]
+    class Limited(DataSource):  # type: ignore[misc]
         @classmethod
         def name(cls) -> str:
-            return "limited_in_bytes"
+            return f"limited_in_{unit}"
 
         def schema(self) -> str:
             return "row long"
@@ -90,8 +99,8 @@ def limited_in_bytes(spark: SparkSession) -> str:
         def streamReader(self, schema: Any) -> Reader:
             return Reader()
 
-    spark.dataSource.register(LimitedInBytes)
-    return LimitedInBytes.name()
+    spark.dataSource.register(Limited)
+    return Limited.name()
 
 
 def unlimited_reader(spark: SparkSession) -> str:
