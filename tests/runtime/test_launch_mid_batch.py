@@ -1,0 +1,58 @@
+"""What happens while a batch runs, on real Spark: documents come into force, and a kill is counted."""
+
+import os
+import signal
+
+import pyarrow.parquet as pq
+import pytest
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from support.driver import driver, recording, wait_for
+
+pytestmark = pytest.mark.spark
+
+ROWS = 1000
+
+
+def governed(**source):
+    batch = BatchControl(initial_records=ROWS, max_records=ROWS)
+    return QueryControl(interval_seconds=0.1, batch=batch, sources={"source": SourceControl(**source)})
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    signs = tmp_path / "signs"
+    signs.mkdir()
+    source = recording(tmp_path / "source", ROWS)
+    return ("waiting.py", source, tmp_path / "out", tmp_path / "ck", signs)
+
+
+def in_a_batch(running, tmp_path):
+    wait_for((tmp_path / "signs" / "begun-0").exists, "the first batch", running)
+
+
+def test_a_document_is_in_force_before_the_batch_that_runs_has_ended(tmp_path, arguments):
+    with driver(tmp_path / "run", *arguments, control={"copy": governed()}) as running:
+        in_a_batch(running, tmp_path)
+        limit = RateControl(records_per_second=7)
+        generation = running.control(copy=governed(rate_limit=limit))
+        running.wait_for_metric("headgate_control_generation", lambda v: v == generation)
+        running.wait_for_metric("headgate_source_rate_limit_records_per_second", lambda v: v == 7)
+        assert not running.metric("headgate_query_batches_total", kind="data")
+        (tmp_path / "signs" / "go").touch()
+        running.wait_for_metric("headgate_query_batches_total", lambda v: v == 1, kind="data")
+
+
+def test_a_batch_that_was_killed_runs_again_and_is_counted(tmp_path, arguments):
+    with driver(tmp_path / "killed", *arguments, control={"copy": governed()}) as running:
+        in_a_batch(running, tmp_path)
+        assert running.metric("headgate_query_batches_repeated_total") == 0
+        os.kill(running.process.pid, signal.SIGKILL)
+        running.wait()
+    (tmp_path / "signs" / "go").touch()
+    with driver(tmp_path / "again", *arguments, control={"copy": governed()}) as running:
+        running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, kind="data")
+        assert running.metric("headgate_query_batches_repeated_total") == 1
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert sorted(pq.read_table(tmp_path / "out")["id"].to_pylist()) == list(range(ROWS))
