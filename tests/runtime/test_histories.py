@@ -1,0 +1,78 @@
+"""Histories of several kinds before live sources of several kinds, on real Spark: each row is read once."""
+
+import signal
+
+import pytest
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from support.driver import driver, ids_in, recording
+
+pytestmark = pytest.mark.spark
+
+ROWS = 2000
+
+
+def history_first(history="history", live="live", *, waits=True, batch=500, **of_history):
+    sources = {
+        history: SourceControl(**of_history),
+        live: SourceControl(after=history if waits else None),
+    }
+    sizes = BatchControl(initial_records=batch, max_records=batch)
+    return QueryControl(interval_seconds=0.1, batch=sizes, sources=sources)
+
+
+def test_an_empty_history_lets_the_live_branch_go_when_all_that_is_there_is_read(tmp_path):
+    live = recording(tmp_path / "live", ROWS)
+    recorded = recording(tmp_path / "recorded", 0)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    unions = (f"recorded=replay:{live}+replay:{recorded}", f"folder=replay:{live}+parquet:{folder}")
+    control = {"recorded": history_first("recorded"), "folder": history_first("folder")}
+    with driver(tmp_path / "run", "unions.py", tmp_path, "now", *unions, control=control) as running:
+        assert running.wait() == 0, running.log
+    for name in control:
+        assert sorted(ids_in(tmp_path / name)) == list(range(ROWS)), name
+
+
+def test_files_that_wait_behind_a_history_are_read_once_it_is_at_its_end(tmp_path):
+    history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
+    union = f"copy=parquet:{live}+replay:{history}"
+    slow = RateControl(records_per_second=400, max_burst_seconds=1)
+    control = {"copy": history_first(rate_limit_during_backlog=slow)}
+    with driver(
+        tmp_path / "run", "unions.py", tmp_path, "100 milliseconds", union, control=control
+    ) as running:
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
+        assert running.metric("headgate_source_processed_records_total", source="live") == 0
+        assert running.metric("headgate_source_phase", source="live") == 1
+        running.control(copy=history_first())
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == ROWS, source="live")
+        assert running.metric("headgate_source_phase", source="live") == 0
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert sorted(ids_in(tmp_path / "copy")) == sorted([*range(ROWS), *range(ROWS)])
+
+
+def test_a_source_that_has_been_read_may_wait_from_now_on(tmp_path):
+    history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
+    union = f"copy=replay:{history}+replay:{live}"
+    arguments = ("unions.py", tmp_path, "100 milliseconds", union)
+    slow = RateControl(records_per_second=400, max_burst_seconds=1)
+    together = {"copy": history_first(waits=False, batch=200)}
+    with driver(tmp_path / "together", *arguments, control=together) as running:
+        for source in ("history", "live"):
+            running.wait_for_metric(
+                "headgate_source_processed_records_total", lambda v: 0 < v < ROWS, source=source
+            )
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    waiting = {"copy": history_first(rate_limit=slow, rate_limit_during_backlog=slow)}
+    with driver(tmp_path / "waiting", *arguments, control=waiting) as running:
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
+        assert running.metric("headgate_source_phase", source="live") == 1
+        assert running.metric("headgate_source_planned_records_total", source="live") == 0
+        running.control(copy=history_first())
+        running.wait_for_metric("headgate_source_pending_records", lambda v: v == 0, source="live")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert sorted(ids_in(tmp_path / "copy")) == sorted([*range(ROWS), *range(ROWS)])
