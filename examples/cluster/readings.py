@@ -17,7 +17,6 @@ readings = (
     .option("eventTime", "at")
     .option("cut", "2026-01-01T01:30:00Z")
     .load(data)
-    .withWatermark("at", "10 seconds")
 )
 hot = readings.where("celsius > 30").select("at", "sensor", F.round("celsius").alias("celsius"))
 query = hot.writeStream.queryName("hot").format("noop").option("checkpointLocation", checkpoint).start()
