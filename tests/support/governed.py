@@ -23,7 +23,7 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import Positions, PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
 from headgate_spark.kafka.event_times import KafkaEventTimes
-from headgate_spark.kafka.lookups import JvmLookups
+from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.launch.session import BASE
 from headgate_spark.planner.model import SourceSnapshot, Trigger, TriggerKind
 from support.spark import batch_sizes, wait_until
@@ -60,6 +60,7 @@ class Driver:
             open_checkpoint=self._checkpoint,
             observer=Unmeasured(),
             positions=positions,
+            find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
             alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
             recall=lambda: shim.recall(spark.sparkContext),
             clock=clock,

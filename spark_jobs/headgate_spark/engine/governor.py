@@ -18,6 +18,7 @@ import structlog
 
 from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
 from headgate_spark.engine.alignment import DriverAlignment
+from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
 from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
@@ -48,6 +49,7 @@ class Governor:
         open_checkpoint: Opener,
         observer: Measures,
         positions: Positions | None = None,
+        find_beginnings: Find | None = None,
         alignment: DriverAlignment | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -59,6 +61,7 @@ class Governor:
         self._open_checkpoint = open_checkpoint
         self._observer = observer
         self._positions = positions
+        self._find_beginnings = find_beginnings
         self._alignment = alignment
         self._clock = clock
         self._tables = threading.Condition()
@@ -271,6 +274,7 @@ class Governor:
             clock=self._clock,
             observer=self._observer,
             positions=self._positions,
+            find_beginnings=self._find_beginnings,
             alignment=None if self._alignment is None else self._alignment.of_run(name),
         )
         run.resume()

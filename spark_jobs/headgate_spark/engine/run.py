@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -18,6 +19,7 @@ import structlog
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.batch_memory import BatchMemory
+from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.failures import explained
 from headgate_spark.engine.progress import Progress, parse
@@ -115,11 +117,28 @@ class OpenSource:
     descriptor: Descriptor
     source: Source
     latest: str | None = None
+    beginnings: Beginnings | None = None
+    """Of splits that appear while it runs, where they can be looked up."""
+    _start: Position | None = None
 
     def position(self, offset: str | None) -> Position | None:
         """Return `offset` as the planner counts, or `None` where it cannot be counted."""
         form = self.descriptor.offset_format
         return None if form is None or offset is None else form.position(offset)
+
+    def started(self, offset: str | None) -> Position | None:
+        """Return where the source is, new splits at their beginning included."""
+        self._start = self.position(offset)
+        if self._start is None or self.beginnings is None:
+            return self._start
+        return self.beginnings.completed(self._start)
+
+    def surveyed(self, offset: str | None) -> Position | None:
+        """Return the latest position; `None` also while it is not known where a new split begins."""
+        self.latest, latest = offset, self.position(offset)
+        if latest is None or self._start is None or self.beginnings is None:
+            return latest
+        return latest if self.beginnings.are_settled(self._start, latest) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -137,6 +156,7 @@ class QueryRun:
     clock: Callable[[], float] = time.monotonic
     observer: Observer | None = None
     positions: Positions | None = None
+    find_beginnings: Find | None = None
     alignment: RunAlignment | None = None
     started_at: float = field(default_factory=time.time)
     sources: dict[int, OpenSource] = field(default_factory=dict)
@@ -157,7 +177,8 @@ class QueryRun:
     def open(self, descriptor: Descriptor) -> OpenSource:
         """Add a stream of this query."""
         name = descriptor.source_name({opened.source.name for opened in self.sources.values()})
-        opened = OpenSource(descriptor, Source(name, descriptor.lane))
+        source = Source(name, descriptor.lane)
+        opened = OpenSource(descriptor, source, beginnings=self._beginnings(descriptor, name))
         self.sources[descriptor.handle] = opened
         if self.alignment is not None:
             self.alignment.opened(name, descriptor)
@@ -165,6 +186,11 @@ class QueryRun:
                 self.control, [each.source.name for each in self.sources.values()], self.clock()
             )
         return opened
+
+    def _beginnings(self, descriptor: Descriptor, name: str) -> Beginnings | None:
+        if self.find_beginnings is None or descriptor.format != "kafka":
+            return None
+        return Beginnings(name, partial(self.find_beginnings, descriptor.options))
 
     def resume(self) -> None:
         """Take in what earlier runs left, before Spark goes on where they ended.
@@ -197,7 +223,7 @@ class QueryRun:
             self._count_quiet_round()
         opened = self.sources[handle]
         self._publish(opened, start)
-        answer = planner.admit(opened.source.name, opened.position(start), self.clock())
+        answer = planner.admit(opened.source.name, opened.started(start), self.clock())
         if isinstance(answer, Survey):
             return "survey:" + ",".join(str(self._handle(name)) for name in answer.sources)
         return self._said(opened, answer)
@@ -207,8 +233,7 @@ class QueryRun:
         positions: dict[str, Position | None] = {}
         for key, offset in latest.items():
             surveyed = self.sources[int(key)]
-            surveyed.latest = offset
-            positions[surveyed.source.name] = surveyed.position(offset)
+            positions[surveyed.source.name] = surveyed.surveyed(offset)
         opened = self.sources[handle]
         return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))
 

@@ -7,7 +7,7 @@ gives JSON. Nothing here joins a consumer group or commits to one.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from headgate_spark.kafka.groups import client_options
@@ -53,6 +53,15 @@ class JvmLookups:
     def close(self) -> None:
         """Give the client's thread and connections back."""
         self._admin.close()
+
+
+def beginnings(lookups: JvmLookups, splits: Collection[str]) -> dict[str, int]:
+    """Return the first offset of each partition, and close the client. Raises as `JvmLookups.find`."""
+    try:
+        found = lookups.find(dict.fromkeys(splits, BEGINNING))
+    finally:
+        lookups.close()
+    return {split: first.offset for split, first in found.items() if first is not None}
 
 
 def _found(split: str, answer: list[int] | str) -> Found | None:

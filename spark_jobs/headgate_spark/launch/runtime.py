@@ -18,7 +18,7 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.kafka.groups import JvmGroups, client_options
-from headgate_spark.kafka.lookups import JvmLookups
+from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.launch.session import wrap_pyspark
 from headgate_spark.launch.stopping import Stopper
@@ -41,6 +41,7 @@ class Runtime:
             open_checkpoint=self._open_checkpoint,
             observer=self._exporter,
             positions=self._publisher,
+            find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
             alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
             recall=self._recall,
         )
