@@ -30,7 +30,7 @@ CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
         "{topics} does not exist at {servers}; create it, or correct `subscribe` in the job",
     ),
     Cause(
-        re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|some data may have been missed"),
+        re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|[Ss]ome data may have been (?:lost|missed)"),
         "records of {topics} were removed before they were read; start from a new checkpoint, or let the job go on "
         "without them (option failOnDataLoss=false)",
     ),

@@ -1,0 +1,116 @@
+"""What a Kafka source dies of: each failure names query, source and remedy, and nothing else stops for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_contract import QueryControl
+from support.governed import Driver, await_rows, driver_in
+from support.kafka import PASSWORD, USER, Broker
+from support.kafka_records import Ramp, fill
+from support.servers import free_port
+from support.spark import failure, wait_until
+
+pytestmark = pytest.mark.spark
+
+IMPATIENT = {
+    "kafka.default.api.timeout.ms": "1000",
+    "kafka.request.timeout.ms": "900",
+    "fetchOffset.numRetries": "1",
+}
+
+
+@pytest.fixture
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    with driver_in(spark) as started:
+        started.control(QueryControl())
+        yield started
+
+
+def stream(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> DataFrame:
+    return spark.readStream.format("kafka").options(**kafka.options(topic) | options).load()
+
+
+def with_password(kafka: Broker, password: str) -> dict[str, str]:
+    """Return the options of a source that uses the listener which asks for a name."""
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    return {
+        "kafka.bootstrap.servers": kafka.sasl_bootstrap,
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": f'{login} username="{USER}" password="{password}";',
+    }
+
+
+@contextmanager
+def outages_end_after(spark: SparkSession, seconds: float) -> Iterator[None]:
+    shim = spark.sparkContext._jvm.dev.headgate.spark.Shim
+    shim.setOutage(round(seconds * 1000))
+    try:
+        yield
+    finally:
+        shim.setOutage(300_000)
+
+
+def explanation(driver: Driver) -> str:
+    found: list[str] = wait_until(lambda: driver.governor.explanations, "an explanation")
+    return found[-1]
+
+
+def test_wrong_credentials_are_named_and_right_ones_are_not_asked_for_twice(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 10)])
+    right = stream(spark, kafka, topic, **with_password(kafka, PASSWORD))
+    wrong = stream(spark, kafka, topic, **with_password(kafka, "guessed"))
+    with driver.running(right, tmp_path / "right") as sibling:
+        with driver.running(wrong, tmp_path / "wrong", name="stranger") as query:
+            failure(query)
+        assert explanation(driver) == (
+            f"query stranger: source {topic}: {kafka.sasl_bootstrap} refuses the credentials for topic {topic}; "
+            "correct the `kafka.*` options of the source, or its rights"
+        )
+        assert await_rows(sibling, 10) == [10]
+
+
+def test_lost_records_are_named_and_the_job_may_go_on_without_them(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic(partitions=2)
+    fill(kafka.bootstrap, topic, [Ramp(0, 20), Ramp(1, 20)])
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        await_rows(query, 40)
+    fill(kafka.bootstrap, topic, [Ramp(0, 30), Ramp(1, 30)])
+    kafka.delete_records(topic, {0: 45})
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        failure(query)
+    assert explanation(driver) == (
+        f"query governed: source {topic}: records of topic {topic} were removed before they were read; start from a "
+        "new checkpoint, or let the job go on without them (option failOnDataLoss=false)"
+    )
+    with driver.running(stream(spark, kafka, topic, failOnDataLoss="false"), tmp_path) as query:
+        assert sum(await_rows(query, 35)) == 35
+
+
+def test_a_broker_that_stays_away_fails_the_query_in_the_end(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 10)])
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        await_rows(query, 10)
+    gone = f"127.0.0.1:{free_port()}"
+    away = stream(spark, kafka, topic, **IMPATIENT | {"kafka.bootstrap.servers": gone})
+    with outages_end_after(spark, 3), driver.running(away, tmp_path) as query:
+        assert driver.source(topic).pending_records is None
+        failure(query)
+    assert explanation(driver) == (
+        f"query governed: source {topic}: {gone} does not answer; see that it runs and can be reached from the "
+        "driver (`kafka.bootstrap.servers`)"
+    )

@@ -1,0 +1,97 @@
+"""A broker that is killed and comes back: the query waits, goes on by itself, and reads each record once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+from pyspark.sql.streaming import StreamingQuery
+
+from headgate_contract import QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import HeldBy
+from support.driver import ids_in
+from support.governed import Driver, driver_in
+from support.kafka import Broker, kafka_in
+from support.kafka_records import Record, send
+from support.spark import committed_batches, wait_until
+
+pytestmark = pytest.mark.spark
+
+IMPATIENT = {
+    "kafka.default.api.timeout.ms": "5000",
+    "kafka.request.timeout.ms": "4000",
+    "fetchOffset.numRetries": "1",
+}
+"""With these, plain Spark ends a query five seconds after its broker."""
+
+
+@pytest.fixture
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    with driver_in(spark) as started:
+        yield started
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with kafka_in(tmp_path / "broker") as started:
+        yield started
+
+
+def numbers(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
+    """Read numbers, and take a millisecond for each, so that a batch can be met in its middle."""
+
+    def slowly(number):  # with hints it would be taken for another kind of function
+        time.sleep(0.001)
+        return number
+
+    frame = spark.readStream.format("kafka").options(**broker.options(topic, **IMPATIENT)).load()
+    return frame.select(F.udf(slowly, "long")(F.col("value").cast("string").cast("long")).alias("id"))
+
+
+def planned_batches(checkpoint: Path) -> int:
+    return len(list((checkpoint / "offsets").glob("[0-9]*")))
+
+
+def await_ids(query: StreamingQuery, target: Path, count: int) -> list[int]:
+    def enough() -> list[int] | None:
+        assert query.exception() is None, query.exception()
+        ids = ids_in(target)
+        return sorted(ids) if len(ids) >= count else None
+
+    found: list[int] = wait_until(enough, f"{count} records in {target}", seconds=120)
+    return found
+
+
+def test_a_killed_broker_costs_no_record_and_doubles_none(
+    spark: SparkSession, broker: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic, out, checkpoint = broker.topic(partitions=2), tmp_path / "out", tmp_path / "checkpoint"
+    send(broker.bootstrap, topic, (Record(n % 2, 1 + n, b"%d" % n) for n in range(4000)))
+    limit = SourceControl(rate_limit=RateControl(records_per_checkpoint=2000))
+    hourly = QueryControl(interval_seconds=3600, checkpoint_request="now", sources={topic: limit})
+
+    def kill_and_start() -> None:
+        broker.kill()
+        wait_until(lambda: driver.source(topic).pending_records is None, "what is pending is not known")
+        broker.start()
+
+    driver.control(hourly)
+    with driver.running(numbers(spark, broker, topic), checkpoint, to=out) as query:
+        wait_until(lambda: planned_batches(checkpoint) == 1, "the first batch is planned")
+        broker.kill()
+        assert committed_batches(checkpoint) == [], "the broker was killed in mid-batch"
+        broker.start()
+        assert await_ids(query, out, 2000) == list(range(2000))
+
+        kill_and_start()  # between batches: the next is due in an hour
+        driver.control(QueryControl())
+        assert await_ids(query, out, 4000) == list(range(4000))
+
+        wait_until(lambda: driver.source(topic).held_by is HeldBy.NOTHING_PENDING, "the query is caught up")
+        kill_and_start()
+        send(broker.bootstrap, topic, (Record(n % 2, 1 + n, b"%d" % n) for n in range(4000, 4100)))
+        assert await_ids(query, out, 4100) == list(range(4100))
