@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools demo test lint generate bench bench-local bench-operator bench-kafka test-spark-versions clean
+.PHONY: help setup tools demo demo-kafka test lint generate bench bench-local bench-operator bench-kafka test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -47,6 +47,9 @@ test-spark-versions: setup  ## The shim on every supported version of Spark
 
 demo: setup  ## A year of flights: plain, uncapped and governed, side by side
 	$(BIN)/python -m benchmarks.demo
+
+demo-kafka: setup  ## One join of two topics, plain and aligned, side by side
+	$(BIN)/python -m benchmarks.kafka.demo
 
 bench-local: setup  ## Ratios on this machine -> benchmarks/results/local.json
 	$(BIN)/python -m benchmarks.local

@@ -37,7 +37,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         write(broker, topic, BACKLOG)
         with by_document(
             place,
-            str((JOBS / "copy.py").resolve()),
+            str((JOBS / "copies.py").resolve()),
             [
                 f"--bootstrap={broker.bootstrap}",
                 f"--topic={topic}",

@@ -1,6 +1,6 @@
 """Copy a topic to Parquet files: the place of each record as a number, exactly once. An ordinary script.
 
-python copy.py --bootstrap HOST:PORT --topic NAME --out DIR --checkpoint DIR
+python copies.py --bootstrap HOST:PORT --topic NAME --out DIR --checkpoint DIR
 """
 
 import argparse

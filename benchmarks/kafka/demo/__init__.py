@@ -1,0 +1,1 @@
+"""`make demo-kafka`: one join of two topics, plain beside aligned."""
