@@ -70,6 +70,12 @@ QUERY_BACKLOG = _gauge(
 )
 QUERY_INTERVAL = _gauge("query_interval_seconds", _QUERY, "Commit interval in force.")
 QUERY_GRANT = _gauge("query_grant_records", _QUERY, "Records that the last batch was allowed.")
+QUERY_MEMORY_BOUND = _gauge(
+    "query_memory_bound_records", _QUERY, "The largest batch by what memory has shown; kept over restarts."
+)
+QUERY_SPILLED = _counter(
+    "query_spilled_bytes", _QUERY, "Bytes that tasks of batches wrote to disk for want of memory."
+)
 QUERY_THROUGHPUT = _gauge(
     "query_throughput_records_per_second", _QUERY, "Measured on full batches, fixed cost per batch left out."
 )

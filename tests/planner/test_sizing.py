@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
+from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.sizing import BatchSizer, Grant, target_seconds, with_remainder
 
 BATCH = BatchControl(target_seconds=10, initial_records=1000, max_growth=4, max_records=1_000_000)
@@ -155,7 +156,7 @@ def test_a_batch_that_spans_a_backlog_has_no_target_to_overrun():
 )
 def test_the_last_batch_of_a_backlog_takes_a_small_remainder_along(pending, maximum, taken):
     batch = BatchControl(max_records=maximum)
-    assert with_remainder(Grant(1000, 120), pending, batch) == Grant(taken, 120)
+    assert with_remainder(Grant(1000, 120), pending, batch, MemoryBound()) == Grant(taken, 120)
 
 
 @given(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from headgate_contract import QueryControl
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.lease import Lease
+from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
@@ -169,6 +170,7 @@ class ScriptedSpark:
         now: float = START,
         leases: bool = True,
         resumed: Mapping[str, Position] | None = None,
+        bound: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
     ) -> None:
         self.is_new = resumed is None
@@ -198,6 +200,7 @@ class ScriptedSpark:
             hybrid=memory,
             save_hybrid=self.saved.append,
             resumed=resumed,
+            memory=bound,
             alignment=alignment,
         )
         self.control(control)
@@ -264,7 +267,7 @@ class ScriptedSpark:
         seconds = self.fixed_seconds + sum(read.values()) / self.records_per_second
         self.now += seconds
         self.batches.append(Batch(planned_at, read, seconds))
-        self.planner.batch_ended(BatchReport(read, seconds, self.now))
+        self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1))
 
     def _leased_answer(self, name: str) -> Answer | None:
         """The answer that needs no asking: the last one, while a lease stands."""

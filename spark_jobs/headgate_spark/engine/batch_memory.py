@@ -1,15 +1,32 @@
 """What the batches of a checkpoint's earlier runs taught, and a later run must know.
 
 A run that is killed can report nothing. What it left in the checkpoint tells the next one, which counts it here: a
-counter of the process would start over with each.
+counter of the process would start over with each. How large a batch fits in memory is here as well, since it took a
+spill to find out; and which batch did not fit, since a batch that has been planned runs again as it is.
+
+Both hold for the settings that they were learnt under. With more memory, fewer tasks beside each other or other
+shuffle partitions a batch of the same size may fit, and is tried again.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate_contract.codec import decode, encode
 from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.task_memory import MemorySettings
+from headgate_spark.planner.memory import MemoryBound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFailure:
+    """A batch that has failed for want of memory, and has not been committed since."""
+
+    batch: int
+    times: int = 1
+    records: int | None = None
+    """`None` where they were not counted when it was planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +35,45 @@ class BatchMemory:
 
     repeated: int = 0
     """Batches that ran again, since a run ended in the middle of them."""
+    bound: MemoryBound = field(default_factory=MemoryBound)
+    failure: MemoryFailure | None = None
+    settings: MemorySettings | None = None
+    """Under which bound and failure came about."""
 
     @classmethod
     def of(cls, value: Any | None) -> BatchMemory:
         """Return what was kept as `value`; members of a later version are ignored."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: kept for name, kept in (value or {}).items() if name in known})
+        return decode(cls, value or {})
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> Any:
         """What is kept."""
-        return asdict(self)
+        return encode(self)
 
     def resumed(self, resumption: Resumption) -> BatchMemory:
         """Return the memory of a run that begins where an earlier one ended."""
         return replace(self, repeated=self.repeated + 1) if resumption.repeats else self
+
+    def under(self, settings: MemorySettings | None) -> BatchMemory:
+        """Return the memory of a run with these settings; `None` where they are not known."""
+        if settings is None or self.settings in (None, settings):
+            return self
+        return BatchMemory(self.repeated)
+
+    def bounded(self, bound: MemoryBound, settings: MemorySettings | None) -> BatchMemory:
+        """Return the memory after what a batch took has been learnt."""
+        return self if bound == self.bound else replace(self, bound=bound, settings=settings)
+
+    def failed(self, batch: int, records: int | None, settings: MemorySettings | None) -> BatchMemory:
+        """Return the memory after a batch has failed for want of memory."""
+        before = self.failure if self.failure is not None and self.failure.batch == batch else None
+        failure = MemoryFailure(batch=batch, records=records)
+        if before is not None:
+            known = before.records if records is None else records
+            failure = MemoryFailure(batch=batch, times=before.times + 1, records=known)
+        return replace(self, failure=failure, settings=settings)
+
+    def committed(self, batch: int) -> BatchMemory:
+        """Return the memory after a batch was committed: one that had failed before has got through."""
+        over = self.failure is not None and batch >= self.failure.batch
+        return replace(self, failure=None) if over else self

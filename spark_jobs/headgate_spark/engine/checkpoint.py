@@ -7,13 +7,14 @@ killed the JVM outlives it for a moment. A lock held by Python would be free whi
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlparse
 
 import structlog
 
-from headgate_spark.engine.directory import Directory
+from headgate_spark.engine.directory import Directory, HadoopDirectory, LocalDirectory
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore, Store
 
@@ -43,7 +44,10 @@ class Checkpoint(Protocol):
         """What the batches of all runs have taught."""
 
     def resumption(self) -> Resumption:
-        """Return where the query takes up again; asked before Spark goes on."""
+        """Return where the query takes up again; asked before Spark goes on, or after it has ended."""
+
+    def without_jvm(self) -> Checkpoint | None:
+        """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
 
 
 def side_directory(checkpoint: str) -> str:
@@ -107,18 +111,28 @@ class _JvmLock:
         self._opened.close()
 
 
-class HadoopCheckpoint:
-    """A checkpoint on whatever file system it is."""
+class FileCheckpoint:
+    """A checkpoint in directories that `open_directory` opens."""
 
-    def __init__(self, jvm: Any, hadoop_conf: Any, checkpoint: str) -> None:
-        def directory(uri: str) -> Directory:
-            return Directory(jvm, hadoop_conf, uri)
-
-        side = directory(side_directory(checkpoint))
+    def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
+        self._location = location.rstrip("/")
+        side = open_directory(side_directory(location))
         self.hybrid: Store = NumberedStore(side, "hybrid")
         self.batches: Store = NumberedStore(side, "batches")
-        self._logs = [directory(f"{checkpoint.rstrip('/')}/{log}") for log in ("offsets", "commits")]
+        self._logs = [open_directory(f"{self._location}/{log}") for log in ("offsets", "commits")]
 
     def resumption(self) -> Resumption:
         """Return where the query takes up again. Raises what the file system raises."""
         return read_resumption(*self._logs)
+
+    def without_jvm(self) -> Checkpoint | None:
+        """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
+        root = local_path(self._location)
+        return None if root is None else FileCheckpoint(str(root), lambda path: LocalDirectory(Path(path)))
+
+
+class HadoopCheckpoint(FileCheckpoint):
+    """A checkpoint on whatever file system it is."""
+
+    def __init__(self, jvm: Any, hadoop_conf: Any, location: str) -> None:
+        super().__init__(location, lambda uri: HadoopDirectory(jvm, hadoop_conf, uri))

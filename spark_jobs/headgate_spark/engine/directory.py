@@ -1,13 +1,30 @@
-"""A directory on whatever file system a checkpoint is on, through Spark's own Hadoop."""
+"""A directory on the file system of a checkpoint: any one through Spark's Hadoop, this machine's without."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 
-class Directory:
+class Directory(Protocol):
     """Files of text by name. Each method raises what the file system raises."""
+
+    def names(self) -> list[str]:
+        """Return the names of what is in it; none where it does not exist."""
+
+    def read(self, name: str) -> str:
+        """Return the text of a file."""
+
+    def create(self, name: str, text: str) -> None:
+        """Write a new file, whole or not at all; raises OSError where it is there already."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+
+class HadoopDirectory:
+    """A directory of any file system that Spark knows."""
 
     def __init__(self, jvm: Any, hadoop_conf: Any, uri: str) -> None:
         self._jvm = jvm
@@ -48,3 +65,31 @@ class Directory:
 
     def _path(self, name: str = "") -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._uri}/{name}" if name else self._uri)
+
+
+class LocalDirectory:
+    """A directory of this machine, for when the JVM is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self) -> list[str]:
+        """Return the names of what is in it; none where it does not exist."""
+        return [entry.name for entry in self._path.iterdir()] if self._path.is_dir() else []
+
+    def read(self, name: str) -> str:
+        """Return the text of a file."""
+        return (self._path / name).read_text(encoding="utf-8")
+
+    def create(self, name: str, text: str) -> None:
+        """Write a new file, whole or not at all; raises OSError where it is there already."""
+        unfinished = self._path / f".{name}.{os.getpid()}"
+        unfinished.write_text(text, encoding="utf-8")
+        try:
+            os.link(unfinished, self._path / name)
+        finally:
+            unfinished.unlink()
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self._path / name).unlink(missing_ok=True)

@@ -20,8 +20,10 @@ from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalRea
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
+from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.task_memory import MemoryGauge
 
 log = structlog.get_logger("headgate")
 
@@ -48,6 +50,8 @@ class Governor:
         acquire_lock: Locker,
         open_checkpoint: Opener,
         observer: Measures,
+        gauge: Callable[[], MemoryGauge | None] = lambda: None,
+        give_up: Callable[[], None] = lambda: None,
         positions: Positions | None = None,
         find_beginnings: Find | None = None,
         alignment: DriverAlignment | None = None,
@@ -60,6 +64,8 @@ class Governor:
         self._acquire_lock = acquire_lock
         self._open_checkpoint = open_checkpoint
         self._observer = observer
+        self._gauge = gauge
+        self._give_up = give_up
         self._positions = positions
         self._find_beginnings = find_beginnings
         self._alignment = alignment
@@ -77,6 +83,10 @@ class Governor:
         self.stopping = False
         self.checkpoint_in_use: str | None = None
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
+        self.too_large: dict[str, BatchTooLarge] = {}
+        """By query: batches that failed for want of memory so often that another try would only repeat it."""
+        self.gave_up = False
+        """Whether the job tried one of them once more all the same, and the driver is ended for it."""
         self.explanations: list[str] = []
         """What queries have failed of, where that needs explaining; the launcher ends with it."""
 
@@ -104,6 +114,10 @@ class Governor:
     def opened(self, handle: int, descriptor: str) -> str:
         """A stream was opened. Answers `ok`, or `refuse:` and why."""
         described = Descriptor.parse(descriptor)
+        if (too_large := self.too_large.get(described.query_name or described.query_id)) is not None:
+            self.gave_up = True
+            self._give_up()
+            return f"refuse:{too_large.message}"
         with self._tables:
             run = self._runs.get(described.run_id)
         try:
@@ -238,10 +252,36 @@ class Governor:
             run.leave_groups()
         if self._positions is not None:
             self._positions.ended(run.name)
+        self._note_memory(run)
         if run.checkpoint_lock is not None:
             run.checkpoint_lock.release()
         self._explain(run)
         log.info("query ended", query=run.name, run=run.run_id)
+
+    def jvm_ran_out_of_memory(self) -> None:
+        """The JVM has died for want of memory: note each batch that was running, without it.
+
+        It may have stopped its queries on the way, so a run that has ended is asked as well.
+        """
+        for run in [*self.runs, *self.ended_runs]:
+            checkpoint = run.checkpoint.without_jvm()
+            if checkpoint is not None:
+                self._too_large(run, run.ran_out_of_memory(checkpoint))
+
+    def _note_memory(self, run: QueryRun) -> None:
+        try:
+            if run.started is None:
+                run.started = self._wait_for_start(run.run_id)
+            self._too_large(run, run.failed_for_memory())
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("the failure of a query could not be read", query=run.name, error=str(error))
+
+    def _too_large(self, run: QueryRun, found: BatchTooLarge | None) -> None:
+        if found is None:
+            return
+        log.error("a batch has failed for want of memory", query=run.name, **found.details)
+        if found.is_final:
+            self.too_large[run.name] = found
 
     def _explain(self, run: QueryRun) -> None:
         try:
@@ -277,6 +317,9 @@ class Governor:
             find_beginnings=self._find_beginnings,
             alignment=None if self._alignment is None else self._alignment.of_run(name),
         )
+        gauge = self._gauge()
+        if gauge is not None:
+            run.measure(gauge, described)
         run.resume()
         with self._tables:
             run.control = self._control_of(name)

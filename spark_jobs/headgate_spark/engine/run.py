@@ -22,10 +22,12 @@ from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.failures import explained
+from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import refusal
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
@@ -55,6 +57,9 @@ QUIET_ROUNDS = 2
 source was held, Spark may still run a no-data batch."""
 
 
+CAUSES_TOLD = 10
+"""Of a failure: enough to reach the first one, and an end where two name each other."""
+
 _UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
 _NO_LIMIT = 2**31 - 1
 
@@ -70,6 +75,9 @@ class RunningQuery(Protocol):
 
     def failure(self) -> str | None:
         """Return what it has failed of; `None`: it has not."""
+
+    def causes(self) -> str | None:
+        """Return the causes of its failure, by class and message and without its plan; `None`: it has not failed."""
 
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""
@@ -155,6 +163,7 @@ class QueryRun:
     checkpoint_lock: CheckpointLock | None = None
     clock: Callable[[], float] = time.monotonic
     observer: Observer | None = None
+    gauge: MemoryGauge | None = None
     positions: Positions | None = None
     find_beginnings: Find | None = None
     alignment: RunAlignment | None = None
@@ -164,11 +173,16 @@ class QueryRun:
     planner: QueryPlanner | None = None
     last: Progress | None = None
     last_ended_at: float | None = None
+    spilled_bytes: int = 0
+    """By the tasks of this run's batches."""
     at_boundary: threading.Event = field(default_factory=threading.Event)
     _in_flight: bool = False
     _watched_rounds: int = 0
     _stopping: bool = False
     _quiet_rounds: int = 0
+    _query_id: str = ""
+    _memory_noted: bool = False
+    _settings: MemorySettings | None = None
     _warned_of: frozenset[str] = frozenset()
     """Histories that do not come to an end."""
 
@@ -200,7 +214,7 @@ class QueryRun:
         try:
             self.resumption = self.checkpoint.resumption()
             before = BatchMemory.of(self.checkpoint.batches.load())
-            self.memory = before.resumed(self.resumption)
+            self.memory = before.resumed(self.resumption).under(self._settings)
             if self.memory != before:
                 self.checkpoint.batches.save(self.memory.value)
         except Exception as error:
@@ -211,6 +225,19 @@ class QueryRun:
                 query=self.name,
                 batch=self.resumption.batch,
             )
+
+    def measure(self, gauge: MemoryGauge, descriptor: Descriptor) -> None:
+        """Have the memory of this run's batches counted; called before `resume`.
+
+        A batch is sized without it where Spark cannot tell.
+        """
+        try:
+            self._settings = gauge.settings(descriptor.shuffle_partitions)
+            gauge.forget(descriptor.query_id)
+        except Exception as error:
+            log.warning("the memory of batches cannot be counted", query=self.name, error=str(error))
+            return
+        self.gauge, self._query_id = gauge, descriptor.query_id
 
     def admit(self, handle: int, start: str | None) -> str:
         """Answer the first step of a planning, in the shim's words."""
@@ -274,10 +301,28 @@ class QueryRun:
         sources = {opened.source.name: opened.descriptor for opened in self.sources.values()}
         return None if failure is None else explained(self.name, failure, sources)
 
-    @property
-    def governed(self) -> bool:
-        """False while the trigger is not known, and for triggers whose batches are not planned."""
-        return self.started is not None and self.started.governed
+    def failed_for_memory(self) -> BatchTooLarge | None:
+        """Note it if the query has failed, in a batch, for want of memory; returns which, and how often."""
+        causes = self.started.query.causes() if self.started else None
+        return self.ran_out_of_memory() if causes is not None and wants_memory(causes) else None
+
+    def ran_out_of_memory(self, checkpoint: Checkpoint | None = None) -> BatchTooLarge | None:
+        """Note that the batch which was running did not fit; `None`: none was.
+
+        `checkpoint` is this run's own, in a form that still works where the JVM is gone.
+        """
+        if self._memory_noted:
+            return None
+        if checkpoint is not None:
+            self.checkpoint = checkpoint
+        left = self.checkpoint.resumption()
+        if not left.repeats or left.batch is None:
+            return None
+        records = self.planner.records_in_flight if self.planner is not None and self._in_flight else None
+        self._memory_noted = True
+        memory = self.memory.failed(left.batch, records, self._settings)
+        self._remember(memory)
+        return None if memory.failure is None else BatchTooLarge(self.name, memory.failure)
 
     @property
     def source_watermark(self) -> float | None:
@@ -285,6 +330,11 @@ class QueryRun:
         if self.last is None or self.last.watermark is None or self.started is None:
             return None
         return self.last.watermark + (self.started.watermark_delay or 0.0)
+
+    @property
+    def governed(self) -> bool:
+        """False while the trigger is not known, and for triggers whose batches are not planned."""
+        return self.started is not None and self.started.governed
 
     # ------------------------------------------------------------------------------------------
 
@@ -299,6 +349,7 @@ class QueryRun:
                 hybrid=self._load_hybrid(),
                 save_hybrid=self._save_hybrid,
                 resumed=self._resumed(),
+                memory=self.memory.bound,
                 alignment=None if self.alignment is None else self.alignment.part,
             )
             self.planner.control(self.control, self.clock())
@@ -409,9 +460,31 @@ class QueryRun:
         report = self._report(progress)
         self.last, self.last_ended_at = progress, time.time()
         planner.batch_ended(report)
+        self._take_in_memory(planner, progress.batch_id)
         self._warn_of_restless_histories(planner)
         if report.has_data and self.observer is not None:
             self.observer.batch_took(self.name, progress.duration_seconds)
+
+    def _take_in_memory(self, planner: QueryPlanner, committed: int) -> None:
+        """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time."""
+        if self.gauge is None:
+            return
+        for batch, use in uses(self.gauge.take(self._query_id), self._settings).items():
+            planner.took_memory(batch, use)
+            self.spilled_bytes += use.spilled_bytes
+        failure, memory = self.memory.failure, self.memory.committed(committed)
+        if failure is not None and memory.failure is None and failure.records is not None:
+            planner.was_too_large(failure.records)
+        self._remember(memory.bounded(planner.memory_bound, self._settings))
+
+    def _remember(self, memory: BatchMemory) -> None:
+        if memory == self.memory:
+            return
+        self.memory = memory
+        try:
+            self.checkpoint.batches.save(memory.value)
+        except Exception as error:  # this run knows; only the next would have to learn it anew
+            log.warning("what was learnt of batches could not be kept", query=self.name, error=str(error))
 
     def _new_progress(self) -> Progress | None:
         text = self.started.query.last_progress() if self.started else None
@@ -423,7 +496,7 @@ class QueryRun:
     def _report(self, progress: Progress) -> BatchReport:
         names = [opened.source.name for opened in self.sources.values()]
         rows = dict(zip(names, progress.source_rows, strict=False))
-        return BatchReport(rows, progress.duration_seconds, self.clock())
+        return BatchReport(rows, progress.duration_seconds, self.clock(), progress.batch_id)
 
     def _count_quiet_round(self) -> None:
         if not self._stopping:
@@ -473,6 +546,18 @@ class PySparkQuery:
         """Return what it has failed of; `None`: it has not."""
         error = self.query.exception()
         return None if error is None else str(error)
+
+    def causes(self) -> str | None:
+        """Return the causes of its failure, by class and message and without its plan; `None`: it has not failed."""
+        failure = self.query._jsq.exception()
+        if failure.isEmpty():
+            return None
+        causes: list[str] = []
+        cause = failure.get().getCause()
+        while cause is not None and len(causes) < CAUSES_TOLD:
+            causes.append(str(cause.toString()))
+            cause = cause.getCause()
+        return "\n".join(causes)
 
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""

@@ -94,6 +94,11 @@ def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_sec
     _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))
 
 
+def task_memory(spark_context: Any) -> Any:
+    """Return the shim's `TaskMemory`. Raises `ShimMissingError` if the JVM was started without the jar."""
+    return _java(spark_context, "TaskMemory")
+
+
 def executors(spark_context: Any) -> Any:
     """Return the shim's `Executors`. Raises `ShimMissingError` if the JVM was started without the jar."""
     return _java(spark_context, "Executors")

@@ -51,6 +51,8 @@ class Descriptor:
     """Class of the source's stream."""
     default_limit: str | None
     options: Mapping[str, str] = field(default_factory=dict)
+    shuffle_partitions: int | None = None
+    """Of the session that the query runs in."""
 
     @classmethod
     def parse(cls, text: str) -> Descriptor:
@@ -75,6 +77,7 @@ class Descriptor:
             stream=members.get("class", ""),
             default_limit=members.get("defaultLimit"),
             options={key.lower(): value for key, value in (members.get("options") or {}).items()},
+            shuffle_partitions=members.get("shufflePartitions"),
         )
 
     @property

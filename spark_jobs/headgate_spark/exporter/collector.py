@@ -105,12 +105,13 @@ class DriverCollector(Collector):
         with run.lock:
             snapshot = run.snapshot()
             last, ended_at, read_to = run.last, run.last_ended_at, run.source_watermark
-            repeated = run.memory.repeated
+            repeated, spilled = run.memory.repeated, run.spilled_bytes
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at
         yield m.QUERY_LAST_PROGRESS, query, ended_at
         yield m.QUERY_BATCHES_REPEATED, query, float(repeated)
+        yield m.QUERY_SPILLED, query, float(spilled)
         if last is not None:
             yield m.QUERY_WATERMARK, query, last.watermark
             yield m.QUERY_STATE_ROWS, query, last.state_rows
@@ -137,6 +138,7 @@ def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
     yield m.QUERY_BACKLOG, query, float(snapshot.backlog)
     yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
     yield m.QUERY_GRANT, query, snapshot.grant_records
+    yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records
     yield m.QUERY_THROUGHPUT, query, snapshot.throughput_records_per_second
     if snapshot.watermark_held_by is not None:
         yield m.QUERY_WATERMARK_HELD_BY, (snapshot.name, snapshot.watermark_held_by), 1.0

@@ -32,7 +32,9 @@ NO_QUERY = "it had started no streaming query"
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 CHECKPOINT_IN_USE = 75
-"""`EX_TEMPFAIL`: the one failure that another start of the same driver would only repeat."""
+"""`EX_TEMPFAIL`: another start of the same driver would only repeat it."""
+BATCH_TOO_LARGE = 76
+"""The other such failure: a batch has failed twice for want of memory."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -66,6 +68,10 @@ def _run(options: argparse.Namespace) -> NoReturn:
     if runtime.governor.checkpoint_in_use is not None and code != 0:
         print(f"headgate-run: error: {runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
         code = CHECKPOINT_IN_USE
+    if runtime.governor.gave_up or (code != 0 and runtime.governor.too_large and not runtime.stopper.asked):
+        for found in runtime.governor.too_large.values():
+            print(f"headgate-run: error: {found.message}", file=sys.stderr)  # noqa: T201
+        sys.exit(BATCH_TOO_LARGE)
     sys.exit(0 if runtime.stopper.asked else code)
 
 

@@ -15,11 +15,13 @@ from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopC
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.task_memory import MemoryGauge, SparkMemoryGauge
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
+from headgate_spark.launch.jvm import ran_out_of_memory
 from headgate_spark.launch.session import wrap_pyspark
 from headgate_spark.launch.stopping import Stopper
 
@@ -34,12 +36,15 @@ class Runtime:
     def __init__(self, application: str, control: Path | None) -> None:
         self.application = application
         self._context: Any = None
+        self._gauge: MemoryGauge | None = None
         self._exporter = Exporter(application)
         self._publisher = Publisher(lambda options: JvmGroups(self._context._jvm, client_options(options)))
         self.governor = Governor(
             acquire_lock=self._acquire_lock,
             open_checkpoint=self._open_checkpoint,
             observer=self._exporter,
+            gauge=lambda: self._gauge,
+            give_up=self._give_up,
             positions=self._publisher,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
             alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
@@ -64,6 +69,8 @@ class Runtime:
     def end(self) -> None:
         """Finish what goes on behind the script's back; called when it has ended."""
         self._publisher.close()
+        if self.governor.has_governed and ran_out_of_memory(self._context):
+            self.governor.jvm_ran_out_of_memory()
 
     def _watch(self, path: Path) -> ControlFile:
         return ControlFile(path, on_document=self._take_document, on_refusal=self.governor.count_refusal)
@@ -78,8 +85,12 @@ class Runtime:
             return
         shim.register(context, self.governor)
         self._context = context
+        self._gauge = SparkMemoryGauge(context)
         look_after(self.executors, context)
         self.stopper.install()
+
+    def _give_up(self) -> None:
+        self.stopper.ask()
 
     def _recall(self) -> None:
         """Let the shim ask anew, if there is a JVM yet."""

@@ -61,6 +61,10 @@ class Stopper:
         """True once a stop was asked for."""
         return self._asked.is_set()
 
+    def ask(self) -> None:
+        """Stop as if a signal had come."""
+        self._asked.set()
+
     def install(self) -> None:
         """Take over SIGTERM and SIGINT. PySpark takes SIGINT for itself when a context starts: install again then.
 

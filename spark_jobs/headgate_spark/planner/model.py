@@ -165,6 +165,8 @@ class BatchReport:
     """From planning to commit."""
     ended_at: float
     """On the planner's clock."""
+    batch_id: int | None = None
+    """By which its memory is told, if that comes later."""
 
     @property
     def total(self) -> int:
@@ -223,6 +225,8 @@ class QuerySnapshot:
     interval_seconds: float
     grant_records: int | None
     throughput_records_per_second: float | None
+    memory_bound_records: int | None
+    """The largest batch by what memory has shown; `None`: it has shown nothing."""
     data_batches: int
     no_data_batches: int
     sources: tuple[SourceSnapshot, ...]

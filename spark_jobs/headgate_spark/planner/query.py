@@ -26,6 +26,7 @@ from headgate_spark.planner.event_times import NoEventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, Progress
 from headgate_spark.planner.lease import CLOSED, Lease, look_seconds, of_closed_gate, of_open_gate
+from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
@@ -66,6 +67,7 @@ class QueryPlanner:
         hybrid: HybridMemory | None = None,
         save_hybrid: Callable[[HybridMemory], None] = lambda _: None,
         resumed: Mapping[str, Position] | None = None,
+        memory: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
     ) -> None:
         """`save_hybrid` must have kept the memory when it returns: it is called before the first answer that
@@ -80,7 +82,7 @@ class QueryPlanner:
             self._sources[source].moved_to(position)
         self._gate = Gate(self._settings.intervals, now)
         self._hybrid = Hybrid(hybrid or HybridMemory(), save_hybrid)
-        self._sizer = BatchSizer()
+        self._sizer = BatchSizer(memory)
         self._alignment = alignment or QueryAlignment(name, Groups(), NoEventTimes())
         self._parts: Mapping[str, Part] = {}
         self._round: Round | None = None
@@ -173,9 +175,27 @@ class QueryPlanner:
         if report.has_data:
             cut = batch is not None and bool(batch.left)
             grant = batch.grant if batch else self._settings.unbounded
-            self._sizer.ended(grant, report.total, report.duration_seconds, cut=cut)
+            self._sizer.ended(grant, report.total, report.duration_seconds, cut=cut, batch_id=report.batch_id)
         if batch is not None:
             self._settle(batch, report)
+
+    def took_memory(self, batch_id: int, use: MemoryUse) -> None:
+        """Tell what a batch that has been reported took; later than its end, if it must be."""
+        self._sizer.took_memory(batch_id, use)
+
+    def was_too_large(self, records: int) -> None:
+        """A batch of so many records has failed for want of memory."""
+        self._sizer.memory = self._sizer.memory.halved(records)
+
+    @property
+    def memory_bound(self) -> MemoryBound:
+        """What memory has shown of how large a batch may be."""
+        return self._sizer.memory
+
+    @property
+    def records_in_flight(self) -> int | None:
+        """Records of the batch that was planned last, as far as they were counted; `None`: they were not."""
+        return sum(self._batch.counts.values()) if self._batch and self._batch.counts else None
 
     # Rounds
 
@@ -380,12 +400,12 @@ class QueryPlanner:
         known = [records for records in reaches if records is not None]
         pending = sum(known) + handed_out if len(known) == len(reaches) else None
         if self._spans_backlog:
-            most = batch.max_records
+            most = min(batch.max_records, self._sizer.memory.halved_to or batch.max_records)
             return Grant(max(1, min(most if pending is None else pending, most)), None)
         grant = self._sizer.grant(self._target_seconds(batch), batch)
         if pending is None or not self._gate.backlog:
             return grant
-        return with_remainder(grant, pending, batch)
+        return with_remainder(grant, pending, batch, self._sizer.memory)
 
     def _target_seconds(self, batch: BatchControl) -> float:
         """Return how long the next batch should take; in a run that ends when idle no record waits for a gate."""
@@ -513,6 +533,7 @@ class QueryPlanner:
             interval_seconds=self._gate.interval_in_force,
             grant_records=self._grant.records if self._grant else None,
             throughput_records_per_second=cost.throughput if cost else None,
+            memory_bound_records=self._sizer.memory.records,
             data_batches=self._data_batches,
             no_data_batches=self._no_data_batches,
             sources=tuple(self._source_snapshot(s, now) for s in self._sources.values()),

@@ -15,19 +15,22 @@ grant also grows by a bounded factor from one full batch to the next, begins sma
 halved after a full batch that took more than twice its target. (One that had less to read than it was allowed did
 not take long because of its grant; halving for it would starve a live query on a busy cluster.)
 
-Both look at the target that holds now. A query that enters a backlog after batches of half a second grows from the
-largest of the last batches that fits the new target, even if it was too long for the old one and smaller ones came
-after it. And a batch that was too long only by the old target halves nothing.
+Memory bounds a grant as well (`planner.memory`): no batch is made larger than the first that spilled or nearly did.
+
+Growth and halving look at the target that holds now. A query that enters a backlog after batches of half a second
+grows from the largest of the last batches that fits the new target, even if it was too long for the old one and
+smaller ones came after it. And a batch that was too long only by the old target halves nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 
 from headgate_contract import BatchControl
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
+from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.throughput import Cost, Sample, Throughput
 
 OVERRUN = 2.0
@@ -61,25 +64,29 @@ class Grant:
     """How long it should take; `None` for a batch that spans a backlog, however long that is."""
 
 
-def with_remainder(grant: Grant, pending: int, batch: BatchControl) -> Grant:
+def with_remainder(grant: Grant, pending: int, batch: BatchControl, memory: MemoryBound) -> Grant:
     """Return the grant, taking along what would be left of a backlog if that is little.
 
     A batch of its own for it would touch nearly as many keys as the one before, and each touched key is a write to
     the state: on a million keys the last 15 % of ten million records took two thirds as long as the 64 % before them.
     """
-    most = min(grant.records * (1 + REMAINDER), batch.max_records)
+    most = min(grant.records * (1 + REMAINDER), batch.max_records, memory.records or math.inf)
     return replace(grant, records=pending) if grant.records < pending <= most else grant
 
 
 class BatchSizer:
     """What a query's batches taught, and the grants that follow from it."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryBound | None = None) -> None:
+        """`memory` is what earlier runs learnt of it."""
+        self.memory = memory or MemoryBound()
         self._throughput = Throughput()
         self._last_full: int | None = None
         self._last_measured: Sample | None = None
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
         self._overran: Sample | None = None
+        self._unweighed: OrderedDict[int, tuple[int, bool]] = OrderedDict()
+        """Records of batches whose memory is not known yet, and whether their grant made them as large."""
 
     @property
     def cost(self) -> Cost | None:
@@ -92,7 +99,7 @@ class BatchSizer:
         return Grant(max(1, math.ceil(min(self._limits(target, seconds, batch)))), seconds)
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
-        limits: list[float] = [batch.max_records]
+        limits: list[float] = [batch.max_records, self.memory.records or math.inf]
         if self.cost is not None:
             estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
             limits.append(max(estimated, self._shown(seconds)))
@@ -116,9 +123,15 @@ class BatchSizer:
         last = self._last_measured
         return last.records * seconds / last.seconds if last and 0 < last.seconds < seconds else 0.0
 
-    def ended(self, grant: Grant, records: int, seconds: float, *, cut: bool) -> None:
+    def ended(
+        self, grant: Grant, records: int, seconds: float, *, cut: bool, batch_id: int | None = None
+    ) -> None:
         """Learn from a batch with data. `cut`: it left records behind that it was not allowed to take."""
         filled = 2 * records >= grant.records
+        if batch_id is not None:
+            self._unweighed[batch_id] = (records, filled)
+            if len(self._unweighed) > REMEMBERED:
+                self._unweighed.popitem(last=False)
         full = cut or filled
         if full:
             self._last_measured = Sample(records, seconds)
@@ -129,3 +142,9 @@ class BatchSizer:
                 self._filled.append((grant.target_seconds, Sample(records, seconds)))
         overran = full and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._overran = Sample(grant.records, seconds) if overran else None
+
+    def took_memory(self, batch_id: int, use: MemoryUse) -> None:
+        """Learn what a batch took; it may come one batch late."""
+        if batch_id in self._unweighed:
+            records, filled = self._unweighed.pop(batch_id)
+            self.memory = self.memory.after(records, use, full=filled)

@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Product;
 
 /** What the job told {@code readStream}; by this a planner knows which of its sources a stream is. */
@@ -38,6 +39,7 @@ record Origin(String format, String name, Map<String, String> options) {
     descriptor.put("class", delegate.getClass().getName());
     descriptor.put("admission", limits.admission());
     descriptor.put("defaultLimit", limits.kindOfDefault());
+    descriptor.put("shufflePartitions", SQLConf.get().numShufflePartitions());
     return json(descriptor);
   }
 

@@ -1,0 +1,120 @@
+"""What the tasks of each batch took of their memory, and what they could have taken.
+
+The shim listens on Spark's own bus and sums by batch (`TaskMemory.java`). Here the sums are fetched, once per batch,
+and set against the execution memory that a task has, which follows from the settings of the executors:
+
+    task = ((heap - 300 MiB) * spark.memory.fraction + off-heap) / task slots of an executor
+
+300 MiB is what Spark keeps for itself (`UnifiedMemoryManager`). A task may be given more while others are idle, and
+less while blocks are cached; this is its fair share.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headgate_spark.engine import shim
+from headgate_spark.planner.memory import MemoryUse
+
+RESERVED_BYTES = 300 * 2**20
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """What decides how large a batch fits. Sizes learnt under other settings say nothing."""
+
+    heap_bytes: int
+    """Of the process that tasks run in."""
+    off_heap_bytes: int = 0
+    fraction: float = 0.6
+    slots: int | None = None
+    """Tasks that run in it at the same time."""
+    shuffle_partitions: int | None = None
+    """Tasks that a batch's records are divided among after a shuffle."""
+
+    @property
+    def task_bytes(self) -> int | None:
+        """Execution memory that one task has; `None` where the number of tasks beside it is not known."""
+        if self.slots is None or self.heap_bytes <= RESERVED_BYTES:
+            return None
+        on_heap = (self.heap_bytes - RESERVED_BYTES) * self.fraction
+        return int((on_heap + self.off_heap_bytes) / self.slots)
+
+
+class MemoryGauge(Protocol):
+    """Tells what batches took."""
+
+    def settings(self, shuffle_partitions: int | None) -> MemorySettings:
+        """Return the settings that batches run under."""
+
+    def take(self, query_id: str) -> str:
+        """Return, once, what the complete batches of a query took, as the shim says it."""
+
+    def forget(self, query_id: str) -> None:
+        """Count the batches of a query from the beginning."""
+
+
+def uses(text: str, settings: MemorySettings | None) -> dict[int, MemoryUse]:
+    """Return what each batch took, by its id; `text` is what `MemoryGauge.take` gives."""
+    task_bytes = settings.task_bytes if settings else None
+    return {
+        batch: MemoryUse(
+            spilled_bytes=max(in_memory, on_disk),
+            working_bytes=peaks,
+            fullest_task=largest / task_bytes if task_bytes else None,
+        )
+        for batch, in_memory, on_disk, peaks, largest in json.loads(text)
+    }
+
+
+class SparkMemoryGauge:
+    """The tasks of a `pyspark.SparkContext`."""
+
+    def __init__(self, spark_context: Any) -> None:
+        """Raises `ShimMissingError` if the JVM was started without the jar."""
+        self._context = spark_context
+        self._memory = shim.task_memory(spark_context)
+        self._memory.watch(spark_context._jsc.sc())
+
+    def take(self, query_id: str) -> str:
+        """Return, once, what the complete batches of a query took, as the shim says it."""
+        return str(self._memory.take(query_id))
+
+    def forget(self, query_id: str) -> None:
+        """Count the batches of a query from the beginning."""
+        self._memory.forget(query_id)
+
+    def settings(self, shuffle_partitions: int | None) -> MemorySettings:
+        """Return the settings that batches run under."""
+        conf = self._context._jsc.sc().conf()
+        off_heap = conf.getBoolean("spark.memory.offHeap.enabled", False)
+        return MemorySettings(
+            heap_bytes=self._heap_bytes(),
+            off_heap_bytes=conf.getSizeAsBytes("spark.memory.offHeap.size", "0") if off_heap else 0,
+            fraction=conf.getDouble("spark.memory.fraction", 0.6),
+            slots=self._slots(conf),
+            shuffle_partitions=shuffle_partitions,
+        )
+
+    @property
+    def _is_local(self) -> bool:
+        return re.match(r"local(\[|$)", self._context.master) is not None
+
+    def _heap_bytes(self) -> int:
+        if self._is_local:
+            return int(self._context._jvm.java.lang.Runtime.getRuntime().maxMemory())
+        return int(self._context._jsc.sc().executorMemory()) * MIB
+
+    def _slots(self, conf: Any) -> int | None:
+        """Return the tasks that run beside each other; a standalone executor has all cores of its worker."""
+        per_task = int(conf.getInt("spark.task.cpus", 1))
+        if self._is_local:
+            return max(1, int(self._context.defaultParallelism) // per_task)
+        cores = int(conf.getInt("spark.executor.cores", 0))
+        if cores == 0 and self._context.master.startswith(("k8s", "yarn")):
+            cores = 1
+        return None if cores < per_task else cores // per_task
