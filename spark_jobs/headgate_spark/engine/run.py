@@ -21,6 +21,7 @@ from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
+from headgate_spark.engine.event_time import ReachedEventTime
 from headgate_spark.engine.failures import explained
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
@@ -93,6 +94,8 @@ class Started:
     query: RunningQuery
     watermark_delay: float | None
     watermarks_below_union: int = 0
+    watermarks: int = 0
+    """In its plan."""
 
 
 class Observer(Protocol):
@@ -173,6 +176,8 @@ class QueryRun:
     planner: QueryPlanner | None = None
     last: Progress | None = None
     last_ended_at: float | None = None
+    event_time: ReachedEventTime | None = None
+    """How far it has been read; `None` before its first batch."""
     spilled_bytes: int = 0
     """By the tasks of this run's batches."""
     at_boundary: threading.Event = field(default_factory=threading.Event)
@@ -325,13 +330,6 @@ class QueryRun:
         return None if memory.failure is None else BatchTooLarge(self.name, memory.failure)
 
     @property
-    def source_watermark(self) -> float | None:
-        """Event time up to which the query has been read, as Unix seconds."""
-        if self.last is None or self.last.watermark is None or self.started is None:
-            return None
-        return self.last.watermark + (self.started.watermark_delay or 0.0)
-
-    @property
     def governed(self) -> bool:
         """False while the trigger is not known, and for triggers whose batches are not planned."""
         return self.started is not None and self.started.governed
@@ -459,11 +457,20 @@ class QueryRun:
             return
         report = self._report(progress)
         self.last, self.last_ended_at = progress, time.time()
+        self._take_in_event_time(progress, self.last_ended_at)
         planner.batch_ended(report)
         self._take_in_memory(planner, progress.batch_id)
         self._warn_of_restless_histories(planner)
         if report.has_data and self.observer is not None:
             self.observer.batch_took(self.name, progress.duration_seconds)
+
+    def _take_in_event_time(self, progress: Progress, now: float) -> None:
+        if self.event_time is None:
+            delay = self.started.watermark_delay if self.started else None
+            single = self.started is not None and self.started.watermarks == 1
+            self.event_time = ReachedEventTime(self.name, delay, single)
+        listed = [source.max_future_seconds for _, source in self._listed_sources()]
+        self.event_time.batch_ended(progress, now, min(listed, default=SourceControl().max_future_seconds))
 
     def _take_in_memory(self, planner: QueryPlanner, committed: int) -> None:
         """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time."""

@@ -27,6 +27,11 @@ def smallest_delay(plan: str) -> float | None:
     return min(delays, default=None)
 
 
+def watermarks(plan: str) -> int:
+    """Return how many watermarks the text of a plan has."""
+    return len(_NODE.findall(plan))
+
+
 def watermarks_below_union(plan: str) -> int:
     """Return how many watermarks in the text of a plan stand below a union, one per branch or more.
 

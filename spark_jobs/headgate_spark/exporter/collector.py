@@ -104,7 +104,9 @@ class DriverCollector(Collector):
     def _of_run(self, run: QueryRun) -> Iterator[Sample]:
         with run.lock:
             snapshot = run.snapshot()
-            last, ended_at, read_to = run.last, run.last_ended_at, run.source_watermark
+            last, ended_at = run.last, run.last_ended_at
+            read_to = run.event_time.reached if run.event_time else None
+            newest = run.event_time.of_last_batch if run.event_time else None
             repeated, spilled = run.memory.repeated, run.spilled_bytes
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
@@ -119,8 +121,8 @@ class DriverCollector(Collector):
             return
         yield from _of_query(snapshot)
         event_time_lag = None
-        if last is not None and last.max_event_time is not None and ended_at is not None:
-            event_time_lag = max(0.0, ended_at - last.max_event_time)
+        if newest is not None and ended_at is not None:
+            event_time_lag = max(0.0, ended_at - newest)
         for source in snapshot.sources:
             yield from _of_source(run.name, source)
             labels = (run.name, source.name)

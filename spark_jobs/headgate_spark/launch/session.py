@@ -18,7 +18,7 @@ import structlog
 
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import PySparkQuery, Started
-from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
+from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
 from headgate_spark.launch.environment import refuse_connect, require_java
 from headgate_spark.planner.model import Trigger, TriggerKind
 
@@ -144,6 +144,7 @@ def _start(
                 PySparkQuery(query),
                 smallest_delay(plan),
                 watermarks_below_union(plan),
+                watermarks(plan),
             ),
         )
     return query
