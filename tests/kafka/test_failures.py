@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl
 from support.governed import Driver, await_rows, driver_in
@@ -107,9 +108,10 @@ def test_a_broker_that_stays_away_fails_the_query_in_the_end(
         await_rows(query, 10)
     gone = f"127.0.0.1:{free_port()}"
     away = stream(spark, kafka, topic, **IMPATIENT | {"kafka.bootstrap.servers": gone})
-    with outages_end_after(spark, 3), driver.running(away, tmp_path) as query:
+    with capture_logs() as logs, outages_end_after(spark, 3), driver.running(away, tmp_path) as query:
         assert driver.source(topic).pending_records is None
         failure(query)
+    assert [line["source"] for line in logs if line["event"].startswith("source does not answer")] == [topic]
     assert explanation(driver) == (
         f"query governed: source {topic}: {gone} does not answer; see that it runs and can be reached from the "
         "driver (`kafka.bootstrap.servers`)"

@@ -128,6 +128,8 @@ class OpenSource:
     descriptor: Descriptor
     source: Source
     latest: str | None = None
+    away: bool = False
+    """It could not be asked when it was last tried."""
     beginnings: Beginnings | None = None
     """Of splits that appear while it runs, where they can be looked up."""
     _start: Position | None = None
@@ -265,6 +267,7 @@ class QueryRun:
         positions: dict[str, Position | None] = {}
         for key, offset in latest.items():
             surveyed = self.sources[int(key)]
+            self._note_outage(surveyed, away=offset is None)
             positions[surveyed.source.name] = surveyed.surveyed(offset)
         opened = self.sources[handle]
         return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))
@@ -445,6 +448,16 @@ class QueryRun:
         self._in_flight = True
         self.at_boundary.clear()
         return answer
+
+    def _note_outage(self, opened: OpenSource, *, away: bool) -> None:
+        if away == opened.away:
+            return
+        opened.away = away
+        source = opened.source.name
+        if away:
+            log.warning("source does not answer; it waits until it does", query=self.name, source=source)
+        else:
+            log.info("source answers again", query=self.name, source=source)
 
     def _take_in_batch(self, planner: QueryPlanner) -> None:
         """Report the batch that has ended since the last round, if there was one."""
