@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.adapters.kubernetes.client import APPLICATIONS
 from support.operating import KEY, Operation
 
 
@@ -59,3 +60,32 @@ def test_a_turn_with_nothing_new_writes_nothing() -> None:
     assert o.cluster.calls == []
     assert o.state() == "Running"
     assert KEY in o.measurements.watched
+
+
+def test_a_change_of_the_resource_is_told_field_by_field_and_once() -> None:
+    o = Operation()
+    o.run()
+    o.declare(driver={"memory": "2g"})
+    o.turns(3)
+    told = [event for event in o.cluster.told() if event[0] == "ResourceChanged"]
+    assert told == [("ResourceChanged", 1)]
+
+
+def test_an_operator_that_comes_later_tells_that_something_has_changed() -> None:
+    o = Operation()
+    o.run()
+    o.declare(driver={"memory": "2g"})
+    o.restart()
+    o.turns(2)
+    assert "ResourceChanged" in {reason for reason, _ in o.cluster.told()}
+
+
+def test_a_status_that_somebody_else_wrote_is_written_over() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.edit(APPLICATIONS, KEY, lambda application: application["status"].update(state="Failed"))
+    o.turns(2)
+    assert o.state() == "Running"
+    o.cluster.calls.clear()
+    o.turns(3)
+    assert o.cluster.calls == []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 from headgate.cli import local_run
 from headgate.decision import Reason
 from headgate.decision.driver import StepReason
-from headgate.reconcile import conditions, events
+from headgate.reconcile import alignment, conditions, edits, events, refused
 from headgate.reconcile.ports import OutageReason
 
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
@@ -17,9 +18,10 @@ RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
 def declared_reasons() -> set[str]:
     constants = {
         value
-        for module in (conditions, events, local_run)
+        for module in (alignment, conditions, edits, events, refused, local_run)
         for name, value in vars(module).items()
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)
+        if re.search(rf"^[A-Z_, ]*\b{name}\b", inspect.getsource(module), re.M)  # and not imported
     }
     return constants | {str(reason) for kind in (Reason, StepReason, OutageReason) for reason in kind}
 

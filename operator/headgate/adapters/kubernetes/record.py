@@ -42,6 +42,10 @@ class Record:
     """Why the API server does not take the driver's objects."""
     watched: SparkApplication | None = None
     """What the metrics are read for."""
+    acted_on: SparkApplication | None = None
+    """What the last turn that was carried out went by."""
+    status: Mapping[str, Any] | None = None
+    """The application's status, with the memory in it, as it was read or written last."""
     is_surprised: bool = False
     """Whether the turn under way has learned what it was not decided on."""
     _declared: Declared | None = None

@@ -34,6 +34,7 @@ from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, TransientError
+from headgate.reconcile.edits import edit
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
@@ -128,9 +129,11 @@ class Turn:
 
     async def reconcile(self, application: SparkApplication, *, jitter: float) -> float:
         """Turn the loop; returns the Unix time at which to look again at the latest."""
-        now = self._sight.now
-        outcome = reconcile(application, self._ports, self._memory(), now, jitter=jitter)
-        await self._carry_out(outcome.memory)
+        now, memory = self._sight.now, self._memory()
+        if (told := edit(self._record.acted_on, application, memory.status, now)) is not None:
+            self._ports.reports.tell(told)
+        outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
+        await self._carry_out(outcome.memory, application)
         self._around.decided(self._owner.key, outcome)
         return self._look_again_at(outcome)
 
@@ -152,11 +155,17 @@ class Turn:
         """Return what was remembered, as far as the cluster has the same.
 
         Where it has another memory, somebody else wrote it, or a write of ours whose answer was lost: that one
-        counts, since the status is about to be written over the version that it stands in.
+        counts, since the status is about to be written over the version that it stands in. What somebody else has
+        made of the rest of the status is written over.
         """
         memory = self._record.memory
         if memory is None:
             return replace(recall(self._ports, self._complain), status_written_at=self._sight.now)
+        shown = self._sight.application.get("status")
+        if shown == self._record.status:
+            return memory
+        self._record.status = shown
+        memory = replace(memory, status_written=self._ports.reports.last())
         saved = self._ports.store.load()
         there = Kept() if saved is None else Kept.from_json(saved, self._complain)
         return memory if there == memory.saved else replace(memory, kept=there, saved=there)
@@ -164,7 +173,7 @@ class Turn:
     def _complain(self, complaint: str) -> None:
         log.warning(complaint, application=str(self._owner.key))
 
-    async def _carry_out(self, memory: LoopMemory) -> None:
+    async def _carry_out(self, memory: LoopMemory, application: SparkApplication | None = None) -> None:
         wishes = self._wishes
         creates = next((write for write in wishes.writes if isinstance(write, CreateDriver)), None)
         if creates or wishes.memory is not None or wishes.status is not None:
@@ -185,6 +194,8 @@ class Turn:
             if self._carrier.has_written_status or not _writes_status(wishes):
                 # Whoever measures for all applications keeps their readings; once is enough.
                 self._record.memory, self._record.staged = replace(memory, readings=()), wishes.document
+                self._record.acted_on = application or self._record.acted_on
+                self._record.status = self._carrier.status or self._record.status
                 await self._tell()
 
     async def _tell(self) -> None:
