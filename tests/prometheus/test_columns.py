@@ -67,6 +67,12 @@ def test_what_is_no_number_and_what_other_targets_say_is_left_out() -> None:
     )
 
 
+def test_of_several_series_for_one_source_the_one_furthest_behind_counts_in_any_order() -> None:
+    twice = [series("source_watermark_lag_seconds", value) for value in ("3600", "1")]
+    for samples in (twice, twice[::-1]):
+        assert filled(Column.LAGS, *samples).sources[FLIGHTS].lag == 3600
+
+
 def test_exceptions_are_what_is_listed() -> None:
     found = filled(
         Column.EXCEPTIONS,

@@ -64,15 +64,26 @@ def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:
 
 
 def _put_lag(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    pulse.source(labels.query, labels.source).lag = value
+    source = pulse.source(labels.query, labels.source)
+    source.lag = _worst(source.lag, value)
 
 
 def _put_pending(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    pulse.source(labels.query, labels.source).pending = value
+    source = pulse.source(labels.query, labels.source)
+    source.pending = _worst(source.pending, value)
 
 
 def _put_phase(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    pulse.source(labels.query, labels.source).phase = value
+    source = pulse.source(labels.query, labels.source)
+    source.phase = _worst(source.phase, value)
+
+
+def _worst(known: float | None, value: float) -> float:
+    """Return what counts of several series for one source, whatever their order: that which is furthest behind.
+
+    A relabelling that splits a series makes two of one; a verdict must not go by which of them came last.
+    """
+    return value if known is None or value > known else known
 
 
 def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
