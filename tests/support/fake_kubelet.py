@@ -23,8 +23,8 @@ class FakeKubelet:
     async def pods(self) -> list[Manifest]:
         return await self._cluster.list(PODS, self._namespace, labels=DRIVER_SELECTOR)
 
-    async def runs(self, name: str, now: float) -> None:
-        """Take the pod on, and report that it runs and is ready."""
+    async def takes(self, name: str) -> None:
+        """Take the pod on, as the scheduler has it."""
         key = Key(self._namespace, name)
         if "nodeName" not in (await self._cluster.get(PODS, key))["spec"]:
             target = {"apiVersion": "v1", "kind": "Node", "name": "node0"}
@@ -37,9 +37,18 @@ class FakeKubelet:
             await self._cluster._call(
                 _Call("POST", PODS, PODS.path(self._namespace, name, "binding"), body=binding)
             )
+
+    async def runs(self, name: str, now: float) -> None:
+        """Take the pod on, and report that it runs and is ready."""
+        await self.takes(name)
         await self._report(
             name, "Running", {"running": {"startedAt": rfc3339(now)}}, [{"type": "Ready", "status": "True"}]
         )
+
+    async def waits(self, name: str, reason: str, message: str) -> None:
+        """Take the pod on, and report that its container does not start, and why."""
+        await self.takes(name)
+        await self._report(name, "Pending", {"waiting": {"reason": reason, "message": message}}, [])
 
     async def ends(self, name: str, code: int, now: float) -> None:
         """Report that the container has ended; a pod that is being deleted goes."""
