@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException
 from pyspark.sql import SparkSession
 
 from headgate_contract import QueryControl, RateControl, SourceControl
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.publishing import Publisher
 from support.governed import NAME, Driver, await_rows, driver_in
-from support.kafka import Broker, client_settings
+from support.kafka import Broker
+from support.kafka_groups import consumer, lag, offsets
 from support.kafka_records import Ramp, fill
 from support.waiting import wait_until
 
@@ -37,38 +36,6 @@ def driver(spark: SparkSession, publisher: Publisher) -> Iterator[Driver]:
 def published(topic: str, group: str, records: int | None = None) -> QueryControl:
     limit = None if records is None else RateControl(records_per_second=records, max_burst_seconds=1)
     return QueryControl(sources={topic: SourceControl(publish_group=group, rate_limit=limit)})
-
-
-def offsets(kafka: Broker, group: str) -> dict[int, int]:
-    """Return the group's offset of each partition, as Kafka's tools ask for it."""
-
-    def answered() -> tuple[dict[int, int]] | None:
-        asked = kafka.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        (answer,) = asked.values()
-        try:
-            return ({split.partition: split.offset for split in answer.result(20).topic_partitions},)
-        except KafkaException:  # the first group of a broker makes it load its coordinator
-            return None
-
-    return wait_until(answered, f"the offsets of {group}")[0]
-
-
-def lag(kafka: Broker, topic: str, group: str) -> dict[int, int]:
-    latest, committed = kafka.latest(topic), offsets(kafka, group)
-    return {partition: latest[partition] - offset for partition, offset in committed.items()}
-
-
-@contextmanager
-def consumer(kafka: Broker, topic: str, group: str) -> Iterator[None]:
-    """Be an active member of a group while the block runs."""
-    settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    member = Consumer({**client_settings(kafka.bootstrap), **settings})
-    member.subscribe([topic])
-    try:
-        wait_until(lambda: member.poll(0.1) is not None or member.assignment(), "the consumer's partitions")
-        yield
-    finally:
-        member.close()
 
 
 def test_other_tools_see_the_lag_of_a_query_also_after_a_restart(
