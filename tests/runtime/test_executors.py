@@ -8,13 +8,14 @@ from support.driver import driver, recording
 
 
 class FakePool:
-    """A cluster with room for `room` executors; those in `busy` run a task."""
+    """A cluster with room for `room` executors; those in `busy` run a task, those in `slow` take their time to go."""
 
     def __init__(self, *, running, room=100):
         self.present = [str(n) for n in range(running)]
         self.started = running
         self.room = room
-        self.busy = set()
+        self.busy, self.slow = set(), set()
+        self.released = []
         self.total = running
 
     def names(self):
@@ -27,7 +28,10 @@ class FakePool:
         self.total = total
 
     def release(self, names):
-        self.present = [name for name in self.present if name not in names or name in self.busy]
+        self.released += names
+        gone = [name for name in names if name not in self.busy]
+        self.present = [name for name in self.present if name in self.slow or name not in gone]
+        return gone
 
 
 class Driver:
@@ -89,6 +93,19 @@ def test_a_surplus_that_finds_no_moment_between_batches_leaves_when_it_has_no_ta
     pool.busy = set()
     drives.look()
     assert pool.names() == ["0"]
+
+
+def test_one_that_is_leaving_is_told_so_once_and_no_other_goes_in_its_place():
+    pool = FakePool(running=3)
+    pool.slow = {"2"}
+    drives = Driver(pool)
+    drives.executors.want(2)
+    for _ in range(3):
+        drives.look()
+    assert pool.released == ["2"]
+    drives.executors.want(1)
+    drives.look()
+    assert pool.names() == ["0", "2"]
 
 
 def test_the_number_goes_back_to_what_the_context_started_with():

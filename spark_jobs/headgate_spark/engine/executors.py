@@ -39,8 +39,8 @@ class ExecutorPool(Protocol):
     def request(self, total: int) -> None:
         """Ask for so many in all; takes none away."""
 
-    def release(self, names: Sequence[str]) -> None:
-        """Let these go and do not replace them; one that runs a task may stay."""
+    def release(self, names: Sequence[str]) -> list[str]:
+        """Let these go and do not replace them; returns those that will: one that runs a task may stay."""
 
 
 class Executors:
@@ -57,6 +57,7 @@ class Executors:
         self._initial: int | None = None
         self._requested: int | None = None
         self._surplus_since: float | None = None
+        self._leaving: frozenset[str] = frozenset()
         self._why_not: str | None = None
         self._changed = threading.Event()
         self.running: int | None = None
@@ -75,6 +76,7 @@ class Executors:
     def attach(self, pool: ExecutorPool, *, initial: int | None) -> None:
         """Look after the executors of a context, which started with `initial` (`None`: it does not say)."""
         self._pool, self._initial, self._requested = pool, initial, None
+        self._leaving = frozenset()
         self._changed.set()
 
     def leave(self, why: str) -> None:
@@ -95,11 +97,13 @@ class Executors:
         self._request(pool)
         names = pool.names()
         self.running = len(names)
-        surplus = newest(names, len(names) - self._requested) if self._requested is not None else []
+        self._leaving &= frozenset(names)
+        staying = [name for name in names if name not in self._leaving]
+        surplus = newest(staying, len(staying) - self._requested) if self._requested is not None else []
         if not surplus:
             self._surplus_since = None
         elif self._may_release():
-            pool.release(surplus)
+            self._leaving |= frozenset(pool.release(surplus))
 
     def _request(self, pool: ExecutorPool) -> None:
         instances = self._instances
@@ -126,8 +130,9 @@ class Executors:
             try:
                 self.look()
             except Exception as error:  # a context that is ending answers in many ways
+                if self.running is not None:
+                    log.debug("executors can no longer be looked at", error=str(error))
                 self.running = None
-                log.debug("executors could not be looked at", error=str(error))
             self._changed.wait(LOOK_SECONDS if self._surplus_since is None else SURPLUS_LOOK_SECONDS)
             self._changed.clear()
 
@@ -146,15 +151,19 @@ class SparkExecutorPool:
 
     def names(self) -> list[str]:
         """Return those that have registered and have not left."""
-        return [name for name in str(self._executors.names(self._context)).split(",") if name]
+        return _split(self._executors.names(self._context))
 
     def request(self, total: int) -> None:
         """Ask for so many in all; takes none away."""
         self._executors.request(self._context, total)
 
-    def release(self, names: Sequence[str]) -> None:
-        """Let these go and do not replace them; one that runs a task may stay."""
-        self._executors.release(self._context, ",".join(names))
+    def release(self, names: Sequence[str]) -> list[str]:
+        """Let these go and do not replace them; returns those that will: one that runs a task may stay."""
+        return _split(self._executors.release(self._context, ",".join(names)))
+
+
+def _split(names: Any) -> list[str]:
+    return [name for name in str(names).split(",") if name]
 
 
 def look_after(executors: Executors, spark_context: Any) -> None:

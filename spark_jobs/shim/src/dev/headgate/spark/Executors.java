@@ -33,19 +33,18 @@ public final class Executors {
   }
 
   /**
-   * Lets executors go that are not to be replaced.
+   * Lets executors go that are not to be replaced, and returns which ones will.
    *
    * <p>One that runs a task stays, unless decommissioning is enabled: then it takes no new task, hands its blocks on and goes by
    * itself.
    */
-  public static void release(SparkContext context, String names) {
+  public static String release(SparkContext context, String names) {
     String[] leaving = names.split(",");
     if (context.getConf().getBoolean("spark.decommission.enabled", false)) {
-      client(context).decommissionExecutors(withReason(leaving), false, false);
-    } else {
-      var asked = CollectionConverters.asScala(Arrays.asList(leaving)).toSeq();
-      client(context).killExecutors(asked, false, false, false);
+      return client(context).decommissionExecutors(withReason(leaving), false, false).mkString(",");
     }
+    var asked = CollectionConverters.asScala(Arrays.asList(leaving)).toSeq();
+    return client(context).killExecutors(asked, false, false, false).mkString(",");
   }
 
   @SuppressWarnings("unchecked")
