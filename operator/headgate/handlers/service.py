@@ -18,6 +18,7 @@ import kopf
 import structlog
 
 from headgate.factory.cluster import ClusterOperator
+from headgate.handlers.garbage import set_aside
 from headgate.handlers.health import Health, Limits
 from headgate.handlers.journal import Journal
 from headgate.handlers.resync import Resync
@@ -76,6 +77,7 @@ class Service:
             "workers": self._work(),
             "ticks": self._tick(),
             "events": self.operator.events.run(),
+            "memory": set_aside(),
         }
         return [asyncio.create_task(part, name=name) for name, part in parts.items()]
 
