@@ -59,10 +59,10 @@ def _eta(text: str | None) -> float | None:
 
 
 def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
-    """Return the status without what moves from tick to tick."""
+    """Return the status without what moves from tick to tick; which query is furthest behind does too."""
     return status.model_copy(
         update={
-            "summary": Summary(query=status.summary.query, backlog=status.summary.backlog),
+            "summary": Summary(backlog=status.summary.backlog),
             "conditions": tuple(c.model_copy(update={"message": ""}) for c in status.conditions),
             "queries": tuple(_query_without_numbers(query) for query in status.queries),
         }
