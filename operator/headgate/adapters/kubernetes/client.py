@@ -120,7 +120,9 @@ class Cluster:
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         """Create an object; `ApiConflict` where there is one of that name."""
         path = kind.path(manifest["metadata"].get("namespace"))
-        return await self._call(_Call("POST", kind, path, {"fieldManager": FIELD_MANAGER}, manifest))
+        # The server would decode it a second time, to warn of fields that nobody knows.
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
+        return await self._call(_Call("POST", kind, path, query, manifest))
 
     async def apply(
         self, kind: Kind, manifest: Mapping[str, Any], *, subresource: str | None = None
