@@ -10,6 +10,9 @@ from pathlib import Path
 from benchmarks.local import scenario as local
 from benchmarks.local.results import Figure, Measured
 
+TRIED_SECONDS = 20.0
+"""How long is waited where it is only tried out."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bench(local.Bench):
@@ -26,6 +29,10 @@ class Bench(local.Bench):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
+
+    def seconds(self, wanted: float) -> float:
+        """Return how long to wait or to watch."""
+        return wanted if self.share == 1 else min(wanted, TRIED_SECONDS)
 
     def count(self, applications: int) -> int:
         """Return how many applications to measure with instead of so many."""

@@ -22,9 +22,9 @@ from benchmarks.operator.site import Site, site, wait_until
 
 SIZES = (1000, 3000, 10_000)
 TICK = "5s"
-SETTLE_SECONDS = 60.0
+SETTLE_SECONDS = 45.0
 """After the last driver was started: by then Prometheus has scraped each one a few times."""
-TICKS_SECONDS = 120.0
+TICKS_SECONDS = 90.0
 STEADY_SECONDS = 600.0
 AFTER_RESTART_SECONDS = 30.0
 """After the last first turn: what a restart writes, it has written by then."""
@@ -41,9 +41,10 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         with operator(place.kubeconfig, folder / "operator.log", **settings) as process:
             process.lead(120)
             for size, name in zip(sizes, SIZES, strict=True):
+                bench.ready(f"growing to {size} applications")
                 _grow(place, process, size, bench)
-                bench.ready(f"ticks of {size} applications")
-                ticks = timed(process, TICKS_SECONDS)
+                bench.tell(f"ticks of {size} applications")
+                ticks = timed(process, bench.seconds(TICKS_SECONDS))
                 bench.tell(f"{size}: {ticks.told()}")
                 found[f"tick_p99_seconds_{name}"] = Measured([ticks.p99], ticks.told())
             found |= ticks.costs()
@@ -125,13 +126,13 @@ def _grow(place: Site, process: Operator, size: int, bench: Bench) -> None:
 
     seconds = wait_until(f"{size} drivers to run", all_run, LONGEST_SECONDS, every=2)
     bench.tell(f"all run {seconds:.0f} s after the last was applied")
-    time.sleep(SETTLE_SECONDS)
+    time.sleep(bench.seconds(SETTLE_SECONDS))
 
 
 def _left_alone(process: Operator, size: int, bench: Bench) -> dict[str, Measured]:
-    bench.tell(f"leaving it alone for {STEADY_SECONDS:.0f} s")
+    bench.tell(f"leaving it alone for {bench.seconds(STEADY_SECONDS):.0f} s")
     before, cpu = process.scrape(), process.cpu_seconds()
-    while (after := process.scrape()).at < before.at + STEADY_SECONDS:
+    while (after := process.scrape()).at < before.at + bench.seconds(STEADY_SECONDS):
         time.sleep(10)
     seconds = after.at - before.at
 
@@ -165,7 +166,7 @@ def _restarted(
 
         wait_until("a turn of every application", has_turned_all, LONGEST_SECONDS, every=0.5)
         seconds = time.monotonic() - process.started_at
-        time.sleep(AFTER_RESTART_SECONDS)
+        time.sleep(bench.seconds(AFTER_RESTART_SECONDS))
         seen = process.scrape()
         details = {
             "heard_of_everything_seconds": _seconds_to(process, "everything that is there"),
