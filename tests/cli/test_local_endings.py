@@ -195,9 +195,13 @@ def test_an_output_on_a_full_disk_is_told_and_no_reason_to_stop(folder: Path) ->
 
 
 def test_a_terminal_that_is_closed_stops_the_driver_in_order(folder: Path) -> None:
+    job(folder, stopsAfter=str(folder / "may-stop"))
     with local_run(folder, "flights", *OPTIONS) as run:
         run.wait_for_event("Running")
         run.process.send_signal(signal.SIGHUP)
+        run.wait_for_event("Stopping")
+        run.process.send_signal(signal.SIGHUP)  # as a shell passes it on
+        (folder / "may-stop").touch()
         assert run.wait() == 0
         assert run.reasons[-1] == "Stopped"
 

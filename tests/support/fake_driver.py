@@ -41,6 +41,8 @@ def main() -> int:
     stopped.wait(job.get("announcesAfter", 0))
     announce(Path(options.announce), server.server_port, options.application)
     stopped.wait(job.get("runsSeconds", 600))
+    while "stopsAfter" in job and not Path(job["stopsAfter"]).exists():
+        time.sleep(0.02)
     server.shutdown()
     print("stopped at a batch boundary" if stopped.is_set() else "ended by itself", flush=True)
     return int(job.get("stopCode", 0))

@@ -49,4 +49,5 @@ class StopWishes:
             self._woken.recv(4096)
 
     def _count(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  the form of a handler
-        self.count += 1
+        """Count one more; a terminal that is closed sends SIGHUP again by its shell, and means it once."""
+        self.count = max(self.count, 1) if number == signal.SIGHUP else self.count + 1
