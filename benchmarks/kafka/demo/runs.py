@@ -112,7 +112,7 @@ def run(place: Place, broker: Broker, topics: tuple[str, str], *, aligned: bool)
 
 def document(topics: tuple[str, str]) -> ControlDocument:
     """Return the document that aligns both topics."""
-    aligned = SourceControl(alignment=AlignmentControl("join", MAX_DRIFT_SECONDS))
+    aligned = SourceControl(alignment=AlignmentControl(group="join", max_drift_seconds=MAX_DRIFT_SECONDS))
     return ControlDocument(
         generation=1, queries={"join": QueryControl(sources=dict.fromkeys(topics, aligned))}
     )
