@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,13 @@ def story(nodes: NodeCluster, guide: Guide, tmp_path_factory: pytest.TempPathFac
     nodes.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     volume = Volume(folder / "volume")
     volume.claim(nodes, namespace)
-    with nodes.network():
-        running = prometheus(folder, config=scraping_pods(guide, nodes), address=ADDRESS)
-        metrics = running.__enter__()
-    try:
-        yield Story(nodes, Person(nodes, namespace, NAME), namespace, volume, metrics)
-    finally:
-        running.__exit__(None, None, None)
+    with ExitStack() as running:
+        with nodes.network():
+            config = scraping_pods(guide, nodes)
+            metrics = running.enter_context(prometheus(folder, config=config, address=ADDRESS))
+        told = Story(nodes, Person(nodes, namespace, NAME), namespace, volume, metrics)
+        yield told
+        told.helm("uninstall", RELEASE, "--ignore-not-found")
 
 
 def scraping_pods(guide: Guide, nodes: NodeCluster) -> dict[str, Any]:

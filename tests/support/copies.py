@@ -33,6 +33,7 @@ CONF = {
     "spark.kubernetes.driver.request.cores": "200m",
     "spark.kubernetes.executor.request.cores": "200m",
     "spark.driver.memoryOverhead": "768m",
+    "spark.sql.streaming.minBatchesToRetain": "10000",  # all of them, to be counted
 }
 
 
@@ -89,7 +90,8 @@ class Volume:
     @property
     def committed(self) -> int:
         """How many rows have been committed."""
-        return max((batch.stop for batch in self.batches), default=0)
+        committed = self._logged("commits")
+        return self._end(committed[-1]) if committed else 0
 
     @property
     def is_between_batches(self) -> bool:
