@@ -165,9 +165,10 @@ def scraping(nodes: NodeCluster, signal: Exposed) -> dict[str, object]:
 
 
 def running_driver(nodes: NodeCluster, metrics: Prometheus, folder: Path) -> Mapping[str, str]:
-    """Install the operator, apply the application, and wait until its driver is in step with it."""
+    """Install the operator, apply the application, and wait until its driver has caught up."""
     namespace = nodes.namespace()
-    copies.Volume(folder / "volume").claim(nodes, namespace)
+    volume = copies.Volume(folder / "volume")
+    volume.claim(nodes, namespace)
     values = {
         "image": {"repository": "headgate.test/operator", "tag": "1"},
         "drivers": {"namespaces": [namespace]},
@@ -187,7 +188,9 @@ def running_driver(nodes: NodeCluster, metrics: Prometheus, folder: Path) -> Map
     person = Person(nodes, namespace, copies.NAME)
     person.kubectl("apply", "-f", "-", input=yaml.safe_dump(copies.manifest(time.time(), source=backlog)))
     pod = person.driver(1)
-    person.sees(backlog="No", interval="1s")
+    person.waits_for(
+        lambda: volume.committed > copies.WAITING, "a driver that has nothing left but what arrives"
+    )
     return {"namespace": namespace, "name": pod["metadata"]["name"], "address": pod["status"]["podIP"]}
 
 
