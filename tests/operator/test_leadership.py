@@ -103,3 +103,23 @@ def test_a_restart_of_the_operator_writes_nothing() -> None:
     o.restart()
     o.turns(3)
     assert o.cluster.calls == []
+
+
+def test_an_operator_that_reads_the_application_anew_reads_its_pods_anew_too() -> None:
+    """Its watch has told of neither the driver nor the wish to stop it, which the application then tells."""
+    o = Operation()
+    o.run()
+    o.cluster.vanish("flights-driver-1")
+    stale = Operation(o.cluster)
+    o.turn()
+    o.cluster.now += 20
+    o.turns(2)
+    o.cluster.pod_runs("flights-driver-2")
+    o.turn()
+    o.declare(sparkConf={"spark.x": "1"})
+    o.turn()
+    with pytest.raises(ApiConflict):
+        stale.turn_only()
+    with suppress(TransientError):
+        stale.turn_only()
+    assert o.names == ["flights-driver-2"]

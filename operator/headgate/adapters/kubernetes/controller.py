@@ -20,9 +20,10 @@ from typing import Protocol
 
 from headgate.adapters.kubernetes.cache import Cache, application_of
 from headgate.adapters.kubernetes.claims import Claims
-from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.record import Declared, Record, RefusedSpec, stand_in
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
 from headgate.api.application import SparkApplication
@@ -181,11 +182,26 @@ class Controller:
         return record
 
     async def _look(self, key: Key, manifest: Manifest) -> None:
-        """Read the application anew: a write of ours found another one than we know."""
+        """Read the application and its drivers anew: a write of ours found something else than we know.
+
+        With the application alone the next turn would know of an attempt and not of its pod, and take it for
+        gone. So nothing is taken in before both are read, and the pods are read last: one that the status speaks
+        of was there before that was written.
+        """
+        before = {pod["metadata"]["uid"]: pod for pod in self._cache.pods(key)}
+        found: Manifest | None = None
         with suppress(ApiNotFound):
-            self.application_seen(await self._cluster.get(APPLICATIONS, key))
-            return
-        self.application_gone(manifest)
+            found = await self._cluster.get(APPLICATIONS, key)
+        pods = await self._cluster.list(PODS, key.namespace, labels=drivers_of(key.name))
+        if found is None:
+            self.application_gone(manifest)
+        else:
+            self.application_seen(found)
+        for pod in pods:
+            before.pop(pod["metadata"]["uid"], None)
+            self.pod_seen(pod)
+        for pod in before.values():
+            self.pod_gone(pod)
 
     def _answered(self, manifest: Manifest) -> None:
         """Take in what the API server answers to a write.

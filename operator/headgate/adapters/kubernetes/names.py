@@ -31,6 +31,11 @@ DRIVER_SELECTOR: Final = f"{ROLE}={DRIVER}"
 """Selects the driver pods of all applications."""
 
 
+def drivers_of(application: str) -> str:
+    """Return the selector of the driver pods of an application."""
+    return f"{APPLICATION}={application},{DRIVER_SELECTOR}"
+
+
 def driver_name(application: str, attempt: int) -> str:
     """Return the name of a driver pod and of its ConfigMap.
 
