@@ -119,6 +119,27 @@ class Smoke:
         shim.set_patience(self.spark.sparkContext, call_budget_seconds=5, patience_seconds=60)
         assert 'unknown answer "perhaps"' in str(query.exception())
 
+    def check_the_memory_of_a_batch_is_counted_and_told_once(self, scratch: Path) -> None:
+        memory = shim.task_memory(self.spark.sparkContext)
+        memory.watch(self.spark.sparkContext._jsc.sc())
+        frame = self.numbers(1000).groupBy((self.numbers_column() % 7).alias("key")).count()
+        writer = frame.writeStream.outputMode("complete").format("noop")
+        told: dict[int, list[int]] = {}
+        with self.governed(Planner("all")), self.running(writer, scratch) as query:
+
+            def is_told() -> bool:
+                told.update({batch[0]: batch[1:] for batch in json.loads(memory.take(str(query.id)))})
+                return 0 in told
+
+            self.until(is_told)
+        spilled_in_memory, spilled_to_disk, peaks, largest_peak = told[0]
+        assert spilled_in_memory == spilled_to_disk == 0
+        assert 0 < largest_peak <= peaks
+
+    def check_executors_cannot_be_changed_where_there_are_none(self, _scratch: Path) -> None:
+        executors = shim.executors(self.spark.sparkContext)
+        assert not executors.areChangeable(self.spark.sparkContext._jsc.sc())
+
     def numbers(self, rows: int = 10) -> DataFrame:
         frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
         return frame.select("value")
