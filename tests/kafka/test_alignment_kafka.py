@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
+from headgate_spark.engine import shim
+from headgate_spark.planner.model import HeldBy
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker
-from support.kafka_records import Ramp, fill
-from support.spark import wait_until
+from support.kafka_records import Ramp, Record, fill, send
+from support.spark import batch_sizes, wait_until
 
 pytestmark = pytest.mark.spark
 
 START_MS = 1_700_000_000_000
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -45,8 +49,8 @@ def in_backlog(grant: int, **sources: SourceControl) -> QueryControl:
     )
 
 
-def records(spark: SparkSession, kafka: Broker, topic: str) -> DataFrame:
-    return spark.readStream.format("kafka").options(**kafka.options(topic)).load()
+def records(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> DataFrame:
+    return spark.readStream.format("kafka").options(**kafka.options(topic, **options)).load()
 
 
 @dataclass
@@ -107,30 +111,138 @@ class Sink:
         return found
 
 
-def start(driver: Driver, frame: DataFrame, sink: Sink, checkpoint: Path, name: str = NAME) -> StreamingQuery:
+@contextmanager
+def governed(
+    driver: Driver, frame: DataFrame, sink: Sink, checkpoint: Path, name: str = NAME
+) -> Iterator[StreamingQuery]:
+    """Run a query into a sink."""
     writer = frame.writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
-    return driver.start(writer.foreachBatch(sink.take))
-
-
-def test_no_record_is_past_the_limit_from_a_cold_start(
-    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
-):
-    fast = Topic.filled(
-        kafka,
-        Ramp(0, 36_000, START_MS, 100),
-        Ramp(1, 9_000, START_MS + 600_000, 300),
-        Ramp(2, 50, START_MS, 50),
-    )
-    slow = Topic.filled(kafka, Ramp(0, 360, START_MS + 5_000, 10_000), Ramp(1, 36, START_MS, 100_000))
-    sink = Sink({t.name: t for t in (fast, slow)})
-    driver.control(in_backlog(5_000, **{t.name: member(60, idle_after=0) for t in (fast, slow)}))
-    frame = records(spark, kafka, fast.name).union(records(spark, kafka, slow.name))
-    query = start(driver, frame, sink, tmp_path / "checkpoint")
-    total = 36_000 + 9_000 + 50 + 360 + 36
+    query = driver.start(writer.foreachBatch(sink.take))
     try:
-        wait_until(lambda: not query.isActive or sink.count == total, "every record")
+        yield query
     finally:
         query.stop()
     assert query.exception() is None
+
+
+@pytest.mark.parametrize("ratio", [10, 100])
+def test_no_record_is_past_the_limit_from_a_cold_start_with_an_hour_of_backlog(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, ratio: int
+):
+    """Partitions are of unequal size and span; the slow topic has a record where the fast one has `ratio`."""
+    fast = Topic.filled(
+        kafka,
+        Ramp(0, 14_400, START_MS, 250),
+        Ramp(1, 3_000, START_MS + 600_000, 1_000),
+        Ramp(2, 50, START_MS, 50),
+    )
+    slow = Topic.filled(
+        kafka, Ramp(0, 14_400 // ratio, START_MS + 5_000, 250 * ratio), Ramp(1, 60, START_MS, 60_000)
+    )
+    sink = Sink({t.name: t for t in (fast, slow)})
+    driver.control(in_backlog(2_500, **{t.name: member(60, idle_after=0) for t in (fast, slow)}))
+    frame = records(spark, kafka, fast.name).union(records(spark, kafka, slow.name))
+    total = sum(ramp.records for topic in (fast, slow) for ramp in topic.ramps.values())
+    with governed(driver, frame, sink, tmp_path / "checkpoint"):
+        wait_until(lambda: sink.count == total, "every record")
     assert len(sink.batches) > 5
     assert sink.past_the_limit(60_000) == []
+
+
+def test_the_others_are_held_thirty_seconds_ahead_of_a_slow_member_and_follow_it(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+):
+    """The job with which FLIP-182 was tried: a drift of 30 s, one slow member."""
+    quick = [Topic.filled(kafka, Ramp(0, 1_000, START_MS, 1_000)) for _ in range(2)]
+    slow = Topic.filled(kafka, Ramp(0, 11, START_MS, 1_000))
+    every = {t.name: t for t in (*quick, slow)}
+    sink = Sink(every)
+    driver.control(in_backlog(100_000, **{name: member(30) for name in every}))
+    frame = reduce(DataFrame.union, (records(spark, kafka, name) for name in every))
+    with governed(driver, frame, sink, tmp_path / "checkpoint"):
+        wait_until(lambda: sink.count == 2 * 41 + 11, "what lies within the drift")
+        assert {split: last for batch in sink.batches for split, (_, last) in batch.items()} == {
+            (quick[0].name, 0): START_MS + 40_000,
+            (quick[1].name, 0): START_MS + 40_000,
+            (slow.name, 0): START_MS + 10_000,
+        }
+        wait_until(lambda: driver.source(quick[0].name).held_by is HeldBy.ALIGNMENT, "that it is held")
+        standing = driver.source(quick[0].name)
+        assert standing.alignment is not None
+        assert standing.alignment.held_by == f"{NAME}/{slow.name}"
+        assert standing.alignment.limit == (START_MS + 40_000) / 1000
+        send(kafka.bootstrap, slow.name, [Record(0, START_MS + 20_500)])
+        wait_until(lambda: sink.count == 2 * 51 + 12, "what the slow member lets them read")
+
+
+def test_a_member_that_has_been_silent_for_long_enough_is_waited_for_no_longer(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+):
+    busy = Topic.filled(kafka, Ramp(0, 1_000, START_MS, 1_000))
+    silent = Topic.filled(kafka, Ramp(0, 5, START_MS, 1_000))
+    sink = Sink({t.name: t for t in (busy, silent)})
+    driver.control(in_backlog(100_000, **{t.name: member(1, idle_after=2) for t in (busy, silent)}))
+    frame = records(spark, kafka, busy.name).union(records(spark, kafka, silent.name))
+    with governed(driver, frame, sink, tmp_path / "checkpoint"):
+        wait_until(lambda: sink.count == 1_005, "everything")
+        assert sink.batches[0] == {
+            (busy.name, 0): (6, START_MS + 5_000),
+            (silent.name, 0): (5, START_MS + 4_000),
+        }
+        snapshot = driver.governor.runs[0].snapshot()
+        assert snapshot is not None
+        assert snapshot.watermark_held_by == silent.name
+
+
+def test_queries_of_one_driver_wait_for_each_other(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+):
+    quick = Topic.filled(kafka, Ramp(0, 1_000, START_MS, 1_000))
+    slow = Topic.filled(kafka, Ramp(0, 11, START_MS, 1_000))
+    sinks = {"quick": Sink({quick.name: quick}), "slow": Sink({slow.name: slow})}
+    driver.control(
+        quick=in_backlog(100_000, **{quick.name: member(30)}),
+        slow=in_backlog(100_000, **{slow.name: member(30)}),
+    )
+    with (
+        governed(driver, records(spark, kafka, quick.name), sinks["quick"], tmp_path / "quick", "quick"),
+        governed(driver, records(spark, kafka, slow.name), sinks["slow"], tmp_path / "slow", "slow") as other,
+    ):
+        wait_until(
+            lambda: sinks["quick"].count == 41 and sinks["slow"].count == 11, "what lies within the drift"
+        )
+        other.stop()
+        wait_until(lambda: sinks["quick"].count == 1_000, "the rest, when the other query has ended")
+
+
+def test_a_join_drops_nothing_as_late_that_is_dropped_without_alignment(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+):
+    """Each topic has a partition that begins late: read in proportion, the other one is late from then on."""
+    late_ms = START_MS + 200_000
+    fast = Topic.filled(kafka, Ramp(0, 3_000, START_MS, 100), Ramp(1, 100, late_ms, 1_000))
+    slow = Topic.filled(kafka, Ramp(0, 300, START_MS, 1_000), Ramp(1, 10, late_ms, 10_000))
+
+    def dropped(
+        options: Mapping[str, str], begin: Callable[[DataStreamWriter], StreamingQuery], name: str
+    ) -> int:
+        left, right = (
+            records(spark, kafka, topic.name, **options)
+            .select(sf.unix_millis("timestamp").alias(f"{side}_id"), sf.col("timestamp").alias(f"{side}_at"))
+            .withWatermark(f"{side}_at", "20 seconds")
+            for topic, side in ((fast, "fast"), (slow, "slow"))
+        )
+        near = sf.expr("fast_id = slow_id and fast_at between slow_at and slow_at + interval 1 second")
+        writer = left.join(right, near).writeStream.queryName(name).format("noop")
+        query = begin(writer.option("checkpointLocation", str(tmp_path / name)))
+        try:
+            wait_until(lambda: sum(batch_sizes(query)) == 3_410, f"every record of the {name} query")
+            reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
+        finally:
+            query.stop()
+        return sum(o["numRowsDroppedByWatermark"] for r in reports for o in r["stateOperators"])
+
+    driver.control(aligned=in_backlog(1_000, **{t.name: member(10, idle_after=0) for t in (fast, slow)}))
+    assert dropped({}, driver.start, "aligned") == 0
+    shim.unregister(spark.sparkContext)
+    assert dropped({"maxOffsetsPerTrigger": "400"}, lambda writer: writer.start(), "plain") > 0

@@ -54,16 +54,21 @@ def test_slice_after_slice_everything_up_to_the_limit_is_read(logs, budget, limi
 
 
 @given(
-    st.lists(st.integers(0, 10**7), min_size=30, max_size=30, unique=True),
-    st.integers(1, 30),
-    st.integers(1, 29),
+    st.lists(
+        st.tuples(st.integers(0, 10**4), st.integers(1, 500), st.integers(1, 60)), min_size=2, max_size=4
+    ),
+    st.integers(1, 100),
 )
-def test_of_records_in_order_a_slice_has_hardly_one_that_is_later_than_one_it_leaves(stamps, budget, part):
-    logs = {A: sorted(stamps[:part]), B: sorted(stamps[part:])}
+def test_of_steady_streams_a_slice_has_hardly_a_record_that_is_later_than_one_it_leaves(streams, budget):
+    logs = {
+        Split("flights", str(n)): [start + step * i for i in range(records)]
+        for n, (start, step, records) in enumerate(streams)
+    }
     piece = a_slice(logs, budget, NEVER)
-    taken = [time for split, end in piece.ends.items() for time in logs[split][:end]]
-    earliest = sorted(stamps)[: piece.count]
-    assert len(set(taken) - set(earliest)) <= 0.1 * budget + 1
+    taken = sorted(time for split, end in piece.ends.items() for time in logs[split][:end])
+    earliest = sorted(time for log in logs.values() for time in log)[: piece.count]
+    early = sum(1 for time in taken if time <= earliest[-1]) if earliest else 0
+    assert early >= 0.9 * len(taken) - 1
 
 
 def test_one_millisecond_with_more_than_the_budget_is_read_in_parts():

@@ -84,6 +84,7 @@ class Membership:
         """Whether how late the records are decides what may be read: not while the grant does."""
         self.limit: Millis | None = None
         self.floor = Floor()
+        self._rests_until = -math.inf
 
     # What it is told
 
@@ -108,6 +109,16 @@ class Membership:
         times = [s.reached for split, s in self._standings.items() if split.source == source]
         return min((time for time in times if time is not None), default=None)
 
+    def rests(self, now: float) -> bool:
+        """Tell whether nothing could be read within the limit, and it is too early to look at it anew.
+
+        It is time after `updateInterval`, or when the floor is another because somebody moved or was let go.
+        """
+        if now >= self._rests_until:
+            return False
+        others = self._groups.floor_of_others(self._group, self._query, now)
+        return lowest([others, floor_of(self._query, self._standings, now)]) == self.floor
+
     def silent(self, now: float) -> dict[str, Millis]:
         """Return the sources that are behind the floor and do not hold it, having been silent for so long."""
         behind: dict[str, Millis] = {}
@@ -124,6 +135,7 @@ class Membership:
         `views` are all of its sources. Raises `EventTimesUnknownError`.
         """
         self._note_drained(views, now)
+        self._rests_until = -math.inf
         rooms = {split: room for view in views for split, room in view.splits.items()}
         self._limit_by_floor(rooms, views, now)
         if self.floor.unknown is not None:
@@ -137,6 +149,8 @@ class Membership:
             rooms, budget=budget, limit=self.limit, index=self._index, pace=self._pace, turn=turn
         )
         self._pace, self.wants_look = piece.millis_per_record, piece.limited or piece.count == 0
+        if piece.limited and piece.count == 0:
+            self._rests_until = now + self._groups.terms(self._group).update_interval_seconds
         self._commit(
             {split: replace(room, end=piece.ends[split]) for split, room in rooms.items()}, views, now
         )

@@ -63,16 +63,20 @@ class QueryAlignment:
         """Tell whether a source is in a group."""
         return source in self._group_of
 
+    def rests(self, source: str, now: float) -> bool:
+        """Tell whether the group of a source stands at its limit, and is not to be looked at again yet."""
+        return source in self._group_of and self._memberships[self._group_of[source]].rests(now)
+
     @property
     def interval(self) -> float | None:
         """The smallest commit interval among the other queries of its groups; `None`: there is none."""
         return self._groups.interval_for(self._query, self._memberships)
 
-    def look(self, positions: Mapping[str, Position]) -> None:
+    def look(self, positions: Mapping[str, Position], now: float) -> None:
         """Refresh the event times of these sources, before their latest positions are asked for."""
         for group, membership in self._memberships.items():
             members = {name: at for name, at in positions.items() if self._group_of.get(name) == group}
-            if members and membership.wants_look:
+            if members and membership.wants_look and not membership.rests(now):
                 self._look(membership, members)
 
     def cut(
@@ -86,6 +90,8 @@ class QueryAlignment:
         parts: dict[str, Part] = {}
         for group, membership in self._memberships.items():
             members = [view for view in views if self._group_of.get(view.name) == group]
+            if membership.rests(now):
+                continue
             budget = sum(shares.get(view.name, 0) for view in members)
             try:
                 parts |= membership.cut(members, budget, now, turn)

@@ -18,7 +18,7 @@ from headgate_spark.planner.event_times import Millis, Split
 from headgate_spark.planner.shares import divide
 from headgate_spark.planner.time_index import TimeIndex
 
-MAX_ROUNDS = 8
+MAX_ROUNDS = 12
 """Questions for one slice. What they leave open is filled in proportion."""
 FULL_PART = 0.9
 """Part of the budget at which a slice is good enough to end the search."""

@@ -131,7 +131,7 @@ class QueryPlanner:
         if current.survey is None:
             current.survey = self._to_survey(current, now)
             if current.survey:
-                self._look_at_event_times()
+                self._look_at_event_times(now)
                 return Survey(current.survey)
         return self._answer(state, current, now)
 
@@ -273,12 +273,16 @@ class QueryPlanner:
             s.name for s in needed if s.is_stale(now) or (current.held is None and self._could_read(s, now))
         )
 
-    def _look_at_event_times(self) -> None:
+    def _look_at_event_times(self, now: float) -> None:
         positions = {name: state.position for name, state in self._sources.items()}
-        self._alignment.look({name: at for name, at in positions.items() if at is not None})
+        self._alignment.look({name: at for name, at in positions.items() if at is not None}, now)
 
     def _could_read(self, state: SourceState, now: float) -> bool:
-        return self._may_read(state) and state.rate.allowance(now) != 0
+        return (
+            self._may_read(state)
+            and state.rate.allowance(now) != 0
+            and not self._alignment.rests(state.name, now)
+        )
 
     def _may_read(self, state: SourceState) -> bool:
         return not state.control.paused and not self._hybrid.waits(state.name)
@@ -367,7 +371,13 @@ class QueryPlanner:
 
     def _readers(self, states: Iterable[SourceState], now: float) -> list[Reader]:
         look = 0.0 if self._settings.ends_when_idle else self._look_seconds
-        return [reader(s, self._limits, now, look=look, whole=self._reads_whole(s)) for s in states]
+        resting = {state.name for state in states if self._alignment.rests(state.name, now)}
+        return [
+            Reader(name=s.name, hold=HeldBy.ALIGNMENT)
+            if s.name in resting
+            else reader(s, self._limits, now, look=look, whole=self._reads_whole(s))
+            for s in states
+        ]
 
     @property
     def _turn(self) -> int:
