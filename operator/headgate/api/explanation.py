@@ -241,8 +241,7 @@ def _alignment(alignment: Alignment) -> str:
         idle_after = max(alignment.max_drift, timedelta(seconds=1))
     return (
         f"is planned at most {format_duration(alignment.max_drift)} of event time ahead of the slowest member of "
-        f"group {alignment.group}; holds the group for {format_duration(idle_after)} when it has nothing pending "
-        "(the runtime does not enforce alignment yet)"
+        f"group {alignment.group}; holds the group for {format_duration(idle_after)} when it has nothing pending"
     )
 
 
