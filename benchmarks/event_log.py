@@ -32,6 +32,8 @@ class Batch:
     """The row after the last one, of each source."""
     state_rows: int
     """Rows in the state of all operators after the batch."""
+    late_rows: int = 0
+    """Rows that came behind the watermark and were dropped."""
 
     @property
     def records(self) -> int:
@@ -87,6 +89,9 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         first_rows=tuple(row_of(source["startOffset"]) for source in progress["sources"]),
         end_rows=tuple(row_of(source["endOffset"]) for source in progress["sources"]),
         state_rows=sum(operator["numRowsTotal"] for operator in progress["stateOperators"]),
+        late_rows=sum(
+            operator.get("numRowsDroppedByWatermark", 0) for operator in progress["stateOperators"]
+        ),
     )
 
 
