@@ -297,7 +297,7 @@ def test_a_job_without_a_streaming_query_is_told_as_one(folder: Path, code: int)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Path) -> None:
-    for report in (folder, folder / "app.yaml" / "report.json"):
+    for report in (folder, folder / "app.yaml" / "report.json", Path("/dev/null")):
         ended = subprocess.run(
             command(*OPTIONS, "--report", str(report)),
             cwd=folder,
@@ -322,6 +322,18 @@ def test_an_option_that_cannot_be_is_refused(folder: Path, options: tuple[str, .
     )
     assert ended.returncode == 2
     assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_working_directory_that_is_gone_is_a_usage_error(folder: Path) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    line = f"cd gone && rmdir {gone} && exec {shlex.join(command(*OPTIONS))}"
+    ended = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 2
+    assert "app.yaml: No such file or directory" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

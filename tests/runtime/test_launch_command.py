@@ -42,12 +42,13 @@ def run(folder: Path, *arguments: str, redirection: str = "") -> RESULT:
         (("--metrics-port", "http"), "'http' is not a port"),
         (("--metrics-address", "no.such.invalid"), "metrics cannot be served at no.such.invalid, port 0: "),
         (("--metrics-address", "192.0.2.1"), "metrics cannot be served at 192.0.2.1, port 0: Cannot assign"),
-        (("--announce", "."), "--announce .: is a folder; give the path of a file"),
+        (("--announce", "."), "--announce .: is a folder or a device; give"),
         (
             ("--announce", "no/such/folder"),
             "--announce no/such/folder: No such file or directory; give the path",
         ),
-        (("--control", "."), "--control .: is a folder; give the path of a file"),
+        (("--announce", "/dev/null"), "--announce /dev/null: is a folder or a device; give"),
+        (("--control", "."), "--control .: is a folder or a device; give"),
         (("--properties-file", "none.conf"), "--properties-file none.conf: no such file"),
         (("--conf", "=x"), "'=x' is not KEY=VALUE"),
     ],
@@ -110,6 +111,29 @@ def test_a_script_ends_with_the_code_that_python_would_give(tmp_path: Path, line
     program = f"import os, sys, threading\n{line}\n"
     assert launched(tmp_path, program).returncode == code
     assert run(tmp_path, "job.py").returncode in {code, 128 - code}, "as Python itself"
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (("job.py", "--", "x", "--help"), ["--", "x", "--help"]),
+        (("--", "job.py", "--conf", "a"), ["--conf", "a"]),
+        (("--conf", "a=b", "job.py", "--metrics-port", "1", "--", ""), ["--metrics-port", "1", "--", ""]),
+        (("job.py",), []),
+    ],
+)
+def test_a_script_gets_its_arguments_as_they_are(
+    tmp_path: Path, words: tuple[str, ...], arguments: list[str]
+) -> None:
+    (tmp_path / "job.py").write_text("import json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    ended = run(tmp_path, "-m", "headgate_spark", "--metrics-port", "0", *words)
+    assert json.loads(ended.stdout) == arguments
+
+
+def test_no_script_at_all_is_a_usage_error(tmp_path: Path) -> None:
+    ended = run(tmp_path, "-m", "headgate_spark", "--metrics-port", "0")
+    assert ended.returncode == 2
+    assert "name the PySpark script to run" in ended.stderr
 
 
 def test_a_note_of_the_end_is_left_where_there_was_nothing_to_govern(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def run_locally(file: Path, options: Options) -> int:
     launcher = options.launcher_command
     if options.report is not None:
         _require_writable(options.report)
-    base = file.resolve().parent
+    base = _folder_of(file)
     resource = ResourceFile(file, options.name, lambda found: _require_runnable(found, base))
     chosen = options.state_dir
     files = StateDir(chosen.resolve()) if chosen else StateDir.beside(file, resource.application.name)
@@ -83,6 +83,14 @@ def run_locally(file: Path, options: Options) -> int:
     return exit_code
 
 
+def _folder_of(file: Path) -> Path:
+    """Return the folder of the resource file. Raises `UsageError` in a working directory that is gone."""
+    try:
+        return file.resolve().parent
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}; give the path of a resource file") from None
+
+
 def _require_runnable(application: SparkApplication, base: Path) -> None:
     spec = application.spec
     require_script(spec.main.file, base)
@@ -95,8 +103,8 @@ def _require_writable(report: Path) -> None:
         report.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--report {report}: {error.strerror}; give a path that can be written") from None
-    if report.is_dir() or not os.access(report.parent, os.W_OK):
-        raise UsageError(f"--report {report} cannot be written; give the path of a file")
+    if (report.exists() and not report.is_file()) or not os.access(report.parent, os.W_OK):
+        raise UsageError(f"--report {report}: cannot be replaced; give the path of a file")
 
 
 def _views(run: LocalRun, log: DriverLog, options: Options) -> tuple[View, ...]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import structlog
 
@@ -82,8 +82,8 @@ def _require_files(options: argparse.Namespace) -> None:
     if not os.access(options.script, os.R_OK):
         _end(f"{options.script}: may not be read; see to its rights")
     for option, file in (("--control", options.control), ("--announce", options.announce)):
-        if file is not None and file.is_dir():
-            _end(f"{option} {file}: is a folder; give the path of a file")
+        if file is not None and file.exists() and not file.is_file():
+            _end(f"{option} {file}: is a folder or a device; give the path of a file")
     if options.properties_file is not None and not options.properties_file.is_file():
         _end(f"--properties-file {options.properties_file}: no such file")
 
@@ -127,6 +127,7 @@ def _conf(text: str) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headgate-run",
+        usage="headgate-run [options] app.py args…",
         description="Run an unmodified PySpark script with Headgate's runtime around it.",
         allow_abbrev=False,
     )
@@ -157,6 +158,28 @@ def _parser() -> argparse.ArgumentParser:
         help="Spark conf, as spark-submit's",
     )
     add("--properties-file", type=Path, metavar="FILE", help="Spark properties, as spark-submit's")
-    add("script", type=Path, metavar="app.py")
-    add("arguments", nargs=argparse.REMAINDER, metavar="args…")
+    add(
+        "script",
+        nargs=argparse.REMAINDER,
+        action=_ScriptAndArguments,
+        metavar="app.py args…",
+        help="as with python",
+    )
     return parser
+
+
+class _ScriptAndArguments(argparse.Action):
+    """Leaves the script all of its arguments; of two positionals argparse would take a `--` between them away."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,  # noqa: ARG002 -- the form of an action
+    ) -> None:
+        words = list(values or ())
+        words = words[1:] if words[:1] == ["--"] else words
+        if not words:
+            parser.error("name the PySpark script to run")
+        namespace.script, namespace.arguments = Path(words[0]), words[1:]
