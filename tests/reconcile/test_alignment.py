@@ -8,6 +8,7 @@ import pytest
 
 from headgate.api.status import Condition, ConditionStatus, QueryStatus, SourceStatus
 from headgate_contract import metrics as names
+from headgate_contract.metrics import Metric
 from support.looping import Loop, application, query, source
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -34,14 +35,19 @@ def at(drift: float, **more: float) -> dict[str, float]:
     return {
         "alignment_drift_seconds": drift,
         "alignment_limit_timestamp_seconds": NOON + 5,
-        "idle_seconds": 0.0,
+        "alignment_floor_timestamp_seconds": NOON,
         **more,
     }
 
 
+def says(loop: Loop, metric: Metric, source: str, query: str = "delays", **detail: str) -> None:
+    """The driver reports one more series, which names something."""
+    labels = {"application": "flights", "query": query, "source": source, **detail}
+    loop.world.metrics.values.append((metric.name, labels, 1.0))
+
+
 def is_in_lane(loop: Loop, source: str, lane: str) -> None:
-    labels = {"application": "flights", "query": "delays", "source": source, "lane": lane}
-    loop.world.metrics.values.append((names.SOURCE_INFO.name, labels, 1.0))
+    says(loop, names.SOURCE_INFO, source, lane=lane)
 
 
 def condition(loop: Loop) -> Condition | None:
@@ -94,6 +100,8 @@ def test_a_member_that_waits_names_the_one_that_it_waits_for() -> None:
     for held in (1.0, 2.0):
         loop.world.metrics.reports(sources={"cars": at(5.0), "taxis": at(0.0)})
         loop.world.metrics.reports_held(held, "Alignment", source="cars")
+        for name in ("cars", "taxis"):
+            says(loop, names.SOURCE_ALIGNMENT_HELD_BY, name, member="delays/taxis")
         loop.acknowledged_turn()
     cars, taxis = of(loop, "cars"), of(loop, "taxis")
     assert cars.held == "Alignment"
@@ -105,7 +113,9 @@ def test_a_member_that_waits_names_the_one_that_it_waits_for() -> None:
 
 def test_a_member_beyond_the_limit_is_said_with_its_distance() -> None:
     loop = aligned(member("cars"), member("taxis"))
-    reports(loop, cars=at(90.0), taxis=at(0.0))
+    loop.world.metrics.reports(sources={"cars": at(90.0), "taxis": at(0.0)})
+    says(loop, names.SOURCE_ALIGNMENT_HELD_BY, "cars", member="delays/taxis")
+    loop.acknowledged_turn()
     assert said(loop) == (
         FALSE,
         "DriftOverLimit",
@@ -129,9 +139,10 @@ def test_of_different_drifts_the_smallest_holds_and_people_are_told() -> None:
 @pytest.mark.parametrize(
     ("lane", "why"),
     [
-        ("files", "its batches end with a file"),
-        ("rows", "its batches end after a number of rows"),
+        ("files", "its batches end with a file, at no event time"),
+        ("rows", "its batches end after a number of rows, at no event time"),
         ("gate", "it is read as a whole or not at all"),
+        ("offsets", "it tells no event times, as only Kafka sources do"),
     ],
 )
 def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(lane: str, why: str) -> None:
@@ -142,25 +153,57 @@ def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(l
     assert said(loop) == (
         FALSE,
         "CannotJoin",
-        f"source delays/archive cannot join group trips: {why}, at no event time; take alignment out of it, or read "
-        "it from Kafka. The others of the group are aligned without it",
+        f"source delays/archive cannot join group trips: {why}; take alignment out of it, or read it from Kafka. The "
+        "others of the group are aligned without it",
     )
     shown = of(loop, "archive").alignment
     assert shown is not None
     assert (shown.limit, shown.drift) == (None, None)
 
 
-def test_a_member_of_which_nothing_is_known_yet_is_not_said_to_be_unable() -> None:
-    loop = aligned(member("cars"), member("taxis"))
+def test_a_source_whose_event_time_is_in_a_column_is_told_how_to_join() -> None:
+    loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup"}})
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": {}})
     is_in_lane(loop, "taxis", "offsets")
     loop.acknowledged_turn()
-    assert said(loop)[:2] == (TRUE, "WithinDrift")
+    assert said(loop)[1:] == (
+        "CannotJoin",
+        "source delays/taxis cannot join group trips: its event time is in column $.pickup, which is not read yet; "
+        "leave out eventTime.column to align it by the timestamps of its records. The others of the group are "
+        "aligned without it",
+    )
+
+
+def test_before_a_query_has_planned_nobody_is_said_to_be_unable() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": {}, "taxis": {}})
+    for name in ("cars", "taxis"):
+        is_in_lane(loop, name, "offsets")
+    loop.acknowledged_turn()
+    assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
+
+
+def test_a_member_that_waits_for_event_times_is_named_with_where_to_look() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    for held in (1.0, 2.0):
+        behind = at(0.0, watermark_lag_seconds=9999.0)
+        loop.world.metrics.reports(sources={"cars": behind, "taxis": at(0.0)})
+        loop.world.metrics.reports_held(held, "EventTime", source="cars")
+        loop.acknowledged_turn()
+    assert said(loop) == (
+        UNKNOWN,
+        "EventTimeUnknown",
+        "source delays/cars waits for event times that group trips needs and that are not known yet; the driver's "
+        "log says why",
+    )
+    assert of(loop, "cars").held == "EventTime"
+    assert of(loop, "cars").votes.watermark_lag is UNKNOWN, "more throughput would not help"
 
 
 def test_without_a_limit_nobody_can_tell() -> None:
     loop = aligned(member("cars"), member("taxis"))
-    reports(loop, cars={"idle_seconds": 60.0}, taxis={"idle_seconds": 0.0})
+    floor = {"alignment_floor_timestamp_seconds": NOON}
+    reports(loop, cars=floor, taxis=floor)
     assert said(loop) == (
         UNKNOWN,
         "NoLimitHolds",
@@ -182,50 +225,17 @@ def test_a_group_spans_the_queries_of_an_application() -> None:
     both = [query(sources=[member("cars")]), query(name="fares", sources=[member("taxis")])]
     loop = Loop(declared=application(queries=both))
     loop.run_until_running()
-    for held in (1.0, 2.0):
-        loop.world.metrics.reports(sources={"cars": at(5.0)})
-        loop.world.metrics.reports("fares", sources={"taxis": at(0.0)})
-        loop.world.metrics.reports_held(held, "Alignment", source="cars")
-        loop.acknowledged_turn()
-    shown = of(loop, "cars").alignment
-    assert shown is not None
-    assert shown.held_by == "fares/taxis"
+    loop.world.metrics.reports(sources={"cars": at(5.0)})
+    loop.world.metrics.reports("fares", sources={"taxis": at(0.0)})
+    loop.acknowledged_turn()
+    assert said(loop)[2] == "the 2 sources of group trips are within 5s of each other"
 
 
-SILENT = [
-    pytest.param({"idle_seconds": 5.0}, id="idle"),
-    pytest.param({"idle_seconds": 0.0, "finished": 1.0}, id="finished"),
-    pytest.param({"idle_seconds": 0.0, "paused": 1.0}, id="paused"),
-]
-
-
-@pytest.mark.parametrize("how", SILENT)
-def test_a_silent_source_is_named_as_the_one_that_holds_the_watermark(how: dict[str, float]) -> None:
+def test_a_silent_source_is_named_as_the_one_that_holds_the_watermark() -> None:
     loop = aligned(member("cars"), member("taxis"))
-    reports(loop, cars=at(0.0), taxis=at(-60.0, **how))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(0.0)})
+    says(loop, names.QUERY_WATERMARK_HELD_BY, "taxis")
+    loop.acknowledged_turn()
     assert delays(loop).watermark_held_by == "taxis"
-
-
-@pytest.mark.parametrize(
-    ("taxis", "what"),
-    [
-        (at(-60.0, idle_seconds=4.9), "it still counts"),
-        (at(3.0, idle_seconds=60.0), "it is ahead of the others"),
-    ],
-)
-def test_a_source_that_holds_nothing_back_is_not_named(taxis: dict[str, float], what: str) -> None:
-    loop = aligned(member("cars"), member("taxis"))
-    reports(loop, cars=at(0.0), taxis=taxis)
-    assert delays(loop).watermark_held_by is None, what
-
-
-def test_nobody_is_named_where_all_are_silent() -> None:
-    loop = aligned(member("cars"), member("taxis"))
-    reports(loop, cars=at(0.0, idle_seconds=60.0), taxis=at(-1.0, idle_seconds=60.0))
-    assert delays(loop).watermark_held_by is None
-
-
-def test_a_source_is_silent_after_its_own_idle_after() -> None:
-    loop = aligned(member("cars"), member("taxis", idleAfter="1m"))
-    reports(loop, cars=at(0.0), taxis=at(-60.0, idle_seconds=30.0))
+    reports(loop, cars=at(0.0), taxis=at(0.0))
     assert delays(loop).watermark_held_by is None

@@ -108,15 +108,16 @@ def _validation(rule: Rule) -> dict[str, str]:
 
 def _printer_columns() -> list[dict[str, Any]]:
     """What `kubectl get` shows; the second group only with `-o wide`."""
-    ready = '.status.conditions[?(@.type=="Ready")].status'
+    ready = '.status.conditions[?(@.type=="Ready")]'
     return [
         _column("State", ".status.state"),
         _column("Backlog", ".status.summary.backlog"),
         _column("Lag", ".status.summary.lag"),
         _column("Interval", ".status.summary.interval"),
         _column("ETA", ".status.summary.eta"),
-        _column("Ready", ready),
+        _column("Ready", f"{ready}.status"),
         _column("Age", ".metadata.creationTimestamp", of_type="date"),
+        _column("Reason", f"{ready}.reason", wide=True),
         _column("Query", ".status.summary.query", wide=True),
         _column("Pending", ".status.summary.pendingRecords", of_type="integer", wide=True),
         _column("Executors", ".status.executorInstances", of_type="integer", wide=True),

@@ -169,8 +169,8 @@ class SourceStatus(StatusModel):
     """Where the source stands in its group."""
 
     held: Word | None = None
-    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `RateLimit` or `Stopping`. Left out
-    while it is read."""
+    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `EventTime`, `RateLimit` or `Stopping`. Left
+    out while it is read."""
 
     unit: OffsetUnit | None = None
     """In what the source can be cut; limits in records are kept as exactly as it allows."""

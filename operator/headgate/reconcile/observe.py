@@ -16,7 +16,7 @@ from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Outage, OutageReason, Ports
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, backlog_queries, sort
-from headgate.reconcile.track import HELD_BY_ALIGNMENT, Track
+from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
@@ -160,7 +160,7 @@ def _source(
         idle=None if idle_seconds is None else idle_seconds >= idle_after_seconds,
         finished=True if query_ended else reported.finished,
         paused=reported.paused,
-        held_by_alignment=held_by == HELD_BY_ALIGNMENT,
+        held_by_alignment=held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME),
     )
 
 

@@ -49,7 +49,11 @@ class SourceMetrics:
     """Records per second; `None`: no limit in force."""
     alignment_limit: float | None = None
     """Unix time."""
+    alignment_floor: float | None = None
+    """Unix time."""
     alignment_drift_seconds: float | None = None
+    alignment_held_by: str | None = None
+    """The member of its group that is waited for, as `query/source`."""
     held_seconds: Mapping[str, float] = field(default_factory=dict)
     """Since the driver started, by reason."""
     held_lately: Mapping[str, float] | None = None
@@ -74,6 +78,8 @@ class QueryMetrics:
     """Records per second, over the last minute; `None` where no history is kept."""
     watermark: float | None = None
     """Unix time."""
+    watermark_held_by: str | None = None
+    """The silent source that it waits for."""
     state_rows: float | None = None
     last_progress_at: float | None = None
     """Unix time."""
@@ -133,9 +139,10 @@ def _known(readings: Iterable[Reading], oldest: float) -> Iterator[Reading]:
     return (reading for reading in readings if reading.at >= oldest and not math.isnan(reading.value))
 
 
-_DETAIL: Mapping[str, str] = {
+DETAIL: Final[Mapping[str, str]] = {
     HELD_LATELY: "reason",
     metrics.SOURCE_INFO.name: "lane",
+    metrics.SOURCE_ALIGNMENT_HELD_BY.name: "member",
     metrics.SOURCE_HELD.name: "reason",
     metrics.QUERY_BATCHES.name: "kind",
 }
@@ -144,7 +151,7 @@ _DETAIL: Mapping[str, str] = {
 
 def _key(reading: Reading) -> _Key:
     labels = reading.labels
-    detail = labels.get(_DETAIL.get(reading.name, ""), "")
+    detail = labels.get(DETAIL.get(reading.name, ""), "")
     return _Key(reading.name, labels.get("query", ""), labels.get("source", ""), detail)
 
 
@@ -167,6 +174,7 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         throughput=value(metrics.QUERY_THROUGHPUT),
         arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
         watermark=value(metrics.QUERY_WATERMARK),
+        watermark_held_by=_named(metrics.QUERY_WATERMARK_HELD_BY.name, query, table),
         state_rows=value(metrics.QUERY_STATE_ROWS),
         last_progress_at=value(metrics.QUERY_LAST_PROGRESS),
         data_batches=value(metrics.QUERY_BATCHES, detail="data"),
@@ -174,6 +182,11 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         batch_seconds_sum=value(metrics.QUERY_BATCH_DURATION, "_sum"),
         batch_seconds_count=value(metrics.QUERY_BATCH_DURATION, "_count"),
     )
+
+
+def _named(name: str, query: str, table: Mapping[_Key, float]) -> str | None:
+    """Return the source that a metric of a query names."""
+    return next((key.source for key in table if key[:2] == (name, query)), None)
 
 
 def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetrics:
@@ -197,7 +210,9 @@ def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetri
         finished=_flag(value(metrics.SOURCE_FINISHED)),
         rate_limit=value(metrics.SOURCE_RATE_LIMIT),
         alignment_limit=value(metrics.SOURCE_ALIGNMENT_LIMIT),
+        alignment_floor=value(metrics.SOURCE_ALIGNMENT_FLOOR),
         alignment_drift_seconds=value(metrics.SOURCE_ALIGNMENT_DRIFT),
+        alignment_held_by=next(iter(details(metrics.SOURCE_ALIGNMENT_HELD_BY.name)), None),
         held_seconds=details(metrics.SOURCE_HELD.name),
         held_lately=details(HELD_LATELY) or None,
     )

@@ -27,7 +27,7 @@ from headgate.api.status import (
     Votes,
 )
 from headgate.decision import Reason, SourceVerdict
-from headgate.reconcile.alignment import Group, alignment_statuses, groups, watermark_holder
+from headgate.reconcile.alignment import Group, alignment_statuses, groups
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
@@ -102,7 +102,7 @@ def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory, found: tupl
         pending_records=_total(source.pending_records for source in sources),
         watermark_lag=max((s.watermark_lag for s in sources if s.watermark_lag is not None), default=None),
         eta=eta_text(verdict.eta_seconds),
-        watermark_held_by=watermark_holder(name, found),
+        watermark_held_by=reported.watermark_held_by,
         sources=sources,
     )
 

@@ -20,6 +20,9 @@ WINDOW_SECONDS = 60.0
 """Over how long arrivals are averaged. Long enough that a tick more or less does not matter."""
 
 HELD_BY_ALIGNMENT = "Alignment"
+"""A source waits for the others of its group."""
+HELD_BY_EVENT_TIME = "EventTime"
+"""It waits for event times that its group needs, and that are not known yet."""
 UNREMARKABLE = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook"})
 """Holds that belong to normal pace: a source that waits for its commit interval is not being held back."""
 

@@ -33,6 +33,7 @@ class Labels(msgspec.Struct, gc=False):
     source: str = ""
     reason: str = ""
     lane: str = ""
+    member: str = ""
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

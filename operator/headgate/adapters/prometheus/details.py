@@ -17,7 +17,7 @@ from headgate.adapters.prometheus.columns import Pulses
 from headgate.adapters.prometheus.targets import Pod
 from headgate.adapters.pulse import DriverPulse
 from headgate.reconcile.ports import Reading
-from headgate.reconcile.readings import ARRIVAL_RATE
+from headgate.reconcile.readings import ARRIVAL_RATE, DETAIL
 
 
 class Fact(NamedTuple):
@@ -26,7 +26,8 @@ class Fact(NamedTuple):
     name: str
     query: str
     source: str
-    lane: str
+    detail: str
+    """The value of the label beyond these, where the metric has one."""
     value: float
 
 
@@ -47,7 +48,7 @@ class Details:
     def readings(self) -> Iterator[Reading]:
         """Yield the details in the names of the driver's metrics."""
         for fact in self.facts:
-            labels = {"query": fact.query, "source": fact.source, "lane": fact.lane}
+            labels = {"query": fact.query, "source": fact.source, DETAIL.get(fact.name, ""): fact.detail}
             named = {name: label for name, label in labels.items() if label}
             yield Reading(name=fact.name, labels=named, value=fact.value, at=self.at)
 
@@ -58,7 +59,8 @@ def details(
     """Return the details of each driver in `pulses`, empty where there are none."""
     facts: dict[Pod, list[Fact]] = {pod: [] for pod in pulses}
     for pod, labels, value in _placed(samples, pulses):
-        facts[pod].append(_fact(labels.name, labels.query, labels.source, labels.lane, value))
+        detail = labels.lane or labels.member
+        facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
     for pod, rates in _rates(arrivals, pulses).items():
         facts[pod] += [_fact(ARRIVAL_RATE, query, "", "", rate) for query, rate in rates.items()]
     return {pod: Details(pulses[pod].pulse.at, tuple(found)) for pod, found in facts.items()}
@@ -74,8 +76,8 @@ def _placed(samples: Iterable[Sample[Labels]], pulses: Pulses) -> Iterator[tuple
             yield pod, sample.metric, value
 
 
-def _fact(name: str, query: str, source: str, lane: str, value: float) -> Fact:
-    return Fact(sys.intern(name), sys.intern(query), sys.intern(source), sys.intern(lane), value)
+def _fact(name: str, query: str, source: str, detail: str, value: float) -> Fact:
+    return Fact(sys.intern(name), sys.intern(query), sys.intern(source), sys.intern(detail), value)
 
 
 def _rates(arrivals: Iterable[Sample[Labels]], pulses: Pulses) -> Mapping[Pod, Mapping[str, float]]:

@@ -19,10 +19,13 @@ DETAILS = (
     metrics.QUERY_INTERVAL,
     metrics.QUERY_GRANT,
     metrics.QUERY_THROUGHPUT,
+    metrics.QUERY_WATERMARK_HELD_BY,
     metrics.SOURCE_INFO,
     metrics.SOURCE_RATE_LIMIT,
     metrics.SOURCE_ALIGNMENT_LIMIT,
+    metrics.SOURCE_ALIGNMENT_FLOOR,
     metrics.SOURCE_ALIGNMENT_DRIFT,
+    metrics.SOURCE_ALIGNMENT_HELD_BY,
 )
 """What a status shows and no vote depends on."""
 

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.prometheus.answer import Labels, Sample
+from headgate.adapters.prometheus.columns import begin
+from headgate.adapters.prometheus.details import details
+from headgate.adapters.prometheus.targets import Pod, Run, Target
+from headgate.reconcile.readings import sort
+from headgate_contract import metrics as names
+from headgate_contract.metrics import Metric
+
+POD = Pod("team", "flights-driver-1")
+INSTANCE = "10.0.0.1:8090"
+
+
+def said(metric: Metric, value: str, **labels: str) -> Sample[Labels]:
+    target = {"namespace": POD.namespace, "pod": POD.name, "job": "drivers", "instance": INSTANCE}
+    return Sample(Labels(name=metric.name, **{**target, **labels}), (5000.0, value))
+
+
+def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
+    target = Target(Run(Key("team", "flights"), 1), 100.0, "drivers", INSTANCE, "")
+    found = details(
+        [
+            said(names.SOURCE_INFO, "1", query="delays", source="cars", lane="offsets"),
+            said(names.SOURCE_ALIGNMENT_HELD_BY, "1", query="delays", source="cars", member="fares/taxis"),
+            said(names.SOURCE_ALIGNMENT_DRIFT, "4.5", query="delays", source="cars"),
+            said(names.QUERY_WATERMARK_HELD_BY, "1", query="delays", source="trams"),
+        ],
+        [],
+        begin({POD: target}),
+    )
+    metrics = sort(found[POD].readings(), oldest=0.0)
+    assert metrics is not None
+    delays = metrics.queries["delays"]
+    assert delays.watermark_held_by == "trams"
+    cars = delays.sources["cars"]
+    assert (cars.lane, cars.alignment_held_by, cars.alignment_drift_seconds) == (
+        "offsets",
+        "fares/taxis",
+        4.5,
+    )
