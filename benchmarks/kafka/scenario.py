@@ -17,6 +17,7 @@ from support.kafka_records import Ramp, fill
 JOBS = Path("benchmarks/kafka/jobs")
 HEAP = "2g"
 KEYS = 10_000
+VALUE = b"x" * 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Bench(local.Bench):
         self.tell(f"filling {name} with {sum(sizes):,} records")
         self.broker.topic(name, partitions=len(sizes))
         ramps = [Ramp(partition, records) for partition, records in enumerate(sizes)]
-        fill(self.broker.bootstrap, name, ramps, key=lambda number: b"%d" % (number % KEYS))
+        fill(self.broker.bootstrap, name, ramps, value=same, key=lambda number: b"%d" % (number % KEYS))
         return name
 
     def new_topic(self, prefix: str, partitions: int) -> str:
@@ -46,6 +47,11 @@ class Bench(local.Bench):
         known = self.broker.admin.list_topics(timeout=20).topics
         name = next(f"{prefix}-{n}" for n in itertools.count(1) if f"{prefix}-{n}" not in known)
         return self.broker.topic(name, partitions=partitions)
+
+
+def same(number: int) -> bytes:  # noqa: ARG001 -- each record has the same value
+    """Return a value of 100 bytes."""
+    return VALUE
 
 
 @dataclass(frozen=True)

@@ -62,15 +62,14 @@ class Run:
     topic: str
 
     @property
-    def batches(self) -> int:
-        """Batches with records so far."""
-        return sum(1 for batch in self.place.events.of("copy") if batch.records)
+    def committed(self) -> int:
+        """Number of the last batch that was committed; -1 if there is none."""
+        return last(self.place.checkpoint / "commits")
 
     @property
     def is_in_mid_batch(self) -> bool:
         """Whether a batch has been planned and not committed."""
-        planned, committed = (names(self.place.checkpoint / kind) for kind in ("offsets", "commits"))
-        return planned > committed
+        return last(self.place.checkpoint / "offsets") > self.committed
 
     @property
     def has_caught_up(self) -> bool:
@@ -86,7 +85,7 @@ class Run:
 
 def killed_at_each_moment(bench: Bench, run: Run) -> dict[str, float]:
     """Kill the broker three times; returns how many seconds after its return each batch came."""
-    run.wait("the first batches", lambda: run.batches >= 2, START_SECONDS)
+    run.wait("the first batches", lambda: run.committed >= 1, START_SECONDS)
     run.wait("the middle of a batch", lambda: run.is_in_mid_batch)
     waits = {"mid_batch": killed(bench, run)}
     run.wait("the end of a batch", lambda: run.is_in_mid_batch)
@@ -100,7 +99,7 @@ def killed_at_each_moment(bench: Bench, run: Run) -> dict[str, float]:
 
 def killed(bench: Bench, run: Run, new_records: int = 0) -> float:
     """Kill the broker, start it again, write to it; returns the seconds until a batch is committed."""
-    before = run.batches
+    before = run.committed
     run.broker.kill()
     time.sleep(AWAY_SECONDS)
     run.child.check()
@@ -108,7 +107,7 @@ def killed(bench: Bench, run: Run, new_records: int = 0) -> float:
     back = time.monotonic()
     if new_records:
         write(run.broker, run.topic, new_records)
-    run.wait("a batch", lambda: run.batches > before)
+    run.wait("a batch", lambda: run.committed > before)
     bench.tell(f"a batch {time.monotonic() - back:.1f} s after the broker was back")
     return time.monotonic() - back
 
@@ -134,8 +133,8 @@ def id_of(partition: int, offset: int) -> int:
     return partition * 1_000_000_000 + offset
 
 
-def names(folder: Path) -> int:
-    """Return the number of the newest batch in a folder of a checkpoint; -1 if there is none."""
+def last(folder: Path) -> int:
+    """Return the number of the last batch in a folder of a checkpoint; -1 if there is none."""
     return max((int(file.name) for file in folder.glob("[0-9]*")), default=-1)
 
 
