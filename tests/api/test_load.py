@@ -182,7 +182,7 @@ def test_a_source_alone_in_its_group_is_a_warning() -> None:
     manifest = flights_with()
     manifest["spec"]["queries"][0]["sources"][1]["alignment"]["group"] = "aire"
 
-    assert [line for line in warnings(manifest) if "group aire has no other member" in line]
+    assert [line for line in warnings(manifest) if "group aire has no other source" in line]
 
 
 def test_a_backlog_interval_that_can_never_hold_is_a_warning() -> None:

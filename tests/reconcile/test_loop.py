@@ -430,6 +430,18 @@ def test_names_that_the_job_does_not_have_are_told_once_with_those_it_has() -> N
     assert names_told(loop.acknowledged_turn()) == []
 
 
+@pytest.mark.parametrize("entry", ["delays/flihgts", "flights", "delay/flights"])
+def test_a_pause_by_hand_that_names_no_source_is_told_once(entry: str) -> None:
+    loop = Loop()
+    loop.run_until_running()
+    annotations = {"headgate.dev/paused": f"delays/flights, {entry}"}
+    metadata = loop.application.metadata.model_copy(update={"annotations": annotations})
+    loop.application = loop.application.model_copy(update={"metadata": metadata})
+    (told,) = names_told(loop.turn())
+    assert told.startswith(f"annotation headgate.dev/paused: {entry} pauses nothing")
+    assert names_told(loop.turn()) == []
+
+
 def test_sources_that_no_resource_could_name_are_left_out_of_the_status() -> None:
     loop = Loop()
     loop.run_until_running()

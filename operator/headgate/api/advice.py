@@ -72,7 +72,7 @@ def _group_has_one_member(application: SparkApplication) -> Advice:
     for group, members in _groups(application):
         if len(members) == 1:
             yield (
-                f"group {group} has no other member in the resource; a source alone in a group is not limited",
+                f"group {group} has no other source in the resource: only the splits of this one are kept together",
                 (*members[0][0], "alignment", "group"),
             )
 
@@ -106,20 +106,21 @@ def _rate_is_lost_between_commits(application: SparkApplication) -> Advice:
 
 
 def _annotation_names_nothing(application: SparkApplication) -> Advice:
-    """Warn of a pause that pauses nothing: nobody refuses an annotation, and the source is read on."""
-    location = ("metadata", "annotations", PAUSED)
+    for sentence in pauses_in_vain(application):
+        yield sentence, ("metadata", "annotations", PAUSED)
+
+
+def pauses_in_vain(application: SparkApplication) -> Iterator[str]:
+    """Yield what to say of a pause that pauses nothing: nobody refuses an annotation, and the source is read on."""
     queries = {query.name: [source.name for source in query.sources] for query in application.spec.queries}
     for entry in paused_entries(application.metadata.annotations):
         query, slash, source = entry.partition("/")
         if not slash:
-            yield (f"{entry} pauses nothing; write query/source, separated by commas", location)
+            yield f"{entry} pauses nothing; write query/source, separated by commas"
         elif query not in queries:
-            yield (f"{entry} pauses nothing: there is no query {query}{_those(queries)}", location)
+            yield f"{entry} pauses nothing: there is no query {query}{_those(queries)}"
         elif source not in queries[query]:
-            yield (
-                f"{entry} pauses nothing: query {query} has no source {source}{_those(queries[query])}",
-                location,
-            )
+            yield f"{entry} pauses nothing: query {query} has no source {source}{_those(queries[query])}"
 
 
 _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from headgate.api.advice import pauses_in_vain
+from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.api.status import (
@@ -36,7 +38,7 @@ CONTROL_PUBLISHED = "ControlPublished"
 EXECUTORS_CHANGED = "ExecutorsChanged"
 """Another number of executors is asked for: by the resource, or by a verdict."""
 UNKNOWN_NAME = "UnknownName"
-"""The resource names a query or a source that the job does not have."""
+"""The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
 
 _SETBACKS = frozenset({State.BACKING_OFF, State.FAILED})
 
@@ -115,18 +117,20 @@ def _metrics_available(status: SparkApplicationStatus) -> Condition | None:
 
 
 def unknown_names(application: SparkApplication, seen: Seen) -> tuple[str, ...]:
-    """Return a sentence for each query and source of the resource that the job does not have.
+    """Return a sentence for each name that leads nowhere: of the resource in the job, of an annotation in it.
 
-    Nothing is said before the job has started a query, or a query has shown its sources.
+    Nothing is said of the job before it has started a query, or a query has shown its sources.
     """
-    if seen.metrics is None or not seen.metrics.queries:
-        return ()
-    present = seen.metrics.queries
-    return tuple(
+    present = {} if seen.metrics is None else seen.metrics.queries
+    pauses = (f"annotation {PAUSED}: {sentence}" for sentence in pauses_in_vain(application))
+    if not present:
+        return tuple(pauses)
+    complaints = (
         complaint
         for query in application.spec.queries
         for complaint in _complaints(query, present.get(query.name), sorted(present))
     )
+    return (*pauses, *complaints)
 
 
 def _complaints(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:
