@@ -49,7 +49,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         ) as child:
             waits = killed_at_each_moment(bench, Run(place, child, broker, topic))
         written = {id_of(n, at) for n, end in broker.latest(topic).items() for at in range(end)}
-    return compared(ids_in(out(place)), written, waits)
+    return compared(ids_in(out(place).resolve()), written, waits)
 
 
 @dataclass(frozen=True)
