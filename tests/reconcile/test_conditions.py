@@ -211,3 +211,28 @@ def test_a_change_made_while_no_operator_ran_is_reconciling_before_anything_is_k
     assert is_reconciling(loop)
     loop.acknowledged_turn()
     assert not is_reconciling(loop)
+
+
+# What nobody knows --------------------------------------------------------------------------------
+
+
+def test_an_application_without_a_driver_is_not_said_to_be_in_no_backlog() -> None:
+    loop = running()
+    assert loop.memory.status is not None
+    assert (loop.memory.status.summary.backlog, loop.memory.status.summary.interval) == ("No", "5s")
+    loop.declare(suspend=True)
+    loop.turn()
+    loop.world.drivers.ends(0, at=loop.now)
+    loop.turn()
+    assert (loop.memory.status.summary.backlog, loop.memory.status.summary.interval) == (None, None)
+    for kind in ("Backlog", "Throttled"):
+        assert (condition(loop, kind).status, condition(loop, kind).reason) == (UNKNOWN, "MetricsUnavailable")
+
+
+def test_an_outage_is_told_where_people_look_first() -> None:
+    loop = running()
+    loop.world.metrics.hangs()
+    loop.turn(120)
+    assert condition(loop, "Ready").message == (
+        "the driver runs, but nothing is known of it: did not answer within 2 s"
+    )

@@ -59,7 +59,8 @@ def _change_pending() -> Loop:
 
 
 def _verdict_pending() -> Loop:
-    loop = _running()
+    loop = Loop()
+    loop.run_until_running()
     loop.world.metrics.reports(interval_seconds=5.0, sources=_lag(3600.0, pending=4_000_000.0))
     loop.turn()
     return loop

@@ -199,7 +199,7 @@ class QueryStatus(StatusModel):
     """How often the verdict changed in this attempt; a number that grows fast is flapping."""
 
     interval: Duration | None = None
-    """Commit interval in force; 0s while one batch spans the backlog."""
+    """Commit interval in force; 0s while one batch spans the backlog. Left out while no driver runs."""
 
     lane: Lane | None = None
     """How the last change reached the job."""
@@ -235,7 +235,7 @@ class Summary(StatusModel):
     """Its name."""
 
     backlog: Word | None = None
-    """Why it is in backlog (its reason), or `No`."""
+    """Why it is in backlog (its reason), or `No`. Left out while nothing is known that could tell."""
 
     lag: Word | None = None
     """Its watermark lag."""

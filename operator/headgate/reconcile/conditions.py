@@ -62,7 +62,7 @@ def conditions(
             _stalled(plan),
             _backlog(plan),
             aligned(groups, seen),
-            _throttled(memory),
+            _throttled(seen, memory),
             _metrics_available(seen),
         )
         if answer is not None
@@ -92,7 +92,10 @@ def _ready(seen: Seen, plan: Plan) -> Answer:
     if is_not_heard_yet(seen):
         return Answer("Ready", FALSE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
     if seen.metrics is None:
-        return Answer("Ready", FALSE, METRICS_UNAVAILABLE, "the driver runs, but nothing is known of it")
+        why = "" if seen.outage is None else f": {seen.outage.message}"
+        return Answer(
+            "Ready", FALSE, METRICS_UNAVAILABLE, f"the driver runs, but nothing is known of it{why}"
+        )
     return Answer("Ready", TRUE, step.reason, step.message)
 
 
@@ -147,11 +150,13 @@ def _backlog(plan: Plan) -> Answer:
     sources = [source for verdict in plan.verdicts.values() for source in verdict.sources.values()]
     votes = [vote for source in sources for vote in source.votes.values()]
     if votes and all(vote is None for vote in votes):
-        return Answer("Backlog", UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")
+        return Answer("Backlog", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
     return Answer("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 
 
-def _throttled(memory: LoopMemory) -> Answer:
+def _throttled(seen: Seen, memory: LoopMemory) -> Answer:
+    if seen.metrics is None:
+        return Answer("Throttled", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
     held = [
         f"{query}/{source}"
         for query, track in memory.tracks.items()
@@ -169,16 +174,17 @@ def _metrics_available(seen: Seen) -> Answer:
         if seen.outage is not None:
             message = f"last known {duration_text(seen.now - seen.metrics.at)} ago: {seen.outage.message}"
         return Answer("MetricsAvailable", TRUE, SCRAPED, message)
+    if is_not_heard_yet(seen):
+        why = "" if seen.outage is None else f" ({seen.outage.message})"
+        return Answer("MetricsAvailable", UNKNOWN, OutageReason.DRIVER_STARTING, f"{NOT_HEARD_YET}{why}")
     if seen.outage is None:
         message = "readings come, but all of them are older than metrics.staleAfter"
         return Answer("MetricsAvailable", FALSE, OutageReason.STALE, message)
-    if is_not_heard_yet(seen):
-        reason, message = OutageReason.DRIVER_STARTING, f"{NOT_HEARD_YET} ({seen.outage.message})"
-        return Answer("MetricsAvailable", UNKNOWN, reason, message)
     status = UNKNOWN if seen.outage.reason in _NOT_YET else FALSE
     return Answer("MetricsAvailable", status, seen.outage.reason, seen.outage.message)
 
 
+NOTHING_KNOWN = "nothing is known that could tell"
 NOT_HEARD_YET = "the driver has only just started, and nothing is known of it yet"
 
 _NOT_YET = frozenset(
@@ -190,11 +196,11 @@ _NOT_YET = frozenset(
 def is_not_heard_yet(seen: Seen) -> bool:
     """Return whether it is too early to know anything of the driver that lives."""
     driver = seen.living_driver
-    if driver is None or seen.metrics is not None or seen.outage is None:
+    if driver is None or seen.metrics is not None:
         return False
     is_young = abs(seen.now - driver.started_at) < FIRST_SCRAPE_SECONDS
-    match seen.outage.reason:
-        case OutageReason.NO_SERIES:
+    match None if seen.outage is None else seen.outage.reason:
+        case None | OutageReason.NO_SERIES:
             return is_young or not driver.is_ready
         case OutageReason.CONNECTION_FAILED:
             return not driver.is_ready

@@ -26,7 +26,7 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
-from headgate.decision import Reason, SourceVerdict
+from headgate.decision import Reason, SourceVerdict, Verdict
 from headgate.reconcile.alignment import Group, alignment_statuses, groups
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
@@ -93,9 +93,7 @@ def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory, found: tupl
         reason=None if verdict.reason is None else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,
         changes=_changes(before, plan, memory, changed=changed),
-        interval=seconds(
-            verdict.interval_seconds if reported.interval_seconds is None else reported.interval_seconds
-        ),
+        interval=_interval(verdict, reported, seen),
         lane=Lane.LIVE if _is_acknowledged(seen, plan) else None,
         grant=_count(reported.grant_records),
         throughput=reported.throughput,
@@ -105,6 +103,13 @@ def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory, found: tupl
         watermark_held_by=reported.watermark_held_by,
         sources=sources,
     )
+
+
+def _interval(verdict: Verdict, reported: QueryMetrics, seen: Seen) -> timedelta | None:
+    """Return the interval in force: what the driver says, or else what it was told; none without a driver."""
+    if reported.interval_seconds is not None:
+        return seconds(reported.interval_seconds)
+    return None if seen.living_driver is None else seconds(verdict.interval_seconds)
 
 
 def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
@@ -166,12 +171,19 @@ def _summary(queries: tuple[QueryStatus, ...]) -> Summary:
     worst = max(queries, key=lambda q: (q.backlog, q.watermark_lag or timedelta(0), q.pending_records or 0))
     return Summary(
         query=worst.name,
-        backlog=(worst.reason or Reason.UNKNOWN.value) if worst.backlog else "No",
+        backlog=(worst.reason or Reason.UNKNOWN.value) if worst.backlog else _not_in_backlog(worst),
         lag=None if worst.watermark_lag is None else format_duration(worst.watermark_lag),
         pending_records=worst.pending_records,
         interval=None if worst.interval is None else format_duration(worst.interval),
         eta=worst.eta,
     )
+
+
+def _not_in_backlog(query: QueryStatus) -> str | None:
+    """Return that the query is not in backlog, if anybody knows."""
+    answers = [vote for source in query.sources for vote in source.votes.model_dump().values() if vote]
+    is_known = not answers or any(answer is not ConditionStatus.UNKNOWN for answer in answers)
+    return "No" if is_known else None
 
 
 def _status_before(query: str, memory: LoopMemory) -> QueryStatus | None:
