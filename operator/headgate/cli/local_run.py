@@ -26,6 +26,7 @@ from headgate.cli.view.frame import frame_of
 from headgate.decision.driver import History, State, Step, StepReason
 from headgate.errors import HeadgateError, TransientError
 from headgate.factory.local import LocalApplication
+from headgate.reconcile.edits import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event
@@ -41,7 +42,6 @@ ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 STOPPING, STOPPED = "Stopping", "Stopped"
 """A person asked for a stop; a resource that is suspended says `Suspended` instead."""
-RESOURCE_CHANGED = "ResourceChanged"
 RESOURCE_REFUSED = "ResourceRefused"
 """An edit of the resource file is invalid; the one before stays in force."""
 STATE_FOLDER = "StateFolder"
