@@ -47,11 +47,8 @@ class Known(Protocol):
     def keys(self) -> Collection[Key]:
         """Return the keys of all applications, also of those of which only pods are left."""
 
-    def application(self, key: Key) -> Manifest | None:
-        """Return the application."""
-
-    def pods(self, key: Key) -> Sequence[Manifest]:
-        """Return its driver pods."""
+    def identities(self, kind: Kind) -> Mapping[str, Manifest]:
+        """Return as much of all objects of a kind as tells which they are, by uid."""
 
 
 class Missed(Protocol):
@@ -95,14 +92,14 @@ class Resync:
             log.warning(f"cannot compare with what is there: {error}")
 
     async def _compare(self, kind: Kind) -> None:
-        before = self._uids(kind)
+        before = self.known.identities(kind)
         listed = [
             item["metadata"]
             for namespace in self.namespaces or (None,)
             for item in await self.listing.list(kind, namespace, labels=SELECTORS[kind], metadata_only=True)
         ]
         present = {metadata["uid"] for metadata in listed}
-        for uid in (before.keys() & self._uids(kind).keys()) - present:
+        for uid in (before.keys() & self.known.identities(kind).keys()) - present:
             self.metrics.missed(kind.plural)
             log.warning(
                 f"a {kind.plural[:-1]} is gone, and no watch has said so",
@@ -120,11 +117,3 @@ class Resync:
             count = len(self.known.keys())
             log.info("everything that is there has been heard of", applications=count)
             self.synced.set()
-
-    def _uids(self, kind: Kind) -> dict[str, Manifest]:
-        keys = list(self.known.keys())
-        if kind == APPLICATIONS:
-            found = [self.known.application(key) for key in keys]
-        else:
-            found = [pod for key in keys for pod in self.known.pods(key)]
-        return {manifest["metadata"]["uid"]: manifest for manifest in found if manifest is not None}

@@ -11,7 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.adapters.kubernetes.client import Manifest
+import msgspec
+
+from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
 
@@ -25,12 +27,45 @@ def version_of(manifest: Mapping[str, Any]) -> int:
     return int(text) if text.isdecimal() else 0
 
 
+_JSON = msgspec.json.Decoder()
+
+
+class Packed:
+    """An object as JSON, with what tells it from others beside it."""
+
+    __slots__ = ("_content", "identity")
+
+    def __init__(self, manifest: Manifest) -> None:
+        metadata = manifest["metadata"]
+        labels = {name: label for name, label in metadata.get("labels", {}).items() if name in _OWNERSHIP}
+        self.identity: Manifest = {
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata.get("resourceVersion", "0"),
+                "labels": labels,
+            }
+        }
+        self._content = msgspec.json.encode(manifest)
+
+    def open(self) -> Manifest:
+        """Return the object; it is the caller's own."""
+        manifest: Manifest = _JSON.decode(self._content)
+        return manifest
+
+
+_OWNERSHIP = (APPLICATION, ROLE)
+
+
 @dataclass(slots=True)
 class Family:
     """An application with its driver pods."""
 
-    application: Manifest | None = None
-    pods: dict[str, Manifest] = field(default_factory=dict)
+    application: Packed | None = None
+    is_stalled: bool = False
+    """Whether the application waits for a person."""
+    pods: dict[str, Packed] = field(default_factory=dict)
     """By name."""
 
 
@@ -49,30 +84,42 @@ class Cache:
     def application(self, key: Key) -> Manifest | None:
         """Return the application, without what nobody reads."""
         family = self._families.get(key)
-        return None if family is None else family.application
+        return None if family is None or family.application is None else family.application.open()
 
     def pods(self, key: Key) -> tuple[Manifest, ...]:
         """Return the driver pods of the application, without what nobody reads."""
         family = self._families.get(key)
-        return () if family is None else tuple(family.pods.values())
+        return () if family is None else tuple(pod.open() for pod in family.pods.values())
 
     def pod(self, key: Key, name: str) -> Manifest | None:
         """Return one of the application's driver pods."""
         family = self._families.get(key)
-        return None if family is None else family.pods.get(name)
+        found = None if family is None else family.pods.get(name)
+        return None if found is None else found.open()
+
+    def identities(self, kind: Kind) -> dict[str, Manifest]:
+        """Return as much of all applications, or of all pods, as tells which they are, by uid."""
+        families = self._families.values()
+        if kind == APPLICATIONS:
+            packed = [family.application for family in families if family.application is not None]
+        else:
+            packed = [pod for family in families for pod in family.pods.values()]
+        return {one.identity["metadata"]["uid"]: one.identity for one in packed}
 
     def stalled(self) -> int:
         """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
-        families = list(self._families.values())
-        return sum(_is_stalled(family.application) for family in families if family.application is not None)
+        return sum(family.is_stalled for family in list(self._families.values()))
 
-    def put_application(self, manifest: Manifest) -> Key:
-        """Take in an application, as a watch or an answer shows it."""
+    def put_application(self, manifest: Manifest) -> Key | None:
+        """Take in an application, as a watch or an answer shows it; returns its key, `None` if that is no news."""
         key = key_of(manifest)
         family = self._families.setdefault(key, Family())
-        if self._is_news(manifest, family.application):
-            family.application = _without_bookkeeping(manifest)
-        return self._tidied(key)
+        is_news = self._is_news(manifest, family.application)
+        if is_news:
+            family.application = Packed(_without_bookkeeping(manifest))
+            family.is_stalled = _is_stalled(manifest)
+        self._tidy(key)
+        return key if is_news else None
 
     def drop_application(self, manifest: Manifest) -> Key:
         """Take in that an application is gone."""
@@ -80,21 +127,24 @@ class Cache:
         family = self._families.setdefault(key, Family())
         self._bury(manifest)
         if _is_same(manifest, family.application):
-            family.application = None
-        return self._tidied(key)
+            family.application, family.is_stalled = None, False
+        self._tidy(key)
+        return key
 
     def put_pod(self, manifest: Manifest) -> Key | None:
-        """Take in a driver pod; returns whose it is, or `None` for a pod of another kind."""
+        """Take in a driver pod; returns whose it is, `None` for no news, and for a pod of another kind."""
         key = application_of(manifest)
         if key is None:
             return None
         family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
-        if self._is_news(manifest, family.pods.get(name)):
-            family.pods[name] = _slim_pod(manifest)
-        return self._tidied(key)
+        is_news = self._is_news(manifest, family.pods.get(name))
+        if is_news:
+            family.pods[name] = Packed(_slim_pod(manifest))
+        self._tidy(key)
+        return key if is_news else None
 
     def drop_pod(self, manifest: Manifest) -> Key | None:
-        """Take in that a driver pod is gone."""
+        """Take in that a driver pod is gone; returns whose it was, or `None` for a pod of another kind."""
         key = application_of(manifest)
         if key is None:
             return None
@@ -102,23 +152,23 @@ class Cache:
         self._bury(manifest)
         if _is_same(manifest, family.pods.get(name)):
             del family.pods[name]
-        return self._tidied(key)
+        self._tidy(key)
+        return key
 
-    def _is_news(self, manifest: Manifest, known: Manifest | None) -> bool:
+    def _is_news(self, manifest: Manifest, known: Packed | None) -> bool:
         if manifest["metadata"]["uid"] in self._gone:
             return False
-        return known is None or version_of(manifest) > version_of(known)
+        return known is None or version_of(manifest) > version_of(known.identity)
 
     def _bury(self, manifest: Manifest) -> None:
         self._gone[manifest["metadata"]["uid"]] = None
         while len(self._gone) > GONE_KEPT:
             del self._gone[next(iter(self._gone))]
 
-    def _tidied(self, key: Key) -> Key:
+    def _tidy(self, key: Key) -> None:
         family = self._families[key]
         if family.application is None and not family.pods:
             del self._families[key]
-        return key
 
 
 def application_of(pod: Manifest) -> Key | None:
@@ -135,8 +185,8 @@ def _is_stalled(application: Manifest) -> bool:
     return any(one["type"] == "Stalled" and one["status"] == "True" for one in conditions)
 
 
-def _is_same(manifest: Manifest, known: Manifest | None) -> bool:
-    return known is not None and known["metadata"]["uid"] == manifest["metadata"]["uid"]
+def _is_same(manifest: Manifest, known: Packed | None) -> bool:
+    return known is not None and known.identity["metadata"]["uid"] == manifest["metadata"]["uid"]
 
 
 def _without_bookkeeping(manifest: Manifest) -> Manifest:
