@@ -87,6 +87,17 @@ def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not(
     assert watched.gets_a_turn(1010.0, pulse(1010.0))
 
 
+def test_a_value_above_its_reentry_is_worth_each_tick_only_while_a_clock_runs() -> None:
+    watched = Watched(application())
+    behind = [pulse(1000.0 + seconds, lag=1e6) for seconds in (0.0, 5.0, 10.0, 15.0)]
+    assert watched.gets_a_turn(1000.0, behind[0])
+    assert watched.gets_a_turn(1005.0, behind[1])
+    watched.attention.judged(KEY, clock_runs=False)
+    assert not watched.gets_a_turn(1010.0, behind[2])
+    watched.attention.judged(KEY, clock_runs=True)
+    assert watched.gets_a_turn(1015.0, behind[3])
+
+
 def test_an_application_that_has_to_wait_stays_due() -> None:
     attention = Watched().attention
     assert attention.due(pulse(1000.0), lambda *_: None, 1000.0) == [KEY]

@@ -222,7 +222,9 @@ class AttentiveAndRestless(RuleBasedStateMachine):
 
     def turn(self, loop: Loop) -> None:
         loop.now -= 1.0
-        self.outcomes[loop] = loop.turn(1.0)
+        self.outcomes[loop] = outcome = loop.turn(1.0)
+        if loop is self.attentive:
+            self.attention.judged(KEY, clock_runs=outcome.memory.kept.has_clock)
 
     def agree(self) -> None:
         assert decided(self.outcomes[self.attentive]) == decided(self.outcomes[self.restless])

@@ -47,6 +47,9 @@ class FakeMeasurements:
     def watch(self, key: Key, application: SparkApplication) -> None:
         self.watched[key] = application
 
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """No tick brings a turn here."""
+
     def forget(self, key: Key) -> None:
         self.watched.pop(key, None)
 

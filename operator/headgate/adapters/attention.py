@@ -6,9 +6,9 @@ attempt and which control document it belongs to. That is the *signature* of an 
 was at the last turn, another turn would decide the same; `tests/prometheus/test_attention_laws.py` holds this
 against a loop that is turned at every tick.
 
-Two things change with time alone. A re-entry clock runs while a value is above its re-entry threshold: until it
-has run out, each tick is worth a turn. And numbers in a status grow old: an application gets a turn when one has
-moved by more than a factor of two, and otherwise now and then.
+Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: until it
+has run out, or a turn says that there is none, each tick is worth a turn. And numbers in a status grow old: an
+application gets a turn when one has moved by more than a factor of two, and otherwise now and then.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class _Watched:
     """As of the last tick."""
     above_since: float | None = None
     """Since when, with nothing else changing, a value has been above its re-entry threshold."""
+    clock_runs: bool = True
+    """Whether the last turn left a re-entry clock running, as far as that is known."""
     ranges: Mapping[tuple[str, str], tuple[Range, Range]] = field(default_factory=dict)
     """Of lag and pending, by query and source."""
     turned_at: float = -math.inf
@@ -117,6 +119,11 @@ class Attention:
                 if (source := sources.get(rule.key)) is not None
             }
 
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """Take note that a turn has ended, and whether time alone could make the next one decide otherwise."""
+        if (watched := self._watched.get(key)) is not None:
+            watched.clock_runs = clock_runs
+
     def read(self, key: Key, pulse: DriverPulse | None, answers: Answers, now: float) -> None:
         """Take note that a turn reads this at `now`, whoever asked for the turn.
 
@@ -144,7 +151,7 @@ class Attention:
         if signature != watched.signature:
             return True
         since = watched.above_since
-        return since is not None and now - since <= rule.dwell_seconds + LATE_SECONDS
+        return watched.clock_runs and since is not None and now - since <= rule.dwell_seconds + LATE_SECONDS
 
     def _has_aged(self, watched: _Watched, pulse: DriverPulse | None, now: float) -> bool:
         if now >= watched.refresh_at or now < watched.turned_at:

@@ -100,6 +100,10 @@ class DriverPoller:
         """Scrape it no more."""
         self._attention.forget(key)
 
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
+        self._attention.judged(key, clock_runs=clock_runs)
+
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last scrape."""
 

@@ -19,6 +19,9 @@ class Poller(Protocol):
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
 
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
+
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from what was read last."""
 
@@ -48,6 +51,11 @@ class ChosenPoller:
         """Read nothing more of this application."""
         if (chosen := self._chosen.pop(key, None)) is not None:
             self._pollers[chosen].forget(key)
+
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
+        if (chosen := self._chosen.get(key)) is not None:
+            self._pollers[chosen].judged(key, clock_runs=clock_runs)
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port of the application's own source."""

@@ -23,6 +23,9 @@ class Unmeasured:
     def forget(self, key: Key) -> None:
         """Do nothing."""
 
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """Do nothing: no tick brings a turn."""
+
     def metrics(self, key: Key) -> Metrics:  # noqa: ARG002
         """Return the port."""
         return self

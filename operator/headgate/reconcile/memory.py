@@ -57,6 +57,11 @@ class Kept:
         ticks = zip(_clocks(self), _clocks(saved), strict=True)
         return any(abs(now - then) > dwell_tolerance_seconds for now, then in ticks)
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether a dwell clock runs: time alone may change the next decision."""
+        return any(True for _ in _clocks(self))
+
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal value."""
         return {

@@ -22,7 +22,7 @@ from headgate.adapters.kubernetes.cache import Cache, application_of
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
-from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.record import Declared, Record, RefusedSpec, stand_in
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
@@ -40,6 +40,9 @@ class Measurements(Protocol):
 
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
+
+    def judged(self, key: Key, *, clock_runs: bool) -> None:
+        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from what was read last."""
@@ -65,6 +68,7 @@ class Controller:
         self._drivers = options.drivers
         self._clock = clock
         self._jitter = jitter
+        self._tell = decided
         self._cache = Cache()
         self._claims = Claims()
         self._records: dict[Key, Record] = {}
@@ -75,7 +79,7 @@ class Controller:
             claims=self._claims,
             seen=self._answered,
             gone=self.pod_gone,
-            decided=decided,
+            decided=self._decided,
         )
 
     @property
@@ -85,13 +89,9 @@ class Controller:
 
     def application_seen(self, manifest: Manifest) -> Key | None:
         """Take in an application as it is; returns whose turn it is, or `None` where all of it was known."""
-        key = key_of(manifest)
-        before = self._cache.application(key)
-        self._cache.put_application(manifest)
-        known = self._cache.application(key)
-        if known is None or known is before:
-            return None
-        self._claims.declare(known)
+        key = self._cache.put_application(manifest)
+        if key is not None:
+            self._claims.declare(manifest)
         return key
 
     def application_gone(self, manifest: Manifest) -> Key:
@@ -103,16 +103,9 @@ class Controller:
 
     def pod_seen(self, manifest: Manifest) -> Key | None:
         """Take in a pod as it is; returns whose turn it is, or `None`: all was known, or it is no driver."""
-        key = application_of(manifest)
-        if key is None:
-            return None
-        name = manifest["metadata"]["name"]
-        before = self._cache.pod(key, name)
-        self._cache.put_pod(manifest)
-        known = self._cache.pod(key, name)
-        if known is None or known is before:
-            return None
-        self._claims.observe(known)
+        key = self._cache.put_pod(manifest)
+        if key is not None:
+            self._claims.observe(manifest)
         return key
 
     def pod_gone(self, manifest: Manifest) -> Key | None:
@@ -180,6 +173,10 @@ class Controller:
         if record is None or record.uid != uid:
             record = self._records[key] = Record(uid)
         return record
+
+    def _decided(self, key: Key, outcome: Outcome) -> None:
+        self._measurements.judged(key, clock_runs=outcome.memory.kept.has_clock)
+        self._tell(key, outcome)
 
     async def _look(self, key: Key, manifest: Manifest) -> None:
         """Read the application and its drivers anew: a write of ours found something else than we know.
