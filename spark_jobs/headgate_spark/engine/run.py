@@ -487,9 +487,8 @@ class QueryRun:
 
     def _take_in_memory(self, planner: QueryPlanner, committed: int) -> None:
         """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time."""
-        if self.gauge is None:
-            return
-        for batch, use in uses(self.gauge.take(self._query_id), self._settings).items():
+        told = "[]" if self.gauge is None else self.gauge.take(self._query_id)
+        for batch, use in uses(told, self._settings).items():
             planner.took_memory(batch, use)
             self.spilled_bytes += use.spilled_bytes
         failure, memory = self.memory.failure, self.memory.committed(committed)
