@@ -53,6 +53,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.retention.hours=-1
+log.cleaner.backoff.ms=200
 log.message.timestamp.before.max.ms=9223372036854775807
 log.message.timestamp.after.max.ms=9223372036854775807
 broker.heartbeat.interval.ms=300
@@ -104,6 +105,7 @@ class Broker:
 
     def start(self) -> None:
         """Start it, formatting its disk first where that is new, and wait until it serves all its partitions."""
+        self._configure()
         if not self._data.exists():
             self._format()
         self._server.start()
@@ -175,11 +177,13 @@ class Broker:
     def _properties(self) -> Path:
         return self.folder / "server.properties"
 
-    def _format(self) -> None:
+    def _configure(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         filled = PROPERTIES.format(**self._ports, data=self._data, user=USER, password=PASSWORD)
         self._properties.write_text(filled, encoding="utf-8")
         (self.folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+
+    def _format(self) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [
             *self._java,
