@@ -1,7 +1,11 @@
 """Alignment row by row: who holds a group, who does not, and how far the others may go."""
 
+from dataclasses import replace
+
 import pytest
 
+from headgate_contract import BatchControl, EventTimeControl
+from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
 
@@ -281,3 +285,101 @@ def test_new_members_by_a_new_document_are_aligned_from_the_next_planning():
     driver.run_for(20)
     before = query.latest_read
     assert abs(before["flights"] - before["weather"]) <= 11_000
+
+
+def test_a_query_all_of_whose_sources_are_paused_is_not_waited_for():
+    driver = Driver()
+    paused = backlog(weather=member(1, idle_after=3600, paused=True))
+    driver.query("paused", paused, weather={"0": every(500, 9000)})
+    fast = driver.query(
+        "fast", backlog(flights=member(1, idle_after=3600)), flights={"0": every(500, 900_000)}
+    )
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+def test_a_query_that_is_paused_while_it_runs_lets_the_others_go():
+    driver = Driver()
+    slow = driver.query("slow", backlog(weather=member(1, idle_after=3600)), weather={"0": [44]})
+    fast = driver.query(
+        "fast", backlog(flights=member(1, idle_after=3600)), flights={"0": every(500, 900_000)}
+    )
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 1000}
+    slow.spark.control(backlog(weather=member(1, idle_after=3600, paused=True)))
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+def test_a_source_behind_a_history_does_not_hold_the_group():
+    driver = Driver()
+    live = replace(member(1, idle_after=3600), after="history", idle_after_seconds=0)
+    driver.query(
+        "hybrid",
+        replace(backlog(10, live=live), batch=BatchControl(initial_records=10, max_records=10)),
+        history={"0": every(1, 100_000)},
+        live={"0": [0]},
+    )
+    fast = driver.query(
+        "fast", backlog(flights=member(1, idle_after=3600)), flights={"0": every(500, 900_000)}
+    )
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+def test_a_query_of_one_single_batch_is_in_no_group():
+    driver = Driver()
+    driver.query(
+        "once", backlog(weather=member(1)), Trigger(TriggerKind.ONCE), weather={"0": every(500, 9000)}
+    )
+    fast = driver.query("fast", backlog(flights=member(1)), flights={"0": every(500, 900_000)})
+    fast.spark.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+# What is told
+
+
+def test_limit_floor_drift_and_who_holds_the_group_are_told():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": every(500, 9000)}, weather={"0": [44]})
+    driver.run_for(5)
+    told = query.spark.source("flights").alignment
+    assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.456)
+    assert told.held_by == "delays/weather"
+    assert query.spark.source("weather").alignment.drift == 0
+    assert query.spark.snapshot.watermark_held_by is None
+
+
+def test_a_silent_source_that_the_group_no_longer_waits_for_still_holds_the_watermark():
+    control = backlog(flights=member(1, idle_after=2), weather=member(1, idle_after=2))
+    driver, query = one_query(control, flights={"0": every(500, 9000)}, weather={"0": [44]})
+    driver.run_for(10)
+    assert query.latest_read["flights"] == 8500
+    query.arrive("flights", "0", 9000)
+    driver.run_for(1)
+    assert query.spark.snapshot.watermark_held_by == "weather"
+
+
+def test_a_source_without_event_times_is_named_and_its_siblings_are_aligned_without_it():
+    control = backlog(flights=member(1), weather=member(1), airports=member(1))
+    driver, query = one_query(
+        control, flights={"0": every(500, 9000)}, weather={"0": every(500, 9000)}, airports={"0": [44]}
+    )
+    del query.times.logs[Split("airports", "0")]
+    query.spark.control(control)
+    driver.run_for(5)
+    assert query.alignment.refused == {"airports": "source airports has no log"}
+    assert query.spark.source("airports").alignment is None
+    assert query.ends == {"flights": {"0": 18}, "weather": {"0": 18}, "airports": {"0": 1}}
+
+
+def test_an_event_time_in_a_column_is_refused_with_what_to_do():
+    aligned = member(1)
+    in_a_column = replace(aligned, event_time=EventTimeControl(column="$.at"))
+    driver, query = one_query(
+        backlog(flights=in_a_column, weather=aligned), flights={"0": [1]}, weather={"0": [1]}
+    )
+    assert "leave out eventTime.column" in query.alignment.refused["flights"]
+    driver.run_for(2)
+    assert query.ends == {"flights": {"0": 1}, "weather": {"0": 1}}

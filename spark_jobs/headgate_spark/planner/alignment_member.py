@@ -9,7 +9,7 @@ counts with that end. So the limit is known before a batch is cut, and no cut ca
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headgate_contract import AlignmentControl
@@ -88,11 +88,17 @@ class Membership:
 
     # What it is told
 
-    def join(self, controls: Mapping[str, AlignmentControl], now: float) -> None:
-        """Take the sources that belong to it. A new one is waited for until it has been planned."""
-        known = {split: s for split, s in self._standings.items() if split.source in controls}
+    def join(self, controls: Mapping[str, AlignmentControl], paused: Collection[str], now: float) -> None:
+        """Take the sources that belong to it. A new one is waited for until it has been planned; one that is paused
+        may never be, and is let go at once."""
+        reading = controls.keys() - set(paused)
+        known = {split: s for split, s in self._standings.items() if split.source in reading}
         told = {split.source for split in known}
-        self._standings = known | {Split(name, ""): Standing(None) for name in controls if name not in told}
+        new = {
+            Split(name, ""): Standing(None) if name in reading else RELEASED
+            for name in controls.keys() - told
+        }
+        self._standings = known | new
         self.controls = controls
         self._publish(now)
 

@@ -46,7 +46,7 @@ class QueryAlignment:
         for group, members in controls.items():
             membership = before.get(group) or Membership(self._query, group, self._groups, self._index)
             self._memberships[group] = membership
-            membership.join(members, now)
+            membership.join(members, [name for name in members if sources[name].paused], now)
 
     def leave(self) -> None:
         """The query has ended, or is not planned: nobody waits for it."""
@@ -58,6 +58,11 @@ class QueryAlignment:
             membership.commits_every(seconds, now)
 
     # What is asked of it
+
+    @property
+    def has_members(self) -> bool:
+        """Whether any source of the query is in a group."""
+        return bool(self._group_of)
 
     def is_member(self, source: str) -> bool:
         """Tell whether a source is in a group."""

@@ -106,7 +106,8 @@ class QueryPlanner:
             state.control = self._settings.of_source(name)
         afters = {name: state.control.after for name, state in self._sources.items()}
         self._hybrid.follow({name: after for name, after in afters.items() if after is not None})
-        counted = (state for state in self._sources.values() if state.lane is Lane.OFFSETS)
+        planned = self._sources.values() if self._settings.bounds_batches else ()
+        counted = (state for state in planned if state.lane is Lane.OFFSETS)
         self._alignment.control({state.name: state.control for state in counted}, now)
         self._put_in_force(now)
         if self._settings.new_checkpoint_request(before):
@@ -364,7 +365,7 @@ class QueryPlanner:
         current.grant = self._grant = self._next_grant(readers, current.handed_out)
         left = current.grant.records - current.handed_out
         plan = allot(readers, left, self._turn)
-        if any(self._alignment.is_member(state.name) for state in states):
+        if self._alignment.has_members:
             self._parts = {**self._parts, **self._aligned(plan, now)}
             plan = allot(self._readers(states, now), left, self._turn)
         current.plan |= plan
