@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
 from headgate.api.query import Query
@@ -132,8 +133,8 @@ def _is_left_out(member: Member, of_query: Sequence[Member]) -> bool:
     return member.reported.lane != "offsets" or any(other.takes_part for other in of_query)
 
 
-def alignment_statuses(found: tuple[Group, ...]) -> Mapping[tuple[str, str], AlignmentStatus]:
-    """Return where each member stands, by query and source."""
+def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentStatus]:
+    """Return where each member stands."""
     return {
         (member.query, member.source.name): AlignmentStatus(
             group=group.name,

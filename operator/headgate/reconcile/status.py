@@ -7,9 +7,10 @@ the status before. What is not known is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
+from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
 from headgate.api.labels import executors_of
@@ -27,7 +28,7 @@ from headgate.api.status import (
     Votes,
 )
 from headgate.decision import Reason, SourceVerdict, Verdict
-from headgate.reconcile.alignment import Group, alignment_statuses, groups
+from headgate.reconcile.alignment import alignment_statuses, groups
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
@@ -54,7 +55,8 @@ def status_of(
 ) -> SparkApplicationStatus:
     """Return the status of the application now."""
     found = groups(application, seen, memory.tracks)
-    queries = tuple(_query(query, seen, plan, memory, found) for query in application.spec.queries)
+    aligned = alignment_statuses(found)
+    queries = tuple(_query(query, seen, plan, memory, aligned) for query in application.spec.queries)
     attempt = plan.step.history.attempt
     return SparkApplicationStatus(
         state=ApplicationState(plan.step.state),
@@ -70,20 +72,25 @@ def status_of(
     )
 
 
-def _query(query: Query, seen: Seen, plan: Plan, memory: LoopMemory, found: tuple[Group, ...]) -> QueryStatus:
+def _query(
+    query: Query,
+    seen: Seen,
+    plan: Plan,
+    memory: LoopMemory,
+    aligned: Mapping[SourceId, AlignmentStatus],
+) -> QueryStatus:
     name, verdict = query.name, plan.verdicts[query.name]
     reported = seen.query(name) or QueryMetrics(sources={})
     before = _status_before(name, memory)
     changed = before is None or before.backlog != verdict.backlog
     track = memory.tracks.get(name, Track())
-    alignments = alignment_statuses(found)
     sources = tuple(
         _source(
             source,
             reported.sources.get(source, SourceMetrics()),
             verdict.sources.get(source),
             held_by=track.held_by.get(source),
-            alignment=alignments.get((name, source)),
+            alignment=aligned.get((name, source)),
         )
         for source in _shown(verdict.sources, reported.sources)
     )
