@@ -98,7 +98,8 @@ def test_every_fault_is_said_at_once_with_the_place_where_it_was_written(file: P
         ),
         (
             {"metrics_bind_address": "8080"},
-            "--metrics-bind-address: must be an address and a port, as 127.0.0.1:8080 or [::1]:8080, or :8080 for every address",
+            "--metrics-bind-address: must be an address and a port, as 127.0.0.1:8080 or [::1]:8080, "
+            "or :8080 for every address",
         ),
         ({"probe_bind_address": ":70000"}, "--probe-bind-address: must be an address and a port"),
         (
