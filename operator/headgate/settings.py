@@ -79,7 +79,9 @@ def _url(text: str) -> str:
 def _address(text: str) -> str:
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise ValueError("must be an address and a port, as 127.0.0.1:8080 or [::1]:8080, or :8080 for every address")
+        raise ValueError(
+            "must be an address and a port, as 127.0.0.1:8080 or [::1]:8080, or :8080 for every address"
+        )
     return text
 
 
