@@ -35,6 +35,9 @@ log = structlog.get_logger("headgate")
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 FAILED = 1
+SWITCH_SECONDS = 0.0005
+"""How long the thread that looks at the metrics may keep the event loop waiting, each time: Python's default is ten
+times as long, and a look at ten thousand drivers takes seconds, in which a lease has to be renewed."""
 WATCHDOG_SECONDS = 0.25
 """Between two looks at whether the lease was renewed in time."""
 
@@ -42,6 +45,7 @@ WATCHDOG_SECONDS = 0.25
 def run_operator(settings: Settings) -> int:
     """Run until it is asked to stop, or cannot go on; returns the exit code."""
     logs.configure(settings.log_format, settings.log_level)
+    sys.setswitchinterval(SWITCH_SECONDS)
     return asyncio.run(Process(settings, Instruments.of(settings)).run())
 
 
