@@ -7,7 +7,8 @@ from benchmarks.runner import Scenario
 
 SCENARIOS: tuple[Scenario[Bench], ...] = (
     creation.SCENARIO,
-    steady.SCENARIO,
+    steady.GROWTH,
+    steady.WHEN_FULL,
     node.SCENARIO,
     failover.SCENARIO,
 )

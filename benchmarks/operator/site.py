@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from kubernetes.aio import config
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key
+from support.cluster import KubectlError
 from support.control_plane import ControlPlane
 
 T = TypeVar("T")
@@ -58,6 +59,10 @@ class Site:
         """Return the metadata of all driver pods."""
         return self.ask(lambda cluster: cluster.list(PODS, metadata_only=True))
 
+    def applications(self) -> int:
+        """Return how many applications there are."""
+        return len(self.ask(lambda cluster: cluster.list(APPLICATIONS, metadata_only=True)))
+
     def has_pod(self, key: Key) -> bool:
         """Return whether there is a pod of that name."""
         return bool(self.plane.kubectl("get", "pod", key.name, "-n", key.namespace, "--ignore-not-found"))
@@ -78,16 +83,28 @@ class Site:
         return {name: taken.user + taken.system for name, taken in times.items()}
 
 
+class Plane(ControlPlane):
+    """A control plane that goes on with the state that is in its folder, if there is any."""
+
+    def admit_pods(self, namespace: str) -> None:
+        """See that the namespace has a service account, which may be there already."""
+        made = ("get", "namespace", namespace, "--ignore-not-found", "-o", "name")
+        wait_until(f"namespace {namespace}", lambda: bool(self.kubectl(*made)), 60, every=0.1)
+        with suppress(KubectlError):
+            self.kubectl("create", "serviceaccount", ACCOUNT, "--namespace", namespace)
+
+
 @contextmanager
 def site(folder: Path) -> Iterator[Site]:
-    """Run a control plane with nothing on it but namespaces; it is gone afterwards."""
-    plane = ControlPlane(folder)
+    """Run a control plane with namespaces, and whatever is in `folder` from before; what is in it stays there."""
+    plane = Plane(folder)
     try:
         plane.start()
         plane.install_crds()
         for number in range(TEAMS):
-            plane.kubectl("create", "namespace", team(number))
-            plane.kubectl("create", "serviceaccount", ACCOUNT, "-n", team(number))
+            with suppress(KubectlError):
+                plane.kubectl("create", "namespace", team(number))
+            plane.admit_pods(team(number))
         yield Site(plane)
     finally:
         plane.stop()
