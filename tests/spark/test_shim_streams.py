@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from support.spark import (
+    SETTINGS,
     ScriptedPlanner,
     batch_sizes,
     committed_batches,
@@ -77,6 +78,7 @@ def test_the_planner_is_told_of_the_source_and_of_its_end(
             "class": "org.apache.spark.sql.execution.streaming.sources.RatePerMicroBatchStream",
             "admission": True,
             "defaultLimit": "rows",
+            "shufflePartitions": int(SETTINGS["spark.sql.shuffle.partitions"]),
         }
     assert planner.closed_handles == [handle]
 

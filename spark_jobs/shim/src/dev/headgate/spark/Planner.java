@@ -17,7 +17,8 @@ public interface Planner {
    * @param descriptor JSON object: {@code handle}, {@code thread} (holds the query's name, id and run id), {@code checkpoint}
    *     (root of the query's checkpoint), {@code index} (of the source in it), {@code name} (given by the job, or null), {@code
    *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code admission} (whether the source takes read
-   *     limits), {@code defaultLimit} ("all", "rows", "files", "bytes", "other" or null)
+   *     limits), {@code defaultLimit} ("all", "rows", "files", "bytes", "other" or null),
+   *     {@code shufflePartitions} of the query's session
    * @return {@code ok}, or {@code refuse:<message>}: the query fails with that message
    */
   String opened(long handle, String descriptor);
