@@ -162,9 +162,9 @@ class Controller:
     def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
         """Return what the application declares, and have metrics read for it."""
         declared = record.declared(manifest, self._drivers)
-        if not isinstance(declared, RefusedSpec) and record.watched is not declared:
+        if not isinstance(declared, RefusedSpec) and record.watched != record.mark:
             self._measurements.watch(key, declared)
-            record.watched = declared
+            record.watched = record.mark
         return declared
 
     def _record(self, key: Key, manifest: Manifest) -> Record:

@@ -1,19 +1,26 @@
 """What one process remembers of an application between two turns, beyond what is in the cluster.
 
 All of it can be lost: a process that starts has none of it, reads the memory from the status, and goes on.
+
+What an application declares is kept as JSON, for it takes a tenth of the memory that the models take, and a third of
+a millisecond to make them anew; judging the resource, which takes longer, is done once.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.manifests import script_path
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.api.application import SparkApplication
+from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Severity
+from headgate.api.schema import without_empty
 from headgate.api.validation import validate
 from headgate.decision.driver import Obstacle
 from headgate.reconcile.memory import LoopMemory
@@ -40,16 +47,16 @@ class Record:
     """The control document of a driver that is not there yet."""
     refusal: Obstacle | None = None
     """Why the API server does not take the driver's objects."""
-    watched: SparkApplication | None = None
-    """What the metrics are read for."""
-    acted_on: SparkApplication | None = None
-    """What the last turn that was carried out went by."""
-    status: Mapping[str, Any] | None = None
-    """The application's status, with the memory in it, as it was read or written last."""
+    watched: tuple[Any, ...] | None = None
+    """The mark of what the metrics are read for."""
+    status: bytes | None = None
+    """Digest of the application's status, with the memory in it, as it was read or written last."""
     is_surprised: bool = False
     """Whether the turn under way has learned what it was not decided on."""
-    _declared: Declared | None = None
-    _declared_by: tuple[Any, ...] = ()
+    mark: tuple[Any, ...] = ()
+    """Generation and annotations of what was declared last: what is told apart by it is judged anew."""
+    _declared: RefusedSpec | bytes | None = None
+    _acted_on: tuple[int | None, bytes] | None = None
 
     def doubt(self) -> None:
         """Read the memory anew before the next turn: the cluster has another one than was thought."""
@@ -59,13 +66,41 @@ class Record:
         """Return what the resource declares; parsed again only where it has changed."""
         metadata = manifest["metadata"]
         mark = (metadata["generation"], metadata.get("annotations"))
-        if self._declared is None or mark != self._declared_by:
-            self._declared, self._declared_by = _parsed(manifest, defaults), mark
-        return self._declared
+        if self._declared is None or mark != self.mark:
+            shown = {name: value for name, value in manifest.items() if name != "status"}
+            declared, self.mark = _parsed(shown, defaults), mark
+            self._declared = declared if isinstance(declared, RefusedSpec) else _packed(shown)
+            return declared
+        return self._declared if isinstance(self._declared, RefusedSpec) else _unpacked(self._declared)
+
+    def acts_on(self, application: SparkApplication) -> None:
+        """Remember that a turn was carried out which went by what was declared last."""
+        if isinstance(self._declared, bytes):
+            self._acted_on = (application.metadata.generation, self._declared)
+
+    def acted_on(self, application: SparkApplication) -> SparkApplication | None:
+        """Return what the turn before went by: `application` itself where nothing has changed since."""
+        if self._acted_on is None:
+            return None
+        generation, packed = self._acted_on
+        return application if generation == application.metadata.generation else _unpacked(packed)
 
 
-def _parsed(manifest: Manifest, defaults: DriverDefaults) -> Declared:
-    shown = {name: value for name, value in manifest.items() if name != "status"}
+def digest_of(status: object) -> bytes:
+    """Return what tells one status from another."""
+    return hashlib.blake2b(msgspec.json.encode(status, order="deterministic"), digest_size=16).digest()
+
+
+def _packed(manifest: Manifest) -> bytes:
+    """Return what was found to be acceptable as `validate` reads it: what is empty counts as left out."""
+    return msgspec.json.encode(without_empty(manifest, application_schema()))
+
+
+def _unpacked(packed: bytes) -> SparkApplication:
+    return SparkApplication.model_validate_json(packed, by_alias=True, by_name=False)
+
+
+def _parsed(shown: Manifest, defaults: DriverDefaults) -> Declared:
     application, findings = validate(shown)
     if application is None:
         errors = [finding for finding in findings if finding.severity is Severity.ERROR]

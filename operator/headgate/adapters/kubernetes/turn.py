@@ -28,7 +28,7 @@ from headgate.adapters.kubernetes.ports import (
     Wishes,
 )
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.adapters.kubernetes.record import Record, RefusedSpec
+from headgate.adapters.kubernetes.record import Record, RefusedSpec, digest_of
 from headgate.adapters.kubernetes.refusals import obstacle_of
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
@@ -130,7 +130,7 @@ class Turn:
     async def reconcile(self, application: SparkApplication, *, jitter: float) -> float:
         """Turn the loop; returns the Unix time at which to look again at the latest."""
         now, memory = self._sight.now, self._memory()
-        if (told := edit(self._record.acted_on, application, memory.status, now)) is not None:
+        if (told := edit(self._record.acted_on(application), application, memory.status, now)) is not None:
             self._ports.reports.tell(told)
         outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
         await self._carry_out(outcome.memory, application)
@@ -161,7 +161,7 @@ class Turn:
         memory = self._record.memory
         if memory is None:
             return replace(recall(self._ports, self._complain), status_written_at=self._sight.now)
-        shown = self._sight.application.get("status")
+        shown = digest_of(self._sight.application.get("status"))
         if shown == self._record.status:
             return memory
         self._record.status = shown
@@ -194,8 +194,10 @@ class Turn:
             if self._carrier.has_written_status or not _writes_status(wishes):
                 # Whoever measures for all applications keeps their readings; once is enough.
                 self._record.memory, self._record.staged = replace(memory, readings=()), wishes.document
-                self._record.acted_on = application or self._record.acted_on
-                self._record.status = self._carrier.status or self._record.status
+                if application is not None:
+                    self._record.acts_on(application)
+                if self._carrier.status is not None:
+                    self._record.status = digest_of(self._carrier.status)
                 await self._tell()
 
     async def _tell(self) -> None:
