@@ -54,8 +54,9 @@ def versions() -> dict[str, str]:
 def go_versions() -> dict[str, str]:
     """Return the versions of the programs that are built for the tests."""
     wanted = {"k8s.io/kubernetes": "kubernetes-server", "github.com/prometheus/prometheus": "prometheus"}
-    lines = [line.split() for name in ("kube", "prometheus") for line in (MODULES / name / "go.mod").open()]
-    return {wanted[words[-2]]: words[-1] for words in lines if len(words) > 1 and words[-2] in wanted}
+    texts = [(MODULES / name / "go.mod").read_text(encoding="utf-8") for name in ("kube", "prometheus")]
+    lines = [line.removeprefix("require").split() for text in texts for line in text.splitlines()]
+    return {wanted[words[0]]: words[1] for words in lines if len(words) > 1 and words[0] in wanted}
 
 
 def share(text: str) -> float:
