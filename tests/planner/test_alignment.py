@@ -194,6 +194,19 @@ def test_in_a_run_that_ends_by_itself_a_split_at_its_end_is_finished():
     assert query.ends == {"flights": {"0": 1800}, "weather": {"0": 1}}
 
 
+def test_the_first_batch_of_a_run_that_ends_by_itself_is_within_the_limit():
+    driver = Driver()
+    control = backlog(1000, flights=member(10, idle_after=3600), weather=member(10, idle_after=3600))
+    trigger = Trigger(TriggerKind.AVAILABLE_NOW)
+    logs = {"flights": {"0": every(100, 900_000)}, "weather": {"0": every(100, 900_000)}}
+    query = driver.query("delays", control, trigger, **logs)
+    while query.spark.ended is None:
+        query.spark.round()
+        read = query.latest_read
+        assert (read["weather"] or 0) - (read["flights"] or 0) <= 10_000
+    assert query.ends == {"flights": {"0": 9000}, "weather": {"0": 9000}}
+
+
 def test_event_times_that_cannot_be_had_hold_the_group_and_say_so():
     control = backlog(flights=member(1), weather=member(1))
     driver = Driver()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from headgate_spark.planner.alignment_slice import MAX_ROUNDS, Room, Slice, slice_of
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.time_index import TimeIndex
-from support.event_logs import FakeEventTimes
+from support.event_logs import FakeEventTimes, event_time
 
 NEVER = 10**12
 A, B = Split("flights", "0"), Split("weather", "0")
@@ -18,17 +18,17 @@ logs = st.dictionaries(
 )
 
 
-def a_slice(logs, budget: int, limit: int, starts=None, pace=None) -> Slice:
+def a_slice(logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER) -> Slice:
     index = TimeIndex(FakeEventTimes(logs))
-    return a_slice_of(index, logs, budget, limit, starts, pace)
+    return a_slice_of(index, logs, budget, limit, starts, pace, drift)
 
 
-def a_slice_of(index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None) -> Slice:
+def a_slice_of(index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER) -> Slice:
     starts = starts or dict.fromkeys(logs, 0)
     index.look(logs.keys())
     index.locate(starts)
     rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
-    return slice_of(rooms, budget=budget, limit=limit, index=index, pace=pace)
+    return slice_of(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace)
 
 
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
@@ -71,6 +71,14 @@ def test_of_steady_streams_a_slice_has_hardly_a_record_that_is_later_than_one_it
     assert early >= 0.9 * len(taken) - 1
 
 
+@given(logs, st.integers(1, 100), st.sampled_from([0, 1, 10, 50]), st.none() | st.floats(0.001, 1000))
+def test_what_fills_a_slice_is_within_the_drift_of_where_it_ends(logs, budget, drift, pace):
+    piece = a_slice(logs, budget, NEVER, pace=pace, drift=drift)
+    left = [event_time(logs[split], end) for split, end in piece.ends.items() if end < len(logs[split])]
+    read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    assert not left or not read or max(read) <= min(left) + drift
+
+
 def test_one_millisecond_with_more_than_the_budget_is_read_in_parts():
     logs = {A: [5] * 100, B: [5] * 10 + [6]}
     piece = a_slice(logs, 11, 5)
@@ -97,7 +105,7 @@ def test_slices_of_a_steady_stream_take_a_question_or_two(budget):
     for _ in range(10):
         before = times.questions
         rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
-        piece = slice_of(rooms, budget=budget, limit=NEVER, index=index, pace=pace)
+        piece = slice_of(rooms, budget=budget, limit=NEVER, drift=NEVER, index=index, pace=pace)
         pace, starts = piece.millis_per_record, dict(piece.ends)
         assert times.questions - before <= MAX_ROUNDS
     assert times.questions <= 3 + 2 * 10

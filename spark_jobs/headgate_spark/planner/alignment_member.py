@@ -82,8 +82,9 @@ class Membership:
         """Splits without a record that has an event time."""
         self.wants_look = True
         """Whether how late the records are decides what may be read: not while the grant does."""
-        self.limit: Millis | None = None
         self.floor = Floor()
+        """As it is when what was planned last has been read."""
+        self.limit: Millis | None = None
         self._rests_until = -math.inf
 
     # What it is told
@@ -143,16 +144,17 @@ class Membership:
         self._note_drained(views, now)
         self._rests_until = -math.inf
         rooms = {split: room for view in views for split, room in view.splits.items()}
-        self._limit_by_floor(rooms, views, now)
-        if self.floor.unknown is not None:
+        floor = self._floor_at(rooms, views, now)
+        if floor.unknown is not None:
             return self._hold(rooms, views, now)
-        if self.limit is None:
+        if (limit := self._limit_of(floor)) is None:
             self._commit(rooms, views, now)
             return {}
-        rooms |= self._cut_by_rates(rooms, views, turn)
-        self._limit_by_floor(rooms, views, now)
+        rooms |= self._cut_by_rates(rooms, views, limit, turn)
+        limit = self._limit_of(self._floor_at(rooms, views, now)) or limit
+        drift = self._groups.terms(self._group).max_drift
         piece = slice_of(
-            rooms, budget=budget, limit=self.limit, index=self._index, pace=self._pace, turn=turn
+            rooms, budget=budget, limit=limit, drift=drift, index=self._index, pace=self._pace, turn=turn
         )
         self._pace, self.wants_look = piece.millis_per_record, piece.limited or piece.count == 0
         if piece.limited and piece.count == 0:
@@ -164,23 +166,27 @@ class Membership:
 
     # ------------------------------------------------------------------------------------------
 
-    def _limit_by_floor(self, rooms: Rooms, views: Sequence[View], now: float) -> None:
-        """Find the floor, as it is after everything in `rooms` has been read, and the limit."""
+    def _floor_at(self, rooms: Rooms, views: Sequence[View], now: float) -> Floor:
+        """Return the floor of the group as it is when everything in `rooms` has been read."""
         others = self._groups.floor_of_others(self._group, self._query, now)
-        own = floor_of(self._query, self._standings_at(rooms, views), now)
-        self.floor = lowest([others, own])
-        drift = self._groups.terms(self._group).max_drift
-        self.limit = None if self.floor.time is None else self.floor.time + drift
+        return lowest([others, floor_of(self._query, self._standings_at(rooms, views), now)])
 
-    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], turn: int) -> Rooms:
+    def _limit_of(self, floor: Floor) -> Millis | None:
+        if floor.time is None or floor.unknown is not None:
+            return None
+        return floor.time + self._groups.terms(self._group).max_drift
+
+    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
         """Return the rooms of the sources whose rate limit ends them before their latest."""
+        drift = self._groups.terms(self._group).max_drift
         cut: dict[Split, Room] = {}
         for view in views:
             own = {split: room for split, room in rooms.items() if split.source == view.name}
             if view.allowance is None or view.allowance >= sum(room.size for room in own.values()):
                 continue
-            limit = self.limit if self.limit is not None else 0
-            piece = slice_of(own, budget=view.allowance, limit=limit, index=self._index, turn=turn)
+            piece = slice_of(
+                own, budget=view.allowance, limit=limit, drift=drift, index=self._index, turn=turn
+            )
             cut |= {split: replace(room, end=piece.ends[split]) for split, room in own.items()}
         return cut
 
@@ -213,13 +219,15 @@ class Membership:
 
     def _hold(self, rooms: Rooms, views: Sequence[View], now: float) -> dict[str, Part]:
         """Read nothing: what the group waits for is not known."""
-        self.limit, self.wants_look = None, True
+        self.wants_look = True
         self._commit({split: replace(room, end=room.start) for split, room in rooms.items()}, views, now)
         return {view.name: Part(view.start or {}, HeldBy.ALIGNMENT) for view in views}
 
     def _commit(self, rooms: Rooms, views: Sequence[View], now: float) -> None:
         self._standings = self._standings_at(rooms, views)
         self._publish(now)
+        self.floor = self._floor_at(rooms, views, now)
+        self.limit = self._limit_of(self.floor)
 
     def _publish(self, now: float) -> None:
         commitment = Commitment(tuple(self.controls.values()), self._interval, self._standings)

@@ -72,11 +72,12 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     *,
     budget: int,
     limit: Millis,
+    drift: Millis,
     index: TimeIndex,
     pace: float | None = None,
     turn: int = 0,
 ) -> Slice:
-    """Return the largest slice of at most `budget` records up to `limit`.
+    """Return the largest slice of at most `budget` records up to `limit`, and within `drift` of where it ends.
 
     `pace` is the event time (ms) that a record took in the last one, `turn` says who is served first where there is
     less than a record for each. The event times of the starts must be known. Raises `EventTimesUnknownError`.
@@ -85,7 +86,7 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     begin = _beginning(rooms, index)
     if begin is None or begin.time >= limit or budget <= 0:
         return Slice({s: room.start for s, room in rooms.items()}, 0, limited=whole > 0 and budget > 0)
-    low, high = _search(_Task(rooms, budget, limit, index), begin, pace)
+    low, high = _search(_Task(rooms, budget, limit, drift, index), begin, pace)
     ends = low.ends if high is None else _filled(low, high, budget, turn)
     count = sum(ends[split] - room.start for split, room in rooms.items())
     limited = low.time >= limit and count < whole
@@ -99,6 +100,7 @@ class _Task:
     rooms: Mapping[Split, Room]
     budget: int
     limit: Millis
+    drift: Millis
     index: TimeIndex
 
     @property
@@ -134,7 +136,15 @@ def _search(task: _Task, begin: _Cut, pace: float | None) -> tuple[_Cut, _Cut | 
             if high is None
             else _between(low, high, task.budget, halve=n % 3 == 2)
         )
-    return low, high
+    return _near(task, low, high)
+
+
+def _near(task: _Task, low: _Cut, high: _Cut | None) -> tuple[_Cut, _Cut | None]:
+    """Return both, with a `high` towards which the rest may be filled: the floor may end up where `low` ends."""
+    if high is None or high.time <= low.next_time + task.drift:
+        return low, high
+    nearer = _cut(task.rooms, task.index, low.next_time + task.drift)
+    return (low, nearer) if nearer.count > task.budget else (nearer, None)
 
 
 def _beginning(rooms: Mapping[Split, Room], index: TimeIndex) -> _Cut | None:

@@ -304,7 +304,7 @@ class QueryPlanner:
         if state.control.paused:
             return Hold(HeldBy.PAUSED)
         if current.held is None and state.name not in current.plan:
-            self._plan_round(current, now)
+            self._plan_round(state, current, now)
         if self._hybrid.waits(state.name):
             return Hold(HeldBy.AFTER)
         if current.held is not None:
@@ -346,11 +346,12 @@ class QueryPlanner:
 
     # Planning
 
-    def _plan_round(self, current: Round, now: float) -> None:
-        """Plan for every source that can be planned and has not been."""
+    def _plan_round(self, asked: SourceState, current: Round, now: float) -> None:
+        """Plan for every source that can be planned and has not been, nor was answered before in this round."""
         self._hybrid.advance({s.name: self._progress(s) for s in self._sources.values() if self._tells(s)})
         self._put_in_force(now)
-        unplanned = (s for s in self._sources.values() if s.seen and s.name not in current.plan)
+        answered = (current.asked - {asked.name}) | current.plan.keys()
+        unplanned = (s for s in self._sources.values() if s.seen and s.name not in answered)
         states = [s for s in unplanned if self._may_read(s)]
         if not self._settings.bounds_batches:
             current.plan |= {s.name: Allotment() for s in states}
