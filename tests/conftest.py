@@ -1,4 +1,8 @@
-"""What holds for every test, and the servers that tests of several folders share."""
+"""What holds for every test, and the servers that tests of several folders share.
+
+`make test` runs two workers side by side, one on each core: tests that start Spark or Kafka, and all others. What one
+of them shares for a session (a driver, a broker, a control plane) is therefore started once.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,14 @@ from support.kafka import Broker, kafka_in
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("headgate")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which worker runs a test; without workers that means nothing."""
+    for item in items:
+        driven = item.get_closest_marker("spark") is not None or "kafka" in item.path.parts
+        here = driven and item.get_closest_marker("cluster") is None
+        item.add_marker(pytest.mark.xdist_group("drivers" if here else "clusters"))
 
 
 @pytest.fixture(scope="session")
