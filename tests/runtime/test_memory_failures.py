@@ -1,0 +1,315 @@
+"""Batches that do not fit: which failures are for want of memory, how they are counted, and how the driver ends."""
+
+import json
+import subprocess
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from headgate_contract import QueryControl
+from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
+from headgate_spark.engine.checkpoint import FileCheckpoint
+from headgate_spark.engine.directory import LocalDirectory
+from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
+from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.run import Started
+from headgate_spark.engine.store import NumberedStore
+from headgate_spark.engine.task_memory import MemorySettings, uses
+from headgate_spark.launch.jvm import ran_out_of_memory
+from headgate_spark.planner.memory import MemoryBound
+from headgate_spark.planner.model import Trigger
+from support.driver import driver, recording
+
+GIB = 2**30
+LOST = "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        "java.lang.OutOfMemoryError: Java heap space",
+        "Job aborted due to stage failure: Lost task 0.3: java.lang.OutOfMemoryError: GC overhead limit exceeded",
+        "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes",
+        "pyspark.errors.exceptions.base.PythonException: MemoryError",
+        LOST + "Command exited with code 52",
+        LOST + "The executor with id 3 exited with exit code 137(SIGKILL, possible container OOM).",
+        LOST + "Container killed by YARN for exceeding physical memory limits. 4.5 GB of 4.5 GB used.",
+    ],
+)
+def test_a_failure_for_want_of_memory_is_known_by_its_causes(causes):
+    assert wants_memory(causes)
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        "org.apache.spark.SparkException: Job aborted due to stage failure: java.lang.ArithmeticException: / by zero",
+        "java.lang.OutOfMemoryError: unable to create native thread",
+        "java.lang.OutOfMemoryError: Metaspace",
+        LOST + "Command exited with code 1",
+        LOST + "The executor with id 3 exited with exit code 143(SIGTERM).",
+        "offset 1370 of partition 52 was removed",
+    ],
+)
+def test_other_failures_are_not(causes):
+    assert not wants_memory(causes)
+
+
+SMALL = MemorySettings(heap_bytes=GIB, slots=2, shuffle_partitions=8)
+LARGE = MemorySettings(heap_bytes=4 * GIB, slots=2, shuffle_partitions=8)
+
+
+def test_failures_of_one_batch_are_counted_and_those_of_another_are_not():
+    once = BatchMemory().failed(7, 1000, SMALL)
+    assert once.failure == MemoryFailure(batch=7, times=1, records=1000)
+    assert once.failed(7, None, SMALL).failure == MemoryFailure(batch=7, times=2, records=1000)
+    assert once.failed(8, 500, SMALL).failure == MemoryFailure(batch=8, times=1, records=500)
+
+
+def test_a_batch_that_got_through_is_forgotten_as_a_failure():
+    failed = BatchMemory().failed(7, 1000, SMALL)
+    assert failed.committed(6) == failed
+    assert failed.committed(7).failure is None
+
+
+def test_what_was_learnt_holds_for_the_settings_that_it_was_learnt_under():
+    learnt = BatchMemory(repeated=3).bounded(MemoryBound(grown_to=1000), SMALL).failed(7, 1000, SMALL)
+    assert learnt.under(SMALL) == learnt
+    assert learnt.under(None) == learnt
+    assert learnt.under(LARGE) == BatchMemory(repeated=3)
+
+
+def test_the_memory_of_batches_round_trips_and_later_members_are_ignored():
+    memory = BatchMemory(2).bounded(MemoryBound(grown_to=1000, halved_to=500), SMALL).failed(7, None, SMALL)
+    value = json.loads(json.dumps(memory.value))
+    assert BatchMemory.of(value | {"ofALaterVersion": 1}) == memory
+    assert BatchMemory.of({"repeated": 4}) == BatchMemory(4)
+    assert BatchMemory.of(None) == BatchMemory()
+
+
+def test_the_message_names_the_batch_and_what_helps():
+    message = BatchTooLarge("orders", MemoryFailure(batch=17, times=2, records=4_100_000)).message
+    assert message.startswith(
+        "query orders: batch 17 (4,100,000 records) has failed 2 times for want of memory"
+    )
+    for remedy in ("executor.memory", "spark.sql.shuffle.partitions", "batch.maxRecords"):
+        assert remedy in message
+    assert "batch 17 has" in BatchTooLarge("orders", MemoryFailure(batch=17, times=2)).message
+
+
+@pytest.mark.parametrize(("times", "final"), [(1, False), (2, True), (3, True)])
+def test_a_second_failure_is_the_last(times, final):
+    assert BatchTooLarge("orders", MemoryFailure(batch=1, times=times)).is_final == final
+
+
+def test_a_share_of_the_execution_memory_is_told_by_settings():
+    assert SMALL.task_bytes == pytest.approx((GIB - 300 * 2**20) * 0.6 / 2, abs=1)
+    assert MemorySettings(heap_bytes=GIB).task_bytes is None
+    assert MemorySettings(heap_bytes=200 * 2**20, slots=1).task_bytes is None
+
+
+def test_what_the_shim_says_becomes_what_each_batch_took():
+    text = json.dumps([[3, 0, 0, 900, 500], [4, 700, 200, 900, 600]])
+    found = uses(text, MemorySettings(heap_bytes=300 * 2**20 + 1000, fraction=1.0, slots=1))
+    assert {batch: use.spilled_bytes for batch, use in found.items()} == {3: 0, 4: 700}
+    assert [use.fullest_task for use in found.values()] == [0.5, 0.6]
+    assert uses(text, None)[3].fullest_task is None
+
+
+# In the driver
+
+
+class Kept:
+    """A store in memory."""
+
+    def __init__(self):
+        self.value = None
+
+    def load(self):
+        return self.value
+
+    def save(self, value):
+        self.value = json.loads(json.dumps(value))
+
+
+class UnfinishedCheckpoint:
+    """A checkpoint whose last batch was planned and not committed."""
+
+    def __init__(self):
+        self.hybrid, self.batches = Kept(), Kept()
+
+    def resumption(self):
+        return Resumption(7, repeats=True)
+
+    def without_jvm(self):
+        return self
+
+
+class FailedQuery:
+    def __init__(self, causes):
+        self.text = causes
+
+    def is_active(self):
+        return False
+
+    def last_progress(self):
+        return None
+
+    def failure(self):
+        return self.text
+
+    def causes(self):
+        return self.text
+
+    def stop(self):
+        pass
+
+
+class Measures:
+    def batch_took(self, query, seconds):
+        raise AssertionError("no batch")
+
+    def planner_call(self):
+        return nullcontext()
+
+
+class DriverProcess:
+    """A governor, as each start of a driver makes one."""
+
+    def __init__(self, checkpoint):
+        self.given_up = 0
+        self.governor = Governor(
+            acquire_lock=lambda _: None,
+            open_checkpoint=lambda _: checkpoint,
+            observer=Measures(),
+            give_up=self.give_up,
+        )
+
+    def give_up(self):
+        self.given_up += 1
+
+    def run(self, causes, *, number=1):
+        """Start the query, and let it fail of `causes`; `None`: it does not end. Returns what the source was told."""
+        thread = f"stream execution thread for orders [id = 1, runId = r{number}]"
+        described = {"handle": number, "thread": thread, "checkpoint": "/ck", "format": "replay", "api": "v2"}
+        answer = self.governor.opened(number, json.dumps(described))
+        with self.governor.start_of_query() as started:
+            started(f"r{number}", Started(Trigger(), True, FailedQuery(causes), None))
+        if causes is not None:
+            self.governor.closed(number)
+        return answer
+
+
+def test_a_batch_is_tried_once_more_and_then_no_more():
+    checkpoint = UnfinishedCheckpoint()
+    first = DriverProcess(checkpoint)
+    first.run("java.lang.OutOfMemoryError: Java heap space")
+    assert first.governor.too_large == {}
+    second = DriverProcess(checkpoint)
+    second.run("java.lang.OutOfMemoryError: Java heap space")
+    assert second.governor.too_large["orders"].failure == MemoryFailure(batch=7, times=2)
+    assert not second.governor.gave_up
+
+
+def test_a_job_that_starts_its_query_again_by_itself_is_ended():
+    driver = DriverProcess(UnfinishedCheckpoint())
+    for number in (1, 2):
+        driver.run("java.lang.OutOfMemoryError: Java heap space", number=number)
+    assert driver.given_up == 0
+    assert driver.run(None, number=3).startswith("refuse:query orders: batch 7 has failed 2 times")
+    assert driver.governor.gave_up
+    assert driver.given_up == 1
+
+
+def test_other_failures_of_the_same_batch_do_not_count():
+    checkpoint = UnfinishedCheckpoint()
+    DriverProcess(checkpoint).run("java.lang.OutOfMemoryError: Java heap space")
+    third = DriverProcess(checkpoint)
+    third.run("java.lang.ArithmeticException: / by zero")
+    assert third.governor.too_large == {}
+
+
+def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_once():
+    checkpoint = UnfinishedCheckpoint()
+    for times in (1, 2):
+        driver = DriverProcess(checkpoint)
+        driver.run(None)
+        driver.governor.jvm_ran_out_of_memory()
+        driver.governor.jvm_ran_out_of_memory()
+        assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
+    assert set(driver.governor.too_large) == {"orders"}
+
+
+# Without the JVM
+
+
+def test_a_checkpoint_of_this_machine_is_read_and_written_without_the_jvm(tmp_path):
+    for log, batches in (("offsets", (3, 4)), ("commits", (3,))):
+        (tmp_path / "ck" / log).mkdir(parents=True)
+        for batch in batches:
+            (tmp_path / "ck" / log / str(batch)).write_text("v1\n{}\n-")
+    (tmp_path / "ck.headgate").mkdir()
+    checkpoint = FileCheckpoint(f"file:{tmp_path}/ck", lambda _: LocalDirectory(tmp_path)).without_jvm()
+    assert checkpoint is not None
+    assert checkpoint.resumption() == Resumption(4, repeats=True, offsets=(None,))
+    checkpoint.batches.save({"repeated": 1})
+    checkpoint.batches.save({"repeated": 2})
+    assert checkpoint.batches.load() == {"repeated": 2}
+    assert NumberedStore(LocalDirectory(tmp_path / "ck.headgate"), "batches").load() == {"repeated": 2}
+
+
+def test_a_checkpoint_elsewhere_cannot_be_reached_without_the_jvm(tmp_path):
+    assert FileCheckpoint("s3a://bucket/ck", lambda _: LocalDirectory(tmp_path)).without_jvm() is None
+
+
+def test_a_file_that_is_there_is_not_replaced(tmp_path):
+    directory = LocalDirectory(tmp_path)
+    directory.create("one", "first")
+    with pytest.raises(FileExistsError):
+        directory.create("one", "second")
+    assert (directory.names(), directory.read("one")) == (["one"], "first")
+    directory.delete("one")
+    directory.delete("one")
+    assert directory.names() == []
+    assert LocalDirectory(tmp_path / "missing").names() == []
+
+
+class AnsweringJvm:
+    @property
+    def java(self):
+        return SimpleNamespace(lang=SimpleNamespace(System=SimpleNamespace(nanoTime=lambda: 1)))
+
+
+@pytest.mark.parametrize(("code", "memory"), [(52, True), (1, False), (0, False)])
+def test_the_exit_code_of_a_jvm_tells_what_it_died_of(code, memory):
+    process = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+    context = SimpleNamespace(_gateway=SimpleNamespace(proc=process), _jvm=None)
+    assert ran_out_of_memory(context) is memory
+
+
+def test_a_jvm_that_answers_or_was_never_started_did_not_run_out_of_memory():
+    alive = SimpleNamespace(_gateway=SimpleNamespace(proc=object()), _jvm=AnsweringJvm())
+    assert not ran_out_of_memory(alive)
+    assert not ran_out_of_memory(None)
+
+
+# With Spark
+
+
+@pytest.mark.spark
+def test_a_batch_that_failed_twice_for_want_of_memory_ends_the_driver_with_a_code_of_its_own(tmp_path):
+    source = recording(tmp_path / "source", 1000)
+    control = {"widening": QueryControl(interval_seconds=0.2)}
+    arguments = ("widening.py", source, tmp_path / "ck")
+    small = {"spark.driver.memory": "512m"}
+    for code in (1, 76):
+        with driver(
+            tmp_path / f"ends-with-{code}", *arguments, 100_000_000, conf=small, control=control
+        ) as failing:
+            assert failing.wait() == code
+    assert "query widening: batch 0 (1,000 records) has failed 2 times for want of memory" in failing.log
+    with driver(tmp_path / "mended", *arguments, 1, control=control) as running:
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 1000)
