@@ -34,6 +34,8 @@ SCRIPT_SECONDS = 10.0
 """How long the script may take to its own end once its queries have stopped. With no query running there is
 nothing to end in an orderly way, and the script ends at once, as it would without us."""
 
+AGAIN_SECONDS = 0.1
+
 
 class Queries(Protocol):
     """What is to be stopped."""
@@ -52,6 +54,7 @@ class Stopper:
         self._wake_up, self._signals = socket.socketpair()
         self._wake_up.setblocking(False)
         self._leave_now = False
+        self._is_leaving = False
         self._may_leave = threading.Event()
         self._may_leave.set()
         self.killed_in_mid_batch: list[str] = []
@@ -95,7 +98,8 @@ class Stopper:
             self._may_leave.set()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- the form of a handler
-        if self._leave_now:
+        if self._leave_now and not self._is_leaving:
+            self._is_leaving = True
             raise SystemExit(0)
 
     def _read_signals(self) -> None:
@@ -120,7 +124,9 @@ class Stopper:
             log.warning("the script has not come to its end after its queries stopped; it is ended")
         self._may_leave.wait()
         self._leave_now = True
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        while not self._is_leaving:  # a signal just before the main thread goes to sleep does not wake it
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+            time.sleep(AGAIN_SECONDS)
 
     def _stop_all(self, runs: list[QueryRun], deadline: float) -> None:
         waiters = [threading.Thread(target=self._stop_one, args=(run, deadline), daemon=True) for run in runs]
