@@ -69,7 +69,7 @@ class Ticker:
         """Look again and again, without queueing anybody, until all that was found so far is enough."""
         found: set[Key] = set()
         while not enough(found):
-            if not (more := await self._poll()) - found:
+            if not (more := set(await self._poll())) - found:
                 return
             found |= more
 
@@ -98,21 +98,21 @@ class Ticker:
     async def _queue(self) -> None:
         began = time.monotonic()
         keys = await self._poll()
-        self._rounds.append(_Round(began, keys))
+        self._rounds.append(_Round(began, set(keys)))
         for key in keys:
             self.add(key)
         self._end_rounds()
 
-    async def _poll(self) -> set[Key]:
-        """Look at the metrics; returns who is worth a turn, nobody where the look fails."""
+    async def _poll(self) -> Collection[Key]:
+        """Look at the metrics; returns who is worth a turn, the most urgent first, nobody where the look fails."""
         began = time.monotonic()
         try:
             keys = await asyncio.wrap_future(self._thread.call(self.poller.poll, time.time()))
         except Exception:
             log.exception("a defect of the operator: the metrics could not be looked at")
-            return set()
+            return ()
         self.metrics.ticked(time.monotonic() - began)
-        return set(keys)
+        return keys
 
     def _end_rounds(self) -> None:
         for one in self._rounds:
