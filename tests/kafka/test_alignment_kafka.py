@@ -246,3 +246,20 @@ def test_a_join_drops_nothing_as_late_that_is_dropped_without_alignment(
     assert dropped({}, driver.start, "aligned") == 0
     shim.unregister(spark.sparkContext)
     assert dropped({"maxOffsetsPerTrigger": "400"}, lambda writer: writer.start(), "plain") > 0
+
+
+def test_a_record_dated_far_ahead_neither_blocks_its_partition_nor_lets_it_run_ahead(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+):
+    poisoned, other = kafka.topic(), kafka.topic()
+    far = 4_000_000_000_000
+    stamps = [START_MS + 1_000 * n for n in range(100)]
+    send(kafka.bootstrap, poisoned, [Record(0, at) for at in [*stamps[:20], far, *stamps[20:]]])
+    send(kafka.bootstrap, other, [Record(0, at) for at in stamps[:50]])
+    driver.control(in_backlog(100_000, **{name: member(5) for name in (poisoned, other)}))
+    sink = Sink({})
+    frame = records(spark, kafka, poisoned).union(records(spark, kafka, other))
+    with governed(driver, frame, sink, tmp_path / "checkpoint"):
+        wait_until(lambda: sink.count == 56 + 50, "what lies within the drift")
+        send(kafka.bootstrap, other, [Record(0, at) for at in stamps[50:]])
+        wait_until(lambda: sink.count == 101 + 100, "the rest")

@@ -22,7 +22,7 @@ from headgate_spark.engine.checkpoint import HadoopCheckpoint
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import Positions, PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
-from headgate_spark.kafka.event_times import KafkaEventTimes
+from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.launch.session import BASE
 from headgate_spark.planner.model import SourceSnapshot, Trigger, TriggerKind
@@ -61,7 +61,7 @@ class Driver:
             observer=Unmeasured(),
             positions=positions,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
-            alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
+            alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
             recall=lambda: shim.recall(spark.sparkContext),
             clock=clock,
         )

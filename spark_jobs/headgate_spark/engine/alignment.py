@@ -23,7 +23,10 @@ class SourceTimes(EventTimes, Protocol):
     """The event times of the sources of one run."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Get ready for a Kafka source that was opened with these options; returns at once."""
+        """Take note of a Kafka source that was opened with these options."""
+
+    def prepare(self, source: str, max_future_seconds: float) -> None:
+        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count."""
 
     def close(self) -> None:
         """The run has ended."""
@@ -46,7 +49,14 @@ class RunAlignment:
     def join(self, control: QueryControl | None, sources: Iterable[str], now: float) -> None:
         """Join the groups before the first planning, so that the others wait for it."""
         listed = {} if control is None else control.sources
+        self.follow(control)
         self.part.control({name: listed.get(name, SourceControl()) for name in sources}, now)
+
+    def follow(self, control: QueryControl | None) -> None:
+        """Take a document: what is a member now is to be asked about."""
+        for name, source in ({} if control is None else control.sources).items():
+            if source.alignment is not None:
+                self._times.prepare(name, source.max_future_seconds)
 
     def warn(self) -> None:
         """Say once which sources cannot be aligned."""

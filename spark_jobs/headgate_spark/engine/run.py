@@ -277,6 +277,8 @@ class QueryRun:
     def take_control(self, control: QueryControl | None) -> None:
         """Act by `control` from the next planning; `None`: the query is not in the document."""
         self.control = control
+        if self.alignment is not None:
+            self.alignment.follow(control)
         if self.planner is not None:
             self.planner.control(control, self.clock())
             self._warn_of_unknown_sources()

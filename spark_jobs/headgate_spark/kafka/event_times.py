@@ -3,7 +3,7 @@
 The planner asks under a run's lock, in the trigger of its query, and may not wait for a broker that is slow or gone.
 So each source has a thread that asks; the planner waits for it within a budget, and otherwise says that event times
 are not known, which holds the source. An answer that comes late is kept for the same question, which comes again at
-the next trigger. The thread starts when Spark opens the source, so that it is connected before the first planning.
+the next trigger. A member of a group is connected when Spark opens it, before the first planning.
 """
 
 from __future__ import annotations
@@ -13,47 +13,52 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTimeError
-from typing import Protocol
+from typing import Any, TypeVar
 
 import structlog
 
-from headgate_spark.kafka.lookups import LATEST_RECORD
+from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Millis, Split
 
 log = structlog.get_logger("headgate")
 
-BUDGET_SECONDS = 1.0
-"""How long a planning waits for an answer: a fifth of what the shim grants the whole call."""
+T = TypeVar("T")
 
-Asked = Mapping[str, Millis]
+BUDGET_SECONDS = 2.0
+"""How long one planning waits for answers, all together: less than half of what the shim grants a call (5 s)."""
+PAUSE_SECONDS = 0.05
+"""Questions of one planning follow each other faster than this; between two plannings there is a trigger."""
+DEFAULT_MAX_FUTURE: Millis = 3_600_000
+
+Connect = Callable[[str, Mapping[str, str], Millis], RecordTimes]
+"""Makes what tells the event times of a source: from its name, its options, and `maxFuture` in milliseconds."""
+
+Question = tuple[str, Mapping[str, Millis]]
+"""Which method of `RecordTimes`, and for which partitions what is asked."""
 Answers = Mapping[str, Found | None]
-
-
-class Lookups(Protocol):
-    """The partitions of one source (`lookups.JvmLookups`)."""
-
-    def find(self, asked: Asked) -> Answers:
-        """Return for each partition the first record not earlier than asked for; may raise anything."""
-
-    def close(self) -> None:
-        """Give everything back."""
-
-
-Connect = Callable[[Mapping[str, str]], Lookups]
 
 
 class KafkaEventTimes:
     """The Kafka sources of one run of a query; implements the planner's `EventTimes`."""
 
     def __init__(self, connect: Connect, budget_seconds: float = BUDGET_SECONDS) -> None:
-        """`connect` makes a client from the options of a source; called on the source's own thread."""
+        """`connect` is called on the source's own thread."""
         self._connect = connect
         self._budget = budget_seconds
         self._sources: dict[str, _Asking] = {}
+        self._waited = 0.0
+        """Seconds, in the planning whose last question was answered at `_asked_at`."""
+        self._asked_at = 0.0
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Get ready for a source; returns at once."""
-        self._sources[source] = _Asking(source, lambda: self._connect(options))
+        """Take note of a source. Nothing is connected before it is asked for."""
+        self._sources[source] = _Asking(source, lambda future: self._connect(source, options, future))
+
+    def prepare(self, source: str, max_future_seconds: float) -> None:
+        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count."""
+        if source in self._sources:
+            self._sources[source].prepare(round(max_future_seconds * 1000))
 
     def problem(self, source: str) -> str | None:
         """Return why a source cannot be aligned: it is none of Kafka."""
@@ -70,46 +75,73 @@ class KafkaEventTimes:
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
-        return self._find({split: time + 1 for split, time in asked.items()})
+        return self._ask("first_later", asked)
 
     def latest(self, splits: Collection[Split]) -> dict[Split, Found | None]:
         """Return for each split the record with the largest timestamp up to now; `None`: there is none."""
-        return self._find(dict.fromkeys(splits, LATEST_RECORD))
+        return self._ask("latest", dict.fromkeys(splits, 0))
 
-    def _find(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
+    def _ask(self, what: str, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         by_source: defaultdict[str, dict[str, Millis]] = defaultdict(dict)
         for (source, split), at in asked.items():
             by_source[source][split] = at
-        deadline = time.monotonic() + self._budget
-        for source, of_source in by_source.items():
-            self._sources[source].ask(of_source)
-        answers = {s: self._sources[s].answer(of_source, deadline) for s, of_source in by_source.items()}
+        began = time.monotonic()
+        if began > self._asked_at + PAUSE_SECONDS:
+            self._waited = 0.0
+        deadline = began + self._budget - self._waited
+        questions: dict[str, Question] = {
+            source: (what, of_source) for source, of_source in by_source.items()
+        }
+        for source, question in questions.items():
+            self._sources[source].ask(question)
+        try:
+            answers = {source: self._sources[source].answer(q, deadline) for source, q in questions.items()}
+        finally:
+            self._asked_at = time.monotonic()
+            self._waited += self._asked_at - began
         return {split: answers[split.source].get(split.split) for split in asked}
+
+
+def by_clients_of(jvm: Any) -> KafkaEventTimes:
+    """Return the event times of a run, asked by the Kafka client that Spark's connector has brought into the JVM."""
+
+    def connect(source: str, options: Mapping[str, str], max_future: Millis) -> RecordTimes:
+        lookups = JvmLookups(jvm, options)
+        return RecordTimes(source, lookups, lambda: JvmRecords(jvm, options, lookups), max_future=max_future)
+
+    return KafkaEventTimes(connect)
 
 
 class _Asking:
     """The thread that asks for one source, one question after the other."""
 
-    def __init__(self, source: str, connect: Callable[[], Lookups]) -> None:
+    def __init__(self, source: str, connect: Callable[[Millis], RecordTimes]) -> None:
         self._source = source
         self._connect = connect
-        self._lookups: Lookups | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-event-times-{source}")
-        self._thread.submit(self._connected)
-        self._question: Asked | None = None
+        self._max_future = DEFAULT_MAX_FUTURE
+        self._times: RecordTimes | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._question: Question | None = None
         self._answer: Future[Answers] | None = None
+        self._is_new = True
+        """Whether it was asked in this planning: that there is no record may be wrong by the next one."""
         self._failing = False
 
-    def ask(self, asked: Asked) -> None:
-        """Begin to ask, unless the same was asked before or an earlier question is not answered yet."""
-        if self._answer is not None and (self._question == asked or not self._answer.done()):
-            return
-        self._question = asked
-        self._answer = self._thread.submit(lambda: self._connected().find(asked))
+    def prepare(self, max_future: Millis) -> None:
+        """Connect; take how far ahead of now an event time may be."""
+        self._max_future = max_future
+        self._submit(self._connected)
 
-    def answer(self, asked: Asked, deadline: float) -> Answers:
+    def ask(self, question: Question) -> None:
+        """Begin to ask, unless the same was asked before or an earlier question is not answered yet."""
+        self._is_new = self._answer is None or (self._answer.done() and self._question != question)
+        if self._is_new:
+            self._question = question
+            self._answer = self._submit(lambda: self._answered(*question))
+
+    def answer(self, question: Question, deadline: float) -> Answers:
         """Return the answer. Raises `EventTimesUnknownError` if it has failed, or is not there by `deadline`."""
-        if self._answer is None or self._question != asked:
+        if self._answer is None or self._question != question:
             raise self._unknown("Kafka has not answered an earlier question yet")
         try:
             answers = self._answer.result(max(0.0, deadline - time.monotonic()))
@@ -118,13 +150,18 @@ class _Asking:
         except Exception as error:  # a client fails in many ways
             self._answer = None
             raise self._unknown(f"Kafka says: {error}") from error
-        self._answer, self._failing = None, False
+        self._answer = None
+        if not self._is_new and None in answers.values():
+            raise self._unknown("Kafka's answer came too late to say that there is no record")
+        self._failing = False
         return answers
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""
-        self._thread.submit(self._disconnect)
-        self._thread.shutdown(wait=False)
+        if self._thread is not None:
+            self._thread.submit(self._disconnect)
+            self._thread.shutdown(wait=False)
+            self._thread = None
 
     def _unknown(self, reason: str) -> EventTimesUnknownError:
         problem = f"source {self._source}: event times are not known, so it waits: {reason}"
@@ -133,11 +170,23 @@ class _Asking:
         self._failing = True
         return EventTimesUnknownError(problem)
 
-    def _connected(self) -> Lookups:
-        if self._lookups is None:
-            self._lookups = self._connect()
-        return self._lookups
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-event-times-{self._source}")
+        return self._thread.submit(work)
+
+    # On the thread ---------------------------------------------------------------------------
+
+    def _answered(self, what: str, asked: Mapping[str, Millis]) -> Answers:
+        times = self._connected()
+        return times.first_later(asked) if what == "first_later" else times.latest(asked.keys())
+
+    def _connected(self) -> RecordTimes:
+        if self._times is None:
+            self._times = self._connect(self._max_future)
+        self._times.max_future = self._max_future
+        return self._times
 
     def _disconnect(self) -> None:
-        if self._lookups is not None:
-            self._lookups.close()
+        if self._times is not None:
+            self._times.close()

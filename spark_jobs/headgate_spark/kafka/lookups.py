@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from headgate_spark.kafka.groups import client_options
+from headgate_spark.kafka.sampling import Record
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
 """Of one request, with all its retries inside the client. Planning waits for a part of it only."""
 
+READ_SECONDS = 5
+"""Until a record has come."""
+
+END = -1
+"""Asked for in place of a timestamp: the offset after the last record."""
 LATEST_RECORD = -3
 """Asked for in place of a timestamp: the record with the largest one. The numbers are those of Kafka's protocol."""
 BEGINNING = -2
@@ -34,12 +41,7 @@ class JvmLookups:
 
     def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
-        limits = {"client.id": _CLIENT_ID, "default.api.timeout.ms": str(TIMEOUT_SECONDS * 1000)}
-        client = {key: value for key, value in client_options(options).items() if key not in _OF_CONSUMERS}
-        settings = jvm.java.util.HashMap()
-        for key, value in {**client, **limits}.items():
-            settings.put(key, value)
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(_settings(jvm, options))
         self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin)
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
@@ -53,6 +55,48 @@ class JvmLookups:
     def close(self) -> None:
         """Give the client's thread and connections back."""
         self._admin.close()
+
+
+class JvmRecords:
+    """Single records of the partitions that one source reads. Partitions are assigned: no group is joined."""
+
+    def __init__(self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups) -> None:
+        """Raises what the client raises. `lookups` tells the ends of the partitions."""
+        bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
+        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+        alone = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+        self._consumer = consumer(_settings(jvm, options, alone), bytes_of(), bytes_of())
+        self._records = jvm.dev.headgate.spark.KafkaRecords(self._consumer)
+        self._lookups = lookups
+
+    def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
+        """Return for each partition the first records from an offset on; none where there are none up to its end.
+
+        Raises `PartitionError` if a partition does not answer.
+        """
+        answers = json.loads(self._records.read(json.dumps(dict(asked)), most, False, READ_SECONDS * 1000))
+        if silent := sorted(asked.keys() - answers.keys()):
+            raise PartitionError(f"partition {silent[0]}: no records came within {READ_SECONDS} s")
+        return {split: [Record(*record) for record in records] for split, records in answers.items()}
+
+    def ends(self, partitions: Collection[str]) -> dict[str, int]:
+        """Return the end of the log of each partition."""
+        found = self._lookups.find(dict.fromkeys(partitions, END))
+        return {split: end.offset for split, end in found.items() if end is not None}
+
+    def close(self) -> None:
+        """Give the client's connections back."""
+        self._consumer.close()
+
+
+def _settings(jvm: Any, options: Mapping[str, str], more: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Return the settings of a client that reads what the source reads, without its consumer group."""
+    client = {key: value for key, value in client_options(options).items() if key not in _OF_CONSUMERS}
+    timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000))
+    settings = jvm.java.util.HashMap()
+    for key, value in {**client, **timeouts, **more, "client.id": _CLIENT_ID}.items():
+        settings.put(key, value)
+    return settings
 
 
 def beginnings(lookups: JvmLookups, splits: Collection[str]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.task_memory import MemoryGauge, SparkMemoryGauge
 from headgate_spark.exporter.server import Exporter
-from headgate_spark.kafka.event_times import KafkaEventTimes
+from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
@@ -47,7 +47,7 @@ class Runtime:
             give_up=self._give_up,
             positions=self._publisher,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
-            alignment=DriverAlignment(lambda: KafkaEventTimes(self._look_up)),
+            alignment=DriverAlignment(lambda: by_clients_of(self._context._jvm)),
             recall=self._recall,
         )
         self.executors = Executors(between_batches=lambda: self.governor.between_batches)

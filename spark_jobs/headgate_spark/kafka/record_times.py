@@ -1,0 +1,135 @@
+"""Event times of one Kafka source by the timestamps of its records, some of which may be nonsense.
+
+Kafka finds records by timestamp from an index, exactly. A record that is dated further ahead than `maxFuture` (a
+wrong unit, a wrong clock) does not count, but it hides all that follow it: to the index it is the first one later
+than anything. Behind it records are looked at one by one (`sampling`). Each is named once in the driver's log.
+
+All of it runs on the thread that asks for the source (`event_times`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
+
+import structlog
+
+from headgate_spark.kafka.lookups import LATEST_RECORD
+from headgate_spark.kafka.sampling import Record, Records, Sampler
+from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
+
+log = structlog.get_logger("headgate")
+
+Asked = Mapping[str, Millis]
+Answers = dict[str, Found | None]
+
+
+class Lookups(Protocol):
+    """Asks the index (`lookups.JvmLookups`); may raise anything."""
+
+    def find(self, asked: Asked) -> Answers:
+        """Return for each partition the first record not earlier than asked for; `None`: there is none."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class RecordTimes:
+    """What the records of one source tell. `max_future` is in milliseconds and may be changed at any time."""
+
+    def __init__(
+        self,
+        source: str,
+        lookups: Lookups,
+        records: Callable[[], Records],
+        *,
+        max_future: Millis,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`records` connects what reads single records, if that is ever needed."""
+        self.max_future = max_future
+        self._source = source
+        self._lookups = lookups
+        self._records = records
+        self._clock = clock
+        self._sampler: Sampler | None = None
+        self._hiding: dict[str, int] = {}
+        """The offset of the first record of a partition that is dated too far ahead."""
+        self._before: dict[tuple[str, int], Found | None] = {}
+        """The latest record before that one."""
+
+    def first_later(self, asked: Asked) -> Answers:
+        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
+        found = self._lookups.find({split: at + 1 for split, at in asked.items()})
+        behind = {split: asked[split] for split, first in found.items() if self._hides(split, first)}
+        return found if not behind else found | self._behind().first_later(behind, self._beginnings(behind))
+
+    def latest(self, partitions: Collection[str]) -> Answers:
+        """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
+        found = self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD))
+        hidden = [split for split, last in found.items() if last is not None and last.time > self._horizon]
+        if not hidden:
+            return found
+        firsts = self._lookups.find(dict.fromkeys(hidden, self._horizon + 1))
+        hidden = [split for split in hidden if self._hides(split, firsts[split])]
+        behind = self._behind().latest(self._beginnings(hidden))
+        return found | {split: self._later(behind[split], self._before_hiding(split)) for split in hidden}
+
+    def close(self) -> None:
+        """Give the clients back."""
+        self._lookups.close()
+        if self._sampler is not None:
+            self._sampler.records.close()
+
+    @property
+    def _horizon(self) -> Millis:
+        return round(self._clock() * 1000) + self.max_future
+
+    def _counts(self, record: Record) -> Millis | None:
+        return record.timestamp if 0 <= record.timestamp <= self._horizon else None
+
+    def _hides(self, split: str, found: Found | None) -> bool:
+        """Tell whether a record does not count and hides those behind it."""
+        if found is None or found.time <= self._horizon:
+            return False
+        if self._hiding.get(split) != found.offset:
+            self._hiding[split] = found.offset
+            log.warning(
+                "a record is dated too far ahead; it does not count, and those behind it are looked at one by one",
+                source=self._source,
+                split=split,
+                offset=found.offset,
+                timestamp=found.time,
+            )
+        return True
+
+    def _beginnings(self, splits: Collection[str]) -> dict[str, int]:
+        return {split: self._hiding[split] + 1 for split in splits}
+
+    def _behind(self) -> Sampler:
+        if self._sampler is None:
+            self._sampler = Sampler(self._records(), self._counts)
+        return self._sampler
+
+    @staticmethod
+    def _later(one: Found | None, other: Found | None) -> Found | None:
+        return max((f for f in (one, other) if f is not None), key=lambda found: found.time, default=None)
+
+    def _before_hiding(self, split: str) -> Found | None:
+        """Return the latest record before the one that hides the others, by halving the time up to now; once."""
+        key = split, self._hiding[split]
+        if key not in self._before:
+            self._before[key] = self._search_before(*key)
+        return self._before[key]
+
+    def _search_before(self, split: str, offset: int) -> Found | None:
+        latest, low, high = None, BEFORE_ALL, self._horizon
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = self._lookups.find({split: middle})[split]
+            if found is not None and found.offset < offset:
+                latest, low = found, found.time
+            else:
+                high = middle - 1
+        return latest

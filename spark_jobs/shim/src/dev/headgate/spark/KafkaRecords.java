@@ -1,0 +1,112 @@
+package dev.headgate.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Single records of Kafka's partitions, for hundreds of partitions in one call from Python: samples of what is at an offset.
+ *
+ * <p>Partitions are assigned, never subscribed to, so no consumer group is joined. As in {@link KafkaOffsets}, Kafka's classes are
+ * reached by reflection.
+ */
+public final class KafkaRecords {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final TypeReference<Map<String, Long>> ASKED = new TypeReference<>() {};
+  private static final long POLL_MILLIS = 100;
+
+  private final Object consumer;
+  private final Constructor<?> partition;
+  private final Map<String, Method> methods = new HashMap<>();
+  private final Map<String, Method> ofRecord = new HashMap<>();
+  private final Method ofPartition;
+
+  /**
+   * Reads by this client.
+   *
+   * @param consumer an {@code org.apache.kafka.clients.consumer.KafkaConsumer} of byte arrays, of no group
+   */
+  public KafkaRecords(Object consumer) throws ReflectiveOperationException {
+    ClassLoader loader = consumer.getClass().getClassLoader();
+    Class<?> type = loader.loadClass("org.apache.kafka.clients.consumer.Consumer");
+    Class<?> topicPartition = loader.loadClass("org.apache.kafka.common.TopicPartition");
+    Class<?> record = loader.loadClass("org.apache.kafka.clients.consumer.ConsumerRecord");
+    this.consumer = consumer;
+    partition = topicPartition.getConstructor(String.class, int.class);
+    methods.put("assign", type.getMethod("assign", Collection.class));
+    methods.put("resume", type.getMethod("resume", Collection.class));
+    methods.put("pause", type.getMethod("pause", Collection.class));
+    methods.put("seek", type.getMethod("seek", topicPartition, long.class));
+    methods.put("position", type.getMethod("position", topicPartition));
+    methods.put("poll", type.getMethod("poll", Duration.class));
+    ofPartition = loader.loadClass("org.apache.kafka.clients.consumer.ConsumerRecords").getMethod("records", topicPartition);
+    for (String name : List.of("offset", "timestamp", "value")) {
+      ofRecord.put(name, record.getMethod(name));
+    }
+  }
+
+  /**
+   * Reads the first records from an offset on. There has to be one, or the end of the log some way behind it: else the call waits.
+   *
+   * @param asked JSON object from {@code topic/partition} to an offset
+   * @param most records of each partition
+   * @param values whether values are wanted, in Base64
+   * @return JSON object from {@code topic/partition} to a list of {@code [offset, timestamp]} or {@code [offset, timestamp, value]};
+   *     partitions that have not answered in time are left out
+   */
+  public String read(String asked, int most, boolean values, long timeoutMillis)
+      throws JsonProcessingException, ReflectiveOperationException {
+    Map<String, Long> offsets = JSON.readValue(asked, ASKED);
+    Map<String, Object> waiting = new LinkedHashMap<>();
+    for (String name : offsets.keySet()) {
+      int slash = name.lastIndexOf('/');
+      waiting.put(name, partition.newInstance(name.substring(0, slash), Integer.parseInt(name.substring(slash + 1))));
+    }
+    call("assign", List.copyOf(waiting.values()));
+    call("resume", List.copyOf(waiting.values()));
+    for (Map.Entry<String, Object> each : waiting.entrySet()) {
+      call("seek", each.getValue(), offsets.get(each.getKey()));
+    }
+    long deadline = System.nanoTime() + Duration.ofMillis(timeoutMillis).toNanos();
+    Map<String, List<Object[]>> found = new HashMap<>();
+    while (!waiting.isEmpty() && System.nanoTime() < deadline) {
+      Object polled = call("poll", Duration.ofMillis(POLL_MILLIS));
+      for (Map.Entry<String, Object> each : List.copyOf(waiting.entrySet())) {
+        List<?> records = (List<?>) ofPartition.invoke(polled, each.getValue());
+        if (!records.isEmpty() || (long) call("position", each.getValue()) > offsets.get(each.getKey())) {
+          found.put(each.getKey(), told(records.subList(0, Math.min(most, records.size())), values));
+          waiting.remove(each.getKey());
+          call("pause", List.of(each.getValue()));
+        }
+      }
+    }
+    return JSON.writeValueAsString(found);
+  }
+
+  private List<Object[]> told(List<?> records, boolean values) throws ReflectiveOperationException {
+    List<Object[]> told = new ArrayList<>();
+    for (Object record : records) {
+      Object[] all = {of(record, "offset"), of(record, "timestamp"), values ? of(record, "value") : null};
+      told.add(values ? all : Arrays.copyOf(all, 2));
+    }
+    return told;
+  }
+
+  private Object of(Object record, String member) throws ReflectiveOperationException {
+    return ofRecord.get(member).invoke(record);
+  }
+
+  private Object call(String method, Object... arguments) throws ReflectiveOperationException {
+    return methods.get(method).invoke(consumer, arguments);
+  }
+}

@@ -1,0 +1,116 @@
+"""Asking for event times on a thread: a slow broker holds a source for a bounded time, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Mapping
+
+import pytest
+
+from headgate_spark.kafka.event_times import KafkaEventTimes
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Split
+from support.waiting import wait_until
+
+FLIGHTS, WEATHER = Split("flights", "f/0"), Split("weather", "w/0")
+
+
+class Times:
+    """Tells what it is made to tell, when it is let go."""
+
+    def __init__(self) -> None:
+        self.max_future = 0
+        self.go = threading.Event()
+        self.go.set()
+        self.answer: Found | None = Found(7, 70)
+        self.error: Exception | None = None
+        self.asked: list[Mapping[str, int]] = []
+        self.closed = threading.Event()
+
+    def first_later(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
+        self.asked.append(asked)
+        assert self.go.wait(60)
+        if self.error is not None:
+            raise self.error
+        return dict.fromkeys(asked, self.answer)
+
+    def latest(self, partitions: Collection[str]) -> dict[str, Found | None]:
+        return self.first_later(dict.fromkeys(partitions, 0))
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.fixture
+def times() -> Times:
+    return Times()
+
+
+@pytest.fixture
+def event_times(times: Times) -> Iterator[KafkaEventTimes]:
+    opened = KafkaEventTimes(lambda source, options, future: times, budget_seconds=0.05)  # type: ignore[arg-type,return-value]
+    for source in ("flights", "weather"):
+        opened.open(source, {})
+    yield opened
+    times.go.set()
+    opened.close()
+
+
+def asked(event_times: KafkaEventTimes, *splits: Split) -> dict[Split, Found | None]:
+    """Ask as each trigger does, until there is an answer."""
+
+    def answer() -> dict[Split, Found | None] | None:
+        try:
+            return event_times.first_later(dict.fromkeys(splits, 5))
+        except EventTimesUnknownError:
+            return None
+
+    return wait_until(answer, "an answer")
+
+
+def test_all_sources_are_asked_at_once(event_times: KafkaEventTimes):
+    assert asked(event_times, FLIGHTS, WEATHER) == {FLIGHTS: Found(7, 70), WEATHER: Found(7, 70)}
+
+
+def test_a_slow_answer_holds_the_source_and_is_there_for_the_same_question(
+    event_times: KafkaEventTimes, times: Times
+):
+    times.go.clear()
+    with pytest.raises(EventTimesUnknownError, match="flights"):
+        event_times.first_later({FLIGHTS: 5})
+    with pytest.raises(EventTimesUnknownError):
+        event_times.first_later({FLIGHTS: 5})
+    times.go.set()
+    assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+    assert len(times.asked) == 1
+
+
+def test_that_there_was_no_record_is_asked_again(event_times: KafkaEventTimes, times: Times):
+    times.answer = None
+    times.go.clear()
+    with pytest.raises(EventTimesUnknownError):
+        event_times.first_later({FLIGHTS: 5})
+    times.go.set()
+    assert asked(event_times, FLIGHTS) == {FLIGHTS: None}
+    assert len(times.asked) >= 2
+
+
+def test_what_kafka_says_is_told_and_it_is_asked_again(event_times: KafkaEventTimes, times: Times):
+    times.error = RuntimeError("not authorized")
+    with pytest.raises(EventTimesUnknownError, match=r"flights.*not authorized"):
+        wait_until(lambda: event_times.first_later({FLIGHTS: 5}), "a failure that is not one of time")
+    times.error = None
+    assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+
+
+def test_only_sources_of_kafka_have_event_times(event_times: KafkaEventTimes):
+    assert event_times.problem("flights") is None
+    assert "only Kafka" in (event_times.problem("airports") or "")
+
+
+def test_a_source_that_is_prepared_is_connected_and_closed_at_the_end(
+    event_times: KafkaEventTimes, times: Times
+):
+    event_times.prepare("flights", 30.0)
+    wait_until(lambda: times.max_future == 30_000, "the connection")
+    event_times.close()
+    assert times.closed.wait(60)

@@ -1,0 +1,88 @@
+"""Records that are dated far ahead: they neither count nor hide those behind them, and they are named once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from structlog.testing import capture_logs
+
+from headgate_spark.kafka.lookups import LATEST_RECORD
+from headgate_spark.kafka.record_times import RecordTimes
+from headgate_spark.kafka.sampling import Record
+from headgate_spark.planner.event_times import Found
+
+NOW = 1_000_000.0
+HOUR_MS = 3_600_000
+NOW_MS = 1_000_000_000
+AHEAD = NOW_MS + HOUR_MS + 1
+
+
+class Broker:
+    """One partition, with Kafka's index and a reader of single records."""
+
+    def __init__(self, *stamps: int) -> None:
+        self.stamps = stamps
+        self.reads = 0
+
+    def find(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
+        return {split: self._first(at) for split, at in asked.items()}
+
+    def _first(self, at: int) -> Found | None:
+        if at == LATEST_RECORD:
+            at = max(self.stamps, default=0)
+        return next((Found(n, stamp) for n, stamp in enumerate(self.stamps) if stamp >= at), None)
+
+    def read(self, asked: Mapping[str, int], most: int) -> dict[str, Sequence[Record]]:
+        self.reads += 1
+        records = [Record(n, stamp) for n, stamp in enumerate(self.stamps)]
+        return {split: records[at:][:most] for split, at in asked.items()}
+
+    def ends(self, partitions: Collection[str]) -> dict[str, int]:
+        return dict.fromkeys(partitions, len(self.stamps))
+
+    def close(self) -> None:
+        pass
+
+
+def times(broker: Broker) -> RecordTimes:
+    return RecordTimes("flights", broker, lambda: broker, max_future=HOUR_MS, clock=lambda: NOW)
+
+
+def test_without_nonsense_only_the_index_is_asked():
+    broker = Broker(10, 20, 30)
+    assert times(broker).first_later({"t/0": 20}) == {"t/0": Found(2, 30)}
+    assert times(broker).latest(["t/0"]) == {"t/0": Found(2, 30)}
+    assert broker.reads == 0
+
+
+def test_a_record_behind_one_that_is_dated_far_ahead_is_found():
+    found = times(Broker(10, 20, AHEAD, 30, 40))
+    assert found.first_later({"t/0": 5}) == {"t/0": Found(0, 10)}
+    assert found.first_later({"t/0": 25}) == {"t/0": Found(3, 30)}
+    assert found.first_later({"t/0": 30}) == {"t/0": Found(4, 40)}
+    assert found.first_later({"t/0": 40}) == {"t/0": None}
+    assert found.latest(["t/0"]) == {"t/0": Found(4, 40)}
+
+
+def test_one_at_the_end_leaves_what_was_before_it_the_latest():
+    found = times(Broker(10, 20, 15, AHEAD))
+    assert found.latest(["t/0"]) == {"t/0": Found(1, 20)}
+    assert found.first_later({"t/0": 20}) == {"t/0": None}
+
+
+def test_a_partition_with_nothing_else_has_no_event_time():
+    found = times(Broker(AHEAD, AHEAD + 5))
+    assert found.latest(["t/0"]) == {"t/0": None}
+    assert found.first_later({"t/0": 0}) == {"t/0": None}
+
+
+def test_a_record_exactly_as_far_ahead_as_is_allowed_counts():
+    assert times(Broker(10, AHEAD - 1)).latest(["t/0"]) == {"t/0": Found(1, AHEAD - 1)}
+
+
+def test_it_is_named_once():
+    found = times(Broker(10, AHEAD, 30))
+    with capture_logs() as logs:
+        for _ in range(3):
+            found.first_later({"t/0": 20})
+    assert [(entry["split"], entry["offset"], entry["timestamp"]) for entry in logs] == [("t/0", 1, AHEAD)]
