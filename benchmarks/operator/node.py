@@ -80,7 +80,7 @@ class Stage:
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Measure both on one cluster."""
-    with stage(bench.folder("node")) as stage_:
+    with stage(bench.folder("node").resolve()) as stage_:
         bench.ready("node")
         reactions = verdicts(stage_, bench.count(VERDICTS))
         stage_.nodes.kubectl("-n", NAMESPACE, "scale", "deployment/headgate", "--replicas=0")
