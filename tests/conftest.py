@@ -20,6 +20,7 @@ settings.register_profile("headgate", deadline=None, suppress_health_check=[Heal
 settings.load_profile("headgate")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plugin that reads the mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which worker runs a test; without workers that means nothing."""
     for item in items:
