@@ -24,6 +24,7 @@ LABELS = {
     "reason": ["RateLimit", "Interval"],
     "kind": ["data", "no_data"],
     "lane": ["offsets"],
+    "member": ["delays/weather/0"],
 }
 DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
 OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}
