@@ -40,7 +40,7 @@ tools: setup  ## Build the programs that tests run against; minutes at first, th
 	PYTHONPATH=tests $(BIN)/python -m support.maven
 
 test: setup lint tools  ## Every test
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup --durations=40 --durations-min=5
+	$(BIN)/python -m pytest --numprocesses=2 --durations=40 --durations-min=5
 
 test-spark-versions: setup  ## The shim on every supported version of Spark
 	$(BIN)/python tests/spark_versions/run.py

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from support.cluster import Cluster
 from support.control_plane import control_plane_in
@@ -20,13 +22,20 @@ settings.register_profile("headgate", deadline=None, suppress_health_check=[Heal
 settings.load_profile("headgate")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the plugin that reads the mark
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which worker runs a test; without workers that means nothing."""
-    for item in items:
-        driven = item.get_closest_marker("spark") is not None or "kafka" in item.path.parts
-        here = driven and item.get_closest_marker("cluster") is None
-        item.add_marker(pytest.mark.xdist_group("drivers" if here else "clusters"))
+DRIVERS = ("demo", "e2e", "kafka", "runtime", "spark")
+"""Folders whose tests start Spark or Kafka."""
+
+
+class TwoLanes(LoadScopeScheduling):
+    """Hands each of the two groups of folders to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "drivers" if nodeid.split("/")[1] in DRIVERS else "all others"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TwoLanes:
+    """Say which worker runs a test, where there are workers."""
+    return TwoLanes(config, log)
 
 
 @pytest.fixture(scope="session")
