@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import select
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,20 @@ def make_ready() -> None:
 def is_of_output(error: OSError) -> bool:
     """Return whether `error` is of writing to an open stream, and not of a file that has a name."""
     return error.filename is None and error.errno in _OF_OUTPUT
+
+
+def has_reader(stream: TextIO) -> bool:
+    """Return whether what is written to `stream` can still be read.
+
+    A pipe tells a writer that its reader is gone only when something is written, and a query that runs well has
+    nothing to say for hours.
+    """
+    try:
+        output = select.poll()
+        output.register(stream.fileno(), 0)
+        return not any(flags & (select.POLLERR | select.POLLHUP) for _, flags in output.poll(0))
+    except (OSError, ValueError):  # a stream in memory has no descriptor
+        return True
 
 
 def let_go(stream: TextIO) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TextIO
 
-from headgate.cli.streams import let_go
+from headgate.cli.streams import has_reader, let_go
 from headgate.cli.view import Moment, View
 
 
@@ -39,12 +39,18 @@ class GuardedView:
     def _try(self, write: Callable[[], None]) -> None:
         if not self._has_reader:
             return
+        if not has_reader(self._out):
+            self._lose_reader()
+            return
         try:
             write()
         except BrokenPipeError:
-            self._has_reader, self._has_failed = False, True
-            self._on_no_reader()
+            self._lose_reader()
         except OSError as error:
             if not self._has_failed:
                 self._complain(f"the output cannot be written, and is lost until it can: {error.strerror}")
             self._has_failed = True
+
+    def _lose_reader(self) -> None:
+        self._has_reader, self._has_failed = False, True
+        self._on_no_reader()
