@@ -57,6 +57,20 @@ class Suite(Generic[BenchT]):
         show(rows)
         return 1 if any(found["value"] is None for found in rows) else 0
 
+    def parser(
+        self, description: str, results: Path, *, rounds: int = 3, of: str = "runs that are compared"
+    ) -> argparse.ArgumentParser:
+        """Return the parser of the options that every benchmark has."""
+        parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=description)
+        names = ", ".join(scenario.name for scenario in self.scenarios)
+        every = list(self.scenarios)
+        parser.add_argument(
+            "--only", type=self.named, default=every, metavar="NAME,…", help=f"of {names}; default: all"
+        )
+        parser.add_argument("--rounds", type=whole, default=rounds, help=f"of {of}; default {rounds}")
+        parser.add_argument("--results", type=Path, default=results, help=f"result file; default {results}")
+        return parser
+
     def named(self, text: str) -> list[Scenario[BenchT]]:
         """Read the names of scenarios."""
         by_name = {scenario.name: scenario for scenario in self.scenarios}

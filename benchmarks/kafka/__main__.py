@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.kafka.catalog import SCENARIOS
 from benchmarks.kafka.scenario import Bench, kept_broker
 from benchmarks.local.results import Origin, java_version
-from benchmarks.runner import Suite, tell, whole
+from benchmarks.runner import Suite, tell
 from support.kafka import BROKER
 from support.kafka_connector import CONNECTOR
 from support.maven import pinned
@@ -46,19 +46,7 @@ def versions() -> dict[str, str]:
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kafka", description="Measure on Kafka.")
-    parser.add_argument(
-        "--only",
-        type=SUITE.named,
-        default=list(SCENARIOS),
-        metavar="NAME,…",
-        help=f"of {', '.join(scenario.name for scenario in SCENARIOS)}; default: all",
-    )
-    parser.add_argument(
-        "--rounds", type=whole, default=ROUNDS, help=f"of runs that are compared; default {ROUNDS}"
-    )
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"result file; default {RESULTS}")
-    return parser.parse_args()
+    return SUITE.parser("Measure on Kafka.", RESULTS, rounds=ROUNDS).parse_args()
 
 
 SUITE = Suite("benchmarks.kafka", SCENARIOS, Origin("make bench-kafka", versions))

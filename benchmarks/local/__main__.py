@@ -15,7 +15,7 @@ from benchmarks.local.catalog import SCENARIOS
 from benchmarks.local.drivers import Resource
 from benchmarks.local.results import LOCAL
 from benchmarks.local.scenario import Bench
-from benchmarks.runner import Suite, tell, whole
+from benchmarks.runner import Suite, tell
 
 RESULTS = Path("benchmarks/results/local.json")
 BUILD = Path("build/bench")
@@ -30,19 +30,7 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.local", description="Measure on this machine."
-    )
-    parser.add_argument(
-        "--only",
-        type=SUITE.named,
-        default=list(SCENARIOS),
-        metavar="NAME,…",
-        help=f"of {', '.join(scenario.name for scenario in SCENARIOS)}; default: all",
-    )
-    parser.add_argument("--rounds", type=whole, default=3, help="of runs that are compared; default 3")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"result file; default {RESULTS}")
-    return parser.parse_args()
+    return SUITE.parser("Measure on this machine.", RESULTS).parse_args()
 
 
 if __name__ == "__main__":

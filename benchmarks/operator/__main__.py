@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.local.results import Origin
 from benchmarks.operator.catalog import SCENARIOS
 from benchmarks.operator.scenario import Bench
-from benchmarks.runner import Suite, tell, whole
+from benchmarks.runner import Suite, tell
 from support.go_tools import MODULES
 
 RESULTS = Path("benchmarks/results/operator.json")
@@ -72,22 +72,11 @@ def share(text: str) -> float:
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.operator", description="Measure the operator."
-    )
-    parser.add_argument(
-        "--only",
-        type=SUITE.named,
-        default=list(SCENARIOS),
-        metavar="NAME,…",
-        help=f"of {', '.join(scenario.name for scenario in SCENARIOS)}; default: all",
-    )
-    parser.add_argument("--rounds", type=whole, default=3, help="of what is short; default 3")
+    parser = SUITE.parser("Measure the operator.", RESULTS, of="what is short")
     parser.add_argument(
         "--share", type=share, default=1.0, help="of the applications; default 1, all of them"
     )
     parser.add_argument("--pause", action="store_true", help="wait for Enter before each measurement")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"result file; default {RESULTS}")
     return parser.parse_args()
 
 
