@@ -59,6 +59,7 @@ def asked(event_times: KafkaEventTimes, *splits: Split) -> dict[Split, Found | N
     """Ask as each trigger does, until there is an answer."""
 
     def answer() -> dict[Split, Found | None] | None:
+        event_times.begin()
         try:
             return event_times.first_later(dict.fromkeys(splits, 5))
         except EventTimesUnknownError:

@@ -25,6 +25,9 @@ class FakeEventTimes:
         known = any(split.source == source for split in self.logs)
         return None if known else f"source {source} has no log"
 
+    def begin(self) -> None:
+        """There is no budget."""
+
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         self._ask(asked)
         return {split: first_later(self.logs[split], time) for split, time in asked.items()}

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
+"""Long enough for a busy machine; it costs nothing where the thing happens."""
 
 
 def wait_until(ask: Callable[[], T | None], what: str, seconds: float = DEADLINE_SECONDS) -> T:

@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 BUDGET_SECONDS = 2.0
 """How long one planning waits for answers, all together: less than half of what the shim grants a call (5 s)."""
-PAUSE_SECONDS = 0.05
-"""Questions of one planning follow each other faster than this; between two plannings there is a trigger."""
 DEFAULT_MAX_FUTURE: Millis = 3_600_000
 
 Connect = Callable[[str, Mapping[str, str], Millis], RecordTimes]
@@ -47,9 +45,8 @@ class KafkaEventTimes:
         self._connect = connect
         self._budget = budget_seconds
         self._sources: dict[str, _Asking] = {}
-        self._waited = 0.0
-        """Seconds, in the planning whose last question was answered at `_asked_at`."""
-        self._asked_at = 0.0
+        self._deadline = 0.0
+        """Monotonic time at which the present planning stops to wait."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source. Nothing is connected before it is asked for."""
@@ -73,6 +70,10 @@ class KafkaEventTimes:
         for source in self._sources.values():
             source.close()
 
+    def begin(self) -> None:
+        """A planning begins: its questions wait for their answers within one budget."""
+        self._deadline = time.monotonic() + self._budget
+
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
         return self._ask("first_later", asked)
@@ -85,20 +86,15 @@ class KafkaEventTimes:
         by_source: defaultdict[str, dict[str, Millis]] = defaultdict(dict)
         for (source, split), at in asked.items():
             by_source[source][split] = at
-        began = time.monotonic()
-        if began > self._asked_at + PAUSE_SECONDS:
-            self._waited = 0.0
-        deadline = began + self._budget - self._waited
         questions: dict[str, Question] = {
             source: (what, of_source) for source, of_source in by_source.items()
         }
         for source, question in questions.items():
             self._sources[source].ask(question)
-        try:
-            answers = {source: self._sources[source].answer(q, deadline) for source, q in questions.items()}
-        finally:
-            self._asked_at = time.monotonic()
-            self._waited += self._asked_at - began
+        answers = {
+            source: self._sources[source].answer(question, self._deadline)
+            for source, question in questions.items()
+        }
         return {split: answers[split.source].get(split.split) for split in asked}
 
 

@@ -79,6 +79,7 @@ class QueryAlignment:
 
     def look(self, positions: Mapping[str, Position], now: float) -> None:
         """Refresh the event times of these sources, before their latest positions are asked for."""
+        self._times.begin()
         for group, membership in self._memberships.items():
             members = {name: at for name, at in positions.items() if self._group_of.get(name) == group}
             if members and membership.wants_look and not membership.rests(now):
@@ -93,6 +94,7 @@ class QueryAlignment:
         what they get together.
         """
         parts: dict[str, Part] = {}
+        self._times.begin()
         for group, membership in self._memberships.items():
             members = [view for view in views if self._group_of.get(view.name) == group]
             if membership.rests(now):

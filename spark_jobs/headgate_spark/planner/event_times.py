@@ -45,13 +45,18 @@ class EventTimesUnknownError(Exception):
 
 
 class EventTimes(Protocol):
-    """What sources know of event times. Questions raise `EventTimesUnknownError`, at the latest after their budget.
+    """What sources know of event times.
+
+    Questions raise `EventTimesUnknownError`, at the latest when the budget of the planning (`begin`) is spent.
 
     Event times that are missing, or later than now plus `maxFuture`, do not count.
     """
 
     def problem(self, source: str) -> str | None:
         """Return why a source can tell no event times, and what to do about it; `None`: it can."""
+
+    def begin(self) -> None:
+        """A planning begins, and with it the time that its questions may take together."""
 
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
@@ -66,6 +71,9 @@ class NoEventTimes:
     def problem(self, source: str) -> str | None:
         """Return the same for every source."""
         return f"source {source} tells no event times; only Kafka sources do"
+
+    def begin(self) -> None:
+        """Nothing will be asked."""
 
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
         """Raise: nobody is a member, so nobody asks."""
