@@ -4,6 +4,7 @@ import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.model import (
+    Answer,
     BatchReport,
     HeldBy,
     Hold,
@@ -14,6 +15,7 @@ from headgate_spark.planner.model import (
     TakeLimit,
     TakeUpTo,
     Trigger,
+    Wait,
 )
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.source import SURVEY_SECONDS
@@ -224,6 +226,56 @@ def test_no_data_batches_move_nothing_and_are_counted_apart():
     spark.run_for(1)
     assert spark.planned_at == pytest.approx([0, 5], abs=0.2)
     assert (spark.snapshot.data_batches, spark.snapshot.no_data_batches) == (2, 1)
+
+
+def after_batches_without_data(*seconds: float, interval: float) -> QueryPlanner:
+    """Return a planner that planned a batch at 0, and knows how long batches without data take."""
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner.control(control(interval), 0)
+    for taken in seconds:
+        planner.batch_ended(BatchReport({}, taken, 0))
+    planner.admit("a", {"0": 0}, 0)
+    planner.plan("a", {"a": {"0": 10}}, 0)
+    planner.batch_ended(BatchReport({"a": 10}, 0.4, 0.4))
+    return planner
+
+
+def test_a_gate_that_opens_before_a_batch_without_data_would_be_over_is_waited_for():
+    planner = after_batches_without_data(0.25, interval=0.5)
+    assert planner.admit("a", {"0": 10}, 0.4) == Wait(pytest.approx(0.1), HeldBy.INTERVAL)
+    assert isinstance(planner.admit("a", {"0": 10}, 0.5), Survey)
+
+
+@pytest.mark.parametrize(
+    ("taken", "interval"),
+    [((), 0.5), ((0.05,), 0.5), ((5.0, 0.05), 0.5), ((0.25,), 10)],
+    ids=["not known", "is over in time", "was slow once", "long before the gate opens"],
+)
+def test_any_other_batch_without_data_runs_at_once(taken: tuple[float, ...], interval: float):
+    planner = after_batches_without_data(*taken, interval=interval)
+    assert planner.admit("a", {"0": 10}, 0.4) == Hold(HeldBy.INTERVAL)
+
+
+def test_a_wait_is_never_longer_than_a_second():
+    planner = after_batches_without_data(20, interval=10)
+    assert planner.admit("a", {"0": 10}, 0.4) == Wait(1.0, HeldBy.INTERVAL)
+
+
+def test_only_the_first_source_of_a_trigger_waits():
+    planner = QueryPlanner("q", Trigger(), [Source(name, Lane.OFFSETS) for name in "ab"], now=0)
+    planner.control(control(10), 0)
+    planner.batch_ended(BatchReport({}, 0.3, 0))
+
+    def ask(name: str, at: int, now: float) -> Answer:
+        answer = planner.admit(name, {"0": at}, now)
+        if isinstance(answer, Survey):
+            answer = planner.plan(name, {key: {"0": 10} for key in "ab"}, now)
+        return answer
+
+    for name in "abab":  # in its first round a query is only looked at
+        ask(name, 0, 0.0)
+    planner.batch_ended(BatchReport({"a": 10, "b": 10}, 9, 9))
+    assert [ask("a", 10, 9.6), ask("b", 10, 9.8)] == [Hold(HeldBy.INTERVAL)] * 2
 
 
 def test_a_batch_repeated_from_the_offset_log_counts_as_measured():

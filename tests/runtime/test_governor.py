@@ -158,6 +158,51 @@ def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
     assert a_leased_query(governor)() == "lease:1000:100:1"
 
 
+def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkpoint):
+    now, took = [0.0], []
+
+    class Measures(FakeMeasures):
+        def batch_took(self, query, seconds):
+            took.append(seconds)
+
+    class Query(FakeQuery):
+        progress = None
+
+        def last_progress(self):
+            return self.progress and json.dumps(self.progress)
+
+        def ran(self, batch, rows, milliseconds):
+            durations = {"addBatch": milliseconds, "triggerExecution": milliseconds}
+            self.progress = {"batchId": batch, "durationMs": durations, "sources": [{"numInputRows": rows}]}
+
+    governor = Governor(
+        acquire_lock=lambda _: FakeLock(),
+        open_checkpoint=lambda _: checkpoint,
+        observer=Measures(),
+        clock=lambda: now[0],
+    )
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    query = Query()
+    opened(governor, 1)
+    start(governor, query)
+
+    def ask(at, row, latest):
+        now[0] = at
+        answer = governor.admit(1, json.dumps({"row": row}))
+        survey = json.dumps({"1": json.dumps({"row": latest})})
+        return governor.plan(1, json.dumps({"row": row}), survey) if answer == "survey:1" else answer
+
+    assert ask(0.0, 0, 100) == 'offset:{"row":100}'
+    query.ran(0, 100, 300)
+    assert ask(0.3, 100, 100) == "hold"
+    query.ran(1, 0, 400)
+    assert ask(0.75, 100, 100) == "wait:250"
+    assert ask(1.0, 100, 200) == 'offset:{"row":200}'
+    query.ran(2, 100, 700)
+    ask(1.5, 200, 200)
+    assert took == [0.3, pytest.approx(0.45)]
+
+
 def test_a_new_document_and_a_stop_recall_leases_once_every_query_knows(governor, recalls):
     a_leased_query(governor)
     control = QueryControl(interval_seconds=60)

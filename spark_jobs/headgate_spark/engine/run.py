@@ -29,6 +29,7 @@ from headgate_spark.engine.refusals import refusal
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
+from headgate_spark.engine.waits import Waits
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
@@ -189,6 +190,7 @@ class QueryRun:
     _quiet_rounds: int = 0
     _query_id: str = ""
     _memory_noted: bool = False
+    _waits: Waits = field(default_factory=Waits)
     _settings: MemorySettings | None = None
     _warned_of: frozenset[str] = frozenset()
     """Histories that do not come to an end."""
@@ -251,8 +253,9 @@ class QueryRun:
         if (refusal := self._refusal()) is not None:
             return f"fail:{refusal}"
         planner = self._planner()
-        first = handle == next(iter(self.sources))
-        if first:
+        goes_on = self._waits.ended(self.clock())
+        if not goes_on and handle == next(iter(self.sources)):
+            self._waits.trigger_begins()
             self._take_in_batch(planner)
             self._count_quiet_round()
         opened = self.sources[handle]
@@ -404,6 +407,7 @@ class QueryRun:
             case Hold():
                 return self._held()
             case Wait(seconds=seconds):
+                self._waits.begin(self.clock())
                 return f"wait:{max(1, round(seconds * 1000))}"
             case Fail(message=message):
                 return f"fail:{message}"
@@ -477,7 +481,7 @@ class QueryRun:
         self._take_in_memory(planner, progress.batch_id)
         self._warn_of_restless_histories(planner)
         if report.has_data and self.observer is not None:
-            self.observer.batch_took(self.name, progress.duration_seconds)
+            self.observer.batch_took(self.name, report.duration_seconds)
 
     def _take_in_event_time(self, progress: Progress, now: float) -> None:
         if self.event_time is None:
@@ -517,7 +521,8 @@ class QueryRun:
     def _report(self, progress: Progress) -> BatchReport:
         names = [opened.source.name for opened in self.sources.values()]
         rows = dict(zip(names, progress.source_rows, strict=False))
-        return BatchReport(rows, progress.duration_seconds, self.clock(), progress.batch_id)
+        took = max(0.0, progress.duration_seconds - self._waits.before)
+        return BatchReport(rows, took, self.clock(), progress.batch_id)
 
     def _count_quiet_round(self) -> None:
         if not self._stopping:

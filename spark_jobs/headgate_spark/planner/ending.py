@@ -19,6 +19,8 @@ from headgate_spark.planner.hybrid import Hybrid
 from headgate_spark.planner.model import HeldBy, Hold, Wait
 from headgate_spark.planner.source import SourceState
 
+MIN_WAIT_SECONDS = 0.001
+"""The engine's unit."""
 MAX_WAIT_SECONDS = 1.0
 """The engine asks again after this long at the latest, so that a new document or a stop is seen."""
 

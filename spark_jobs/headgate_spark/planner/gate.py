@@ -8,6 +8,7 @@ be planned; every rule about it is a method here, and the whole of the clock's s
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 
 from headgate_contract import QueryControl
@@ -19,6 +20,10 @@ BASE_SECONDS = 0.1
 TICK_JITTER_SECONDS = BASE_SECONDS / 10
 """How much before `due` a batch may be planned. Triggers come every 100 ms give or take a few; a gate that one
 of them misses by a millisecond would open a whole base late, and every second commit would be late by that."""
+
+
+BATCHES_WITHOUT_DATA = 8
+"""The shortest of so many tells how long the next one takes: one that was slow by chance must not end them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class Gate:
         self.intervals = intervals
         self.backlog = False
         self._last_end = -math.inf
+        self._without_data: deque[float] = deque(maxlen=BATCHES_WITHOUT_DATA)
 
     @property
     def interval(self) -> float:
@@ -126,6 +132,18 @@ class Gate:
     def ended(self, now: float) -> None:
         """A batch was committed."""
         self._last_end = now
+
+    def ended_without_data(self, seconds: float) -> None:
+        """A batch of no records, that only took the watermark on, has taken so long."""
+        self._without_data.append(seconds)
+
+    def keeps_waiting(self, seconds: float) -> bool:
+        """Tell whether a batch without data, begun now, would not be over when the gate opens in `seconds`.
+
+        Records that become due meanwhile would wait for its end, and their own batch takes the watermark on as well.
+        How long it takes is not known before the first one.
+        """
+        return bool(self._without_data) and seconds < min(self._without_data)
 
     def _no_later_than(self, time: float) -> None:
         self.due = min(self.due, time)

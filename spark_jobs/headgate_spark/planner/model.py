@@ -120,9 +120,10 @@ class TakeNothing:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Ask again after at most `seconds`, inside the same trigger; a stop ends the wait.
+    """Ask again after at most `seconds`, inside the same trigger; a stop or a new document ends the wait.
 
-    Only in runs that a trigger without a batch would end (AvailableNow), where `Hold` would leave input unread.
+    In runs that a trigger without a batch would end (AvailableNow), `Hold` would leave input unread. In others, it
+    would let Spark run a batch without data that is not over when the next one is due.
     """
 
     seconds: float

@@ -21,7 +21,7 @@ from headgate_spark.planner.alignment_member import Part, View
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.allotment import Allotment, Reader, allot, work_left
 from headgate_spark.planner.batch import PlannedBatch
-from headgate_spark.planner.ending import PASSING, unread_input, wait_for
+from headgate_spark.planner.ending import MAX_WAIT_SECONDS, MIN_WAIT_SECONDS, PASSING, unread_input, wait_for
 from headgate_spark.planner.event_times import NoEventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, Progress
@@ -170,6 +170,7 @@ class QueryPlanner:
                 self._sources[name].processed_total += records
         if not report.has_data and (batch is None or not batch.is_certain):
             self._no_data_batches += 1
+            self._gate.ended_without_data(report.duration_seconds)
             self._withdraw(batch, now)
             return
         self._data_batches += 1
@@ -295,6 +296,8 @@ class QueryPlanner:
         if isinstance(answer, Hold) and self._settings.ends_when_idle:
             answer = self._instead_of_ending(state, answer, current, now)
             current.waiting = state.name if isinstance(answer, Wait) else None
+        elif isinstance(answer, Hold) and current.asked == {state.name}:
+            answer = self._instead_of_a_batch_without_data(answer, current, now)
         state.answered(answer, now)
         return answer
 
@@ -314,6 +317,15 @@ class QueryPlanner:
     def _reason_to_wait(self, state: SourceState, held: HeldBy) -> HeldBy:
         """Return why a source waits while the gate is closed: what its limit cut could have been read already."""
         return HeldBy.RATE_LIMIT if held is HeldBy.INTERVAL and state.name in self._cut else held
+
+    def _instead_of_a_batch_without_data(self, hold: Hold, current: Round, now: float) -> Hold | Wait:
+        """Wait for the gate if it opens before a batch that Spark may run for the watermark alone would be over."""
+        if self._stopping or current.held not in CLOSED:
+            return hold
+        seconds = self._is_open_at(now) - now
+        if not self._gate.keeps_waiting(seconds):
+            return hold
+        return Wait(min(max(seconds, MIN_WAIT_SECONDS), MAX_WAIT_SECONDS), hold.reason)
 
     def _instead_of_ending(self, state: SourceState, hold: Hold, current: Round, now: float) -> Answer:
         """Hold only if this trigger has a batch, or if all that may be read has been."""

@@ -180,7 +180,7 @@ final class Gate implements Governed.Handler {
       if (answer != null && !answer.is("wait")) {
         return carriedOut(answer, start, own);
       }
-      Thread.sleep(answer == null ? RETRY_MILLIS : answer.millis());
+      Shim.awaitRecall(asked.recalls(), answer == null ? RETRY_MILLIS : Math.max(1, answer.millis()));
     }
     return latest(start, own);
   }
