@@ -21,6 +21,8 @@ class RefusalReason(StrEnum):
 
     MISSING = "Missing"
     """There was a document and now there is none."""
+    UNREADABLE = "Unreadable"
+    """There is something where it should be, and it cannot be read: its rights are missing, or it is no file."""
     MALFORMED = "Malformed"
     """It is not JSON: cut short, for example."""
     INVALID = "Invalid"
@@ -41,28 +43,28 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The document in force, the text last seen, and what was wrong with it."""
+    """The document in force, what was found last, and what was wrong with it."""
 
     document: ControlDocument | None = None
     refusal: Refusal | None = None
-    text: str | None = None
+    found: str | Refusal | None = None
 
-    def receive(self, text: str | None) -> Inbox:
-        """Return the inbox after `text` was found (`None`: nothing there).
+    def receive(self, found: str | Refusal | None) -> Inbox:
+        """Return the inbox after a text was found, something that is none (why), or nothing (`None`).
 
-        The same text again changes nothing, so that a bad document is refused, logged and counted once.
+        The same again changes nothing, so that a bad document is refused, logged and counted once.
         """
-        if text == self.text:
+        if found == self.found:
             return self
-        if text is None:
-            return replace(self, text=None, refusal=_missing(self))
-        outcome = read(text)
+        if found is None:
+            return replace(self, found=None, refusal=_missing(self))
+        outcome = read(found) if isinstance(found, str) else found
         if isinstance(outcome, Refusal):
-            return replace(self, text=text, refusal=outcome)
+            return replace(self, found=found, refusal=outcome)
         if self.document is not None and outcome.generation < self.document.generation:
             refusal = _older(outcome.generation, self.document.generation)
-            return replace(self, text=text, refusal=refusal)
-        return Inbox(outcome, None, text)
+            return replace(self, found=found, refusal=refusal)
+        return Inbox(outcome, None, found)
 
 
 def _missing(inbox: Inbox) -> Refusal | None:

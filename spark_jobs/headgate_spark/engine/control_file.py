@@ -8,6 +8,9 @@ system.
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +38,7 @@ class ControlFile:
         self._on_document = on_document
         self._on_refusal = on_refusal
         self._inbox = Inbox()
-        self._signature: tuple[int, int, int] | None = None
+        self._signature: tuple[int, ...] | None = None
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -70,15 +73,29 @@ class ControlFile:
             except Exception:  # the watching must outlive whatever acting on one document raises
                 log.exception("control document could not be acted on", path=str(self._path))
 
-    def _stat(self) -> tuple[int, int, int] | None:
+    def _stat(self) -> tuple[int, ...] | None:
         try:
             found = self._path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        # The mode as well: a file that may not be read yet is looked at again once its rights have changed.
+        return found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode
 
-    def _read(self) -> str | None:
+    def _read(self) -> str | Refusal | None:
         try:
-            return self._path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
+            with open(self._path, encoding="utf-8", errors="replace", opener=_file) as file:
+                return file.read()
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            message = f"{self._path} cannot be read: {error.strerror}; what was in force stays so"
+            return Refusal(RefusalReason.UNREADABLE, message)
+
+
+def _file(path: str, flags: int) -> int:
+    """Open a file and nothing else: a pipe would keep its reader waiting for whoever may write to it."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no file")
