@@ -58,7 +58,8 @@ def _run(options: argparse.Namespace) -> NoReturn:
         announcement.write()
     except OSError as error:
         _end(f"--announce {options.announce}: {error.strerror}; give the path of a file that can be written")
-    code = run_script(options.script, options.arguments)
+    with runtime.stopper.script():
+        code = run_script(options.script, options.arguments)
     atexit.register(
         _say_if_nothing_was_governed, runtime, announcement
     )  # threads of the script may still go on

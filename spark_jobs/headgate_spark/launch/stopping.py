@@ -7,8 +7,8 @@ after the grace period, in mid-batch (that batch then repeats at the next start)
 Python runs a signal's handler on the main thread, between two of its instructions; but the main thread is
 mostly inside a call to the JVM, and the kernel may have given the signal to another thread, so that nothing
 wakes it. So signals are read from Python's wake-up descriptor, which is written whichever thread was
-interrupted, by a thread of its own. The handler is only there to end the script, with a signal that is sent
-to the main thread itself.
+interrupted, by a thread of its own. What ends the script is another signal, which that thread sends to the main
+thread itself: first to the script, and once that has ended, to Python's waiting for the threads that it has left.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,9 @@ from headgate_spark.engine.run import QueryRun
 log = structlog.get_logger("headgate")
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
+LEAVE = signal.SIGURG
+"""What ends the script. Not one of `STOPS`, so that each of these comes from a person, and a second one stops at once
+until the very end. Nobody else waits for SIGURG, and it harms no process that has no handler for it."""
 SCRIPT_SECONDS = 10.0
 """How long the script may take to its own end once its queries have stopped. With no query running there is
 nothing to end in an orderly way, and the script ends at once, as it would without us."""
@@ -53,11 +57,11 @@ class Stopper:
         self._asked = threading.Event()
         self._wake_up, self._signals = socket.socketpair()
         self._wake_up.setblocking(False)
-        self._leave_now = False
-        self._is_leaving = False
+        self._in_script = False
+        self._script_was_told = False
+        self._has_left = False
         self._may_leave = threading.Event()
         self._may_leave.set()
-        self.killed_in_mid_batch: list[str] = []
 
     @property
     def asked(self) -> bool:
@@ -67,6 +71,15 @@ class Stopper:
     def ask(self) -> None:
         """Stop as if a signal had come."""
         self._asked.set()
+
+    @contextmanager
+    def script(self) -> Iterator[None]:
+        """Surround the script, on the main thread: in here a stop may end it."""
+        self._in_script = True
+        try:
+            yield
+        finally:
+            self._in_script = False
 
     def install(self) -> None:
         """Take over SIGTERM and SIGINT. PySpark takes SIGINT for itself when a context starts: install again then.
@@ -78,7 +91,8 @@ class Stopper:
             return
         signal.set_wakeup_fd(self._wake_up.fileno(), warn_on_full_buffer=False)
         for number in STOPS:
-            signal.signal(number, self._on_signal)
+            signal.signal(number, _is_read_elsewhere)
+        signal.signal(LEAVE, self._on_leave)
 
     def start(self) -> None:
         """Start the threads that wait for signals and carry out a stop."""
@@ -97,14 +111,18 @@ class Stopper:
         finally:
             self._may_leave.set()
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- the form of a handler
-        if self._leave_now and not self._is_leaving:
-            self._is_leaving = True
+    def _on_leave(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- the form of a handler
+        if _waits_for_threads(frame) and not self._has_left:
+            self._has_left = True
+            sys.unraisablehook = lambda _: None  # Python prints what ends its waiting
+            raise SystemExit(0)
+        if self._in_script and not self._script_was_told:
+            self._script_was_told = True
             raise SystemExit(0)
 
     def _read_signals(self) -> None:
         while number := self._signals.recv(1):
-            if number[0] not in STOPS or self._leave_now:
+            if number[0] not in STOPS:
                 continue
             if self._asked.is_set():
                 # Not an exception: the main thread may hold locks that an orderly exit would wait for.
@@ -123,9 +141,9 @@ class Stopper:
             time.sleep(SCRIPT_SECONDS)
             log.warning("the script has not come to its end after its queries stopped; it is ended")
         self._may_leave.wait()
-        self._leave_now = True
-        while not self._is_leaving:  # a signal just before the main thread goes to sleep does not wake it
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        while not self._has_left:  # a signal just before the main thread goes to sleep does not wake it
+            if not (self._in_script and self._script_was_told):
+                signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
             time.sleep(AGAIN_SECONDS)
 
     def _stop_all(self, runs: list[QueryRun], deadline: float) -> None:
@@ -137,10 +155,22 @@ class Stopper:
 
     def _stop_one(self, run: QueryRun, deadline: float) -> None:
         if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
-            self.killed_in_mid_batch.append(run.name)
             log.warning(
                 "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
             )
         if run.started is not None:
             run.started.query.stop()
         log.info("query stopped", query=run.name)
+
+
+def _is_read_elsewhere(number: int, frame: FrameType | None) -> None:
+    """Do nothing: a signal without a handler is not written to the wake-up descriptor."""
+
+
+def _waits_for_threads(frame: FrameType | None) -> bool:
+    """Tell whether Python is at its end in there, and waits for the threads that the script has left."""
+    while frame is not None:
+        if frame.f_code.co_name == "_shutdown" and frame.f_globals.get("__name__") == "threading":
+            return True
+        frame = frame.f_back
+    return False
