@@ -1,12 +1,17 @@
-"""The Python end of the shim: the settings it asks for, and what it says where the shim is not there."""
+"""The Python end of the shim: the settings it asks for, and what it says where the shim is not there, or another."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 
 from headgate_spark.engine import shim
 
@@ -57,3 +62,85 @@ def test_a_driver_without_the_shim_is_told_from_one_with_it() -> None:
     jvm = SimpleNamespace(dev=SimpleNamespace(headgate=SimpleNamespace(spark=SimpleNamespace(Shim=package))))
     with pytest.raises(shim.ShimMissingError, match=r"started without Headgate's shim: put .* on spark"):
         shim.unregister(SimpleNamespace(_jvm=jvm))
+
+
+def context_with(loaded: Any) -> Any:
+    """A Spark context whose JVM has this shim."""
+    return SimpleNamespace(
+        _jvm=SimpleNamespace(
+            dev=SimpleNamespace(headgate=SimpleNamespace(spark=SimpleNamespace(Shim=loaded)))
+        )
+    )
+
+
+class Untelling:
+    """A shim from before there was anything to tell, as Py4J shows it."""
+
+    @property
+    def protocol(self) -> None:
+        raise Py4JError("dev.headgate.spark.Shim.protocol does not exist in the JVM")
+
+
+NEWER = SimpleNamespace(protocol=lambda: shim.PROTOCOL + 1)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "protocol"), [(Untelling(), 1), (NEWER, shim.PROTOCOL + 1)], ids=["older", "newer"]
+)
+def test_a_shim_of_another_version_is_refused_before_it_is_given_a_planner(
+    loaded: Any, protocol: int
+) -> None:
+    with pytest.raises(shim.ShimMismatchError) as refused:
+        shim.register(context_with(loaded), SimpleNamespace())  # type: ignore[arg-type]
+    assert str(refused.value) == (
+        f"the shim in this JVM speaks protocol {protocol} and this runtime speaks protocol {shim.PROTOCOL}, so they "
+        "are of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a checkout, "
+        "with `make setup`"
+    )
+
+
+def test_both_sides_speak_the_same_protocol() -> None:
+    source = Path(__file__).parents[2] / "spark_jobs/shim/src/dev/headgate/spark/Shim.java"
+    assert re.findall(r" PROTOCOL = (\d+);", source.read_text()) == [str(shim.PROTOCOL)]
+
+
+def run(folder: Path, setting: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script under `headgate-run`, after a line that sets something in `shim`."""
+    (folder / "job.py").write_text(script)
+    program = (
+        "from pathlib import Path\n"
+        "from headgate_spark.engine import shim\n"
+        "from headgate_spark.launch.command import main\n"
+        f"{setting}\n"
+        "main(['--metrics-port', '0', '--metrics-address', '127.0.0.1', 'job.py'])\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_a_driver_without_the_jar_ends_with_one_sentence(tmp_path: Path) -> None:
+    ended = run(tmp_path, "shim.JAR = Path('none.jar')", "print('never')")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"headgate-run: error: the shim's jar is missing \(none\.jar\): .*\n", ended.stderr)
+
+
+@pytest.mark.spark
+def test_a_driver_with_the_jar_of_another_version_ends_at_its_first_session(tmp_path: Path) -> None:
+    script = (
+        "from pyspark.sql import SparkSession\n"
+        "SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        "print('never')\n"
+    )
+    ended = run(tmp_path, "shim.PROTOCOL += 1", script)
+    assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+    told = [line for line in ended.stderr.splitlines() if line.startswith("headgate-run: error: ")]
+    assert len(told) == 1
+    assert f"speaks protocol {shim.PROTOCOL} and this runtime speaks protocol {shim.PROTOCOL + 1}" in told[0]
+    assert "Traceback" not in ended.stderr

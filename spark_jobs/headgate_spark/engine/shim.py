@@ -15,10 +15,22 @@ from typing import Any, Protocol
 
 EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
+PROTOCOL = 2
+"""Which form of the words between shim and planner is spoken here; `PROTOCOL` in `Shim.java` is its like."""
+UNTOLD_PROTOCOL = 1
+"""What a shim speaks that does not tell."""
 
 
-class ShimMissingError(RuntimeError):
+class ShimError(RuntimeError):
+    """No query of this driver can be governed; the message says why, and what to do."""
+
+
+class ShimMissingError(ShimError):
     """The shim's jar is not installed, or not loaded by the running JVM."""
+
+
+class ShimMismatchError(ShimError):
+    """The JVM has loaded a shim of another version than this runtime."""
 
 
 class ShimPlanner(Protocol):
@@ -72,9 +84,11 @@ def _joined(existing: Mapping[str, str], key: str, separator: str, entry: str) -
 def register(spark_context: Any, planner: ShimPlanner) -> None:
     """Put `planner` in charge of all sources of this driver, also of those that are running already.
 
-    Raises `ShimMissingError` if the JVM was started without the jar.
+    Raises `ShimMissingError` if the JVM was started without the jar, and `ShimMismatchError` if the jar's answers
+    would not be understood.
     """
     shim = _shim(spark_context)
+    _require_protocol(shim)
     _start_callback_server(spark_context._gateway)
     shim.register(_JavaPlanner(planner))
 
@@ -106,6 +120,23 @@ def executors(spark_context: Any) -> Any:
 
 def _shim(spark_context: Any) -> Any:
     return _java(spark_context, "Shim")
+
+
+def _require_protocol(shim: Any) -> None:
+    from py4j.protocol import Py4JError
+
+    try:
+        tell = shim.protocol
+    except Py4JError:  # there is no such method
+        found = UNTOLD_PROTOCOL
+    else:
+        found = int(tell())
+    if found != PROTOCOL:
+        raise ShimMismatchError(
+            f"the shim in this JVM speaks protocol {found} and this runtime speaks protocol {PROTOCOL}, so they are "
+            "of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a checkout, "
+            "with `make setup`"
+        )
 
 
 def _java(spark_context: Any, name: str) -> Any:

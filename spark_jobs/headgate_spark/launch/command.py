@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from headgate_spark.engine.shim import jar_path
+from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
 from headgate_spark.launch.environment import UnsupportedSessionError, prepare
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> NoReturn:
     configure()
     try:
         prepare(os.environ, jar=jar_path(), conf=options.conf, properties_file=options.properties_file)
-    except (UnsupportedSessionError, FileNotFoundError) as error:
+    except (UnsupportedSessionError, ShimError) as error:
         _end(str(error))
     runtime = Runtime(options.application or options.script.stem, options.control)
     announcement = Announcement(options.announce, runtime.application, _start(runtime, options))

@@ -12,6 +12,9 @@ import java.util.concurrent.atomic.AtomicLong;
  * before or after a planner exists. With no planner registered, every stream behaves as if the extension were not there.
  */
 public final class Shim {
+  /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
+  private static final int PROTOCOL = 2;
+
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
   private static final Map<String, Gate> OPEN = new ConcurrentHashMap<>();
@@ -23,6 +26,11 @@ public final class Shim {
   private static volatile long outageMillis = Long.getLong("headgate.source.outageMillis", 300_000);
 
   private Shim() {}
+
+  /** Which form of {@link Planner}'s words is spoken here; whoever registers a planner compares it with its own. */
+  public static int protocol() {
+    return PROTOCOL;
+  }
 
   /** Puts a planner in charge of all streams, running ones included; null lets them run plainly again. */
   public static void register(Planner next) {
