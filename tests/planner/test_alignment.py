@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate_contract import BatchControl, EventTimeControl
+from headgate_contract import BatchControl, EventTimeControl, QueryControl
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
@@ -348,6 +348,37 @@ def test_a_query_of_one_single_batch_is_in_no_group():
     fast = driver.query("fast", backlog(flights=member(1)), flights={"0": every(500, 900_000)})
     fast.spark.run_for(5)
     assert fast.latest_read == {"flights": 899_500}
+
+
+# What is asked of the source
+
+
+def test_in_live_reading_a_batch_takes_one_question_and_a_trigger_without_records_none():
+    control = QueryControl(interval_seconds=0.1, sources={"flights": member(5), "weather": member(5)})
+    driver, query = one_query(control, flights={"0": [0, 10]}, weather={"0": [5]})
+    driver.run_for(5)
+    before = query.times.questions
+    driver.run_for(5)
+    assert query.times.questions == before
+    for n in range(1, 6):
+        query.arrive("flights", "0", 1000 * n)
+        query.arrive("weather", "0", 1000 * n)
+        driver.run_for(1)
+        assert query.ends == {"flights": {"0": 2 + n}, "weather": {"0": 1 + n}}
+        assert query.times.questions == before + n
+
+
+def test_while_the_grant_decides_it_is_not_asked_how_late_the_records_are():
+    control = backlog(100, flights=member(60), weather=member(60))
+    driver, query = one_query(
+        control, flights={"0": every(100, 3_600_000)}, weather={"0": every(1000, 3_600_000)}
+    )
+    driver.run_for(5)
+    looks = []
+    query.times.latest = looks.append
+    driver.run_for(20)
+    assert len(query.spark.batches) > 5
+    assert looks == []
 
 
 # What is told

@@ -25,7 +25,7 @@ def a_slice(logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER) 
 
 def a_slice_of(index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER) -> Slice:
     starts = starts or dict.fromkeys(logs, 0)
-    index.look(logs.keys())
+    index.look({split: len(log) for split, log in logs.items()}, now=0)
     index.locate(starts)
     rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
     return slice_of(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace)
@@ -100,7 +100,7 @@ def test_slices_of_a_steady_stream_take_a_question_or_two(budget):
     logs = {A: list(range(0, 1_000_000, 10)), B: list(range(0, 1_000_000, 1000))}
     times = FakeEventTimes(logs)
     index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
-    index.look(logs.keys())
+    index.look({split: len(log) for split, log in logs.items()}, now=0)
     index.locate(starts)
     for _ in range(10):
         before = times.questions

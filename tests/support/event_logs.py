@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Millis, Split
 
 Log = list[Millis]
 
@@ -32,9 +32,9 @@ class FakeEventTimes:
         self._ask(asked)
         return {split: first_later(self.logs[split], time) for split, time in asked.items()}
 
-    def latest(self, splits: Collection[Split]) -> dict[Split, Found | None]:
-        self._ask(splits)
-        return {split: latest(self.logs[split]) for split in splits}
+    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
+        self._ask(ends)
+        return {split: Latest(latest(self.logs[split]), end) for split, end in ends.items()}
 
     def _ask(self, splits: Collection[Split]) -> None:
         self.questions += 1

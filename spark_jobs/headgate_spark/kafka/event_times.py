@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTimeError
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ import structlog
 
 from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
 from headgate_spark.kafka.record_times import RecordTimes
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Millis, Split
 
 log = structlog.get_logger("headgate")
 
@@ -32,7 +32,7 @@ DEFAULT_MAX_FUTURE: Millis = 3_600_000
 Connect = Callable[[str, Mapping[str, str], Millis], RecordTimes]
 """Makes what tells the event times of a source: from its name, its options, and `maxFuture` in milliseconds."""
 
-Question = tuple[str, Mapping[str, Millis]]
+Question = tuple[str, Mapping[str, int]]
 """Which method of `RecordTimes`, and for which partitions what is asked."""
 Answers = Mapping[str, Found | None]
 
@@ -76,14 +76,20 @@ class KafkaEventTimes:
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
-        return self._ask("first_later", asked)
+        answers = {source: found for source, (found, _) in self._ask("first_later", asked).items()}
+        return {split: answers[split.source].get(split.split) for split in asked}
 
-    def latest(self, splits: Collection[Split]) -> dict[Split, Found | None]:
-        """Return for each split the record with the largest timestamp up to now; `None`: there is none."""
-        return self._ask("latest", dict.fromkeys(splits, 0))
+    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
+        """Return for each split how late its records are; of an answer that came late, up to where they were then."""
+        answers, told = self._ask("latest", ends), {}
+        for split in ends:
+            found, asked = answers[split.source]
+            told[split] = Latest(found.get(split.split), asked[split.split])
+        return told
 
-    def _ask(self, what: str, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
-        by_source: defaultdict[str, dict[str, Millis]] = defaultdict(dict)
+    def _ask(self, what: str, asked: Mapping[Split, int]) -> dict[str, tuple[Answers, Mapping[str, int]]]:
+        """Return the answers by source, and what had been asked."""
+        by_source: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for (source, split), at in asked.items():
             by_source[source][split] = at
         questions: dict[str, Question] = {
@@ -91,11 +97,10 @@ class KafkaEventTimes:
         }
         for source, question in questions.items():
             self._sources[source].ask(question)
-        answers = {
+        return {
             source: self._sources[source].answer(question, self._deadline)
             for source, question in questions.items()
         }
-        return {split: answers[split.source].get(split.split) for split in asked}
 
 
 def by_clients_of(jvm: Any) -> KafkaEventTimes:
@@ -130,14 +135,17 @@ class _Asking:
 
     def ask(self, question: Question) -> None:
         """Begin to ask, unless the same was asked before or an earlier question is not answered yet."""
-        self._is_new = self._answer is None or (self._answer.done() and self._question != question)
+        self._is_new = self._answer is None or (self._answer.done() and not self._has_asked(question))
         if self._is_new:
             self._question = question
             self._answer = self._submit(lambda: self._answered(*question))
 
-    def answer(self, question: Question, deadline: float) -> Answers:
-        """Return the answer. Raises `EventTimesUnknownError` if it has failed, or is not there by `deadline`."""
-        if self._answer is None or self._question != question:
+    def answer(self, question: Question, deadline: float) -> tuple[Answers, Mapping[str, int]]:
+        """Return the answer, and what had been asked: of the latest records that may have been a while ago.
+
+        Raises `EventTimesUnknownError` if it has failed, or is not there by `deadline`.
+        """
+        if self._answer is None or self._question is None or not self._has_asked(question):
             raise self._unknown("Kafka has not answered an earlier question yet")
         try:
             answers = self._answer.result(max(0.0, deadline - time.monotonic()))
@@ -147,10 +155,11 @@ class _Asking:
             self._answer = None
             raise self._unknown(f"Kafka says: {error}") from error
         self._answer = None
-        if not self._is_new and None in answers.values():
+        what, asked = self._question
+        if what == "first_later" and not self._is_new and None in answers.values():
             raise self._unknown("Kafka's answer came too late to say that there is no record")
         self._failing = False
-        return answers
+        return answers, asked
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""
@@ -158,6 +167,14 @@ class _Asking:
             self._thread.submit(self._disconnect)
             self._thread.shutdown(wait=False)
             self._thread = None
+
+    def _has_asked(self, question: Question) -> bool:
+        """Tell whether the answer to what was asked last is one to this question."""
+        if self._question is None or self._question[0] != question[0]:
+            return False
+        if question[0] == "latest":
+            return question[1].keys() <= self._question[1].keys()
+        return self._question == question
 
     def _unknown(self, reason: str) -> EventTimesUnknownError:
         problem = f"source {self._source}: event times are not known, so it waits: {reason}"

@@ -18,6 +18,7 @@ import math
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headgate_contract import AlignmentControl
 from headgate_spark.planner.event_times import Millis, Split
@@ -36,8 +37,7 @@ def idle_after(control: AlignmentControl) -> float:
     return max(control.max_drift_seconds, LEAST_IDLE_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What one split promises its group. It stands until its query plans again."""
 
     reached: Millis | None
@@ -166,13 +166,18 @@ class Groups:
 
 def floor_of(query: str, standings: Mapping[Split, Standing], now: float) -> Floor:
     """Return the floor of the splits of one query."""
-    active = {split: s.reached for split, s in standings.items() if now < s.holds_until}
-    known = {split: reached for split, reached in active.items() if reached is not None}
-    unknown = next((Member(query, split) for split in active if split not in known), None)
-    if not known:
+    slowest: tuple[Millis, Split] | None = None
+    unknown = None
+    for split, (reached, holds_until) in standings.items():
+        if now >= holds_until:
+            continue
+        if reached is None:
+            unknown = unknown or Member(query, split)
+        elif slowest is None or (reached, split) < slowest:
+            slowest = reached, split
+    if slowest is None:
         return Floor(unknown=unknown)
-    slowest = min(known, key=lambda split: (known[split], split))
-    return Floor(known[slowest], Member(query, slowest), unknown)
+    return Floor(slowest[0], Member(query, slowest[1]), unknown)
 
 
 def lowest(floors: Iterable[Floor]) -> Floor:

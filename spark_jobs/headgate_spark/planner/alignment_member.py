@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from headgate_contract import AlignmentControl
 from headgate_spark.planner.alignment import (
@@ -24,14 +26,14 @@ from headgate_spark.planner.alignment import (
     lowest,
 )
 from headgate_spark.planner.alignment_slice import Room, Slice, slice_of
-from headgate_spark.planner.event_times import Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
 from headgate_spark.planner.model import HeldBy, Position
 from headgate_spark.planner.time_index import TimeIndex
 
 Rooms = Mapping[Split, Room]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """A source of the group, as it is at a planning."""
 
@@ -49,11 +51,17 @@ class View:
     ends_at_latest: bool = False
     """A split at its latest position is finished (AvailableNow)."""
 
-    @property
-    def splits(self) -> dict[Split, Room]:
+    @cached_property
+    def splits(self) -> Mapping[Split, Room]:
         """What its splits could read."""
         start = self.start or {}
         return {Split(self.name, s): Room(at, at + self.rooms.get(s, 0)) for s, at in start.items()}
+
+    @property
+    def ends(self) -> dict[Split, int]:
+        """The latest positions of its splits, as far as they are known."""
+        latest = self.latest or {}
+        return {split: latest[split.split] for split in self.splits if split.split in latest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,7 @@ class Membership:
         self._interval: float | None = 0.0
         self._standings: Mapping[Split, Standing] = {}
         self.controls: Mapping[str, AlignmentControl] = {}
-        self.timeless: frozenset[Split] = frozenset()
-        """Splits without a record that has an event time."""
-        self.wants_look = True
+        self._wants_look = True
         """Whether how late the records are decides what may be read: not while the grant does."""
         self.floor = Floor()
         """As it is when what was planned last has been read."""
@@ -121,10 +127,7 @@ class Membership:
 
         It is time after `updateInterval`, or when the floor is another because somebody moved or was let go.
         """
-        if now >= self._rests_until:
-            return False
-        others = self._groups.floor_of_others(self._group, self._query, now)
-        return lowest([others, floor_of(self._query, self._standings, now)]) == self.floor
+        return now < self._rests_until and self._floor_of(self._standings, now) == self.floor
 
     def silent(self, now: float) -> dict[str, Millis]:
         """Return the sources that are behind the floor and do not hold it, having been silent for so long."""
@@ -141,53 +144,80 @@ class Membership:
 
         `views` are all of its sources. Raises `EventTimesUnknownError`.
         """
-        self._note_drained(views, now)
         self._rests_until = -math.inf
         rooms = {split: room for view in views for split, room in view.splits.items()}
+        self._note_drained(views, now)
+        if self._wants_look or sum(room.size for room in rooms.values()) <= budget:
+            self._look(views, now)
+        self._index.forget_before({split: room.start for split, room in rooms.items()})
         floor = self._floor_at(rooms, views, now)
         if floor.unknown is not None:
             return self._hold(rooms, views, now)
         if (limit := self._limit_of(floor)) is None:
             self._commit(rooms, views, now)
             return {}
-        rooms |= self._cut_by_rates(rooms, views, limit, turn)
-        limit = self._limit_of(self._floor_at(rooms, views, now)) or limit
-        drift = self._groups.terms(self._group).max_drift
-        piece = slice_of(
-            rooms, budget=budget, limit=limit, drift=drift, index=self._index, pace=self._pace, turn=turn
-        )
-        self._pace, self.wants_look = piece.millis_per_record, piece.limited or piece.count == 0
-        if piece.limited and piece.count == 0:
-            self._rests_until = now + self._groups.terms(self._group).update_interval_seconds
-        self._commit(
-            {split: replace(room, end=piece.ends[split]) for split, room in rooms.items()}, views, now
-        )
+        if cut := self._cut_by_rates(views, limit, turn):
+            rooms |= cut
+            limit = self._limit_of(self._floor_at(rooms, views, now)) or limit
+        piece = self._slice(rooms, budget, limit, now, turn)
+        planned = {split: Room(room.start, piece.ends[split]) for split, room in rooms.items()}
+        self._commit(planned, views, now)
         return {view.name: _part(view, piece, rooms) for view in views}
 
     # ------------------------------------------------------------------------------------------
 
+    def _look(self, views: Sequence[View], now: float) -> None:
+        """Find out how late the records are, now that it is known how many there are; else what was known stays."""
+        ends = {split: end for view in views if not view.released for split, end in view.ends.items()}
+        starts = {split: room.start for view in views for split, room in view.splits.items()}
+        with suppress(EventTimesUnknownError):  # told where it was asked
+            self._index.look(ends, now)
+            timed = [split for split, end in ends.items() if not self._index.has_no_times(split, end)]
+            self._index.locate({split: starts[split] for split in timed})
+
+    def _slice(self, rooms: Rooms, budget: int, limit: Millis, now: float, turn: int) -> Slice:
+        """Return what of the rooms lies before the limit and fits the budget; rest where the limit leaves nothing."""
+        terms = self._groups.terms(self._group)
+        piece = slice_of(
+            rooms,
+            budget=budget,
+            limit=limit,
+            drift=terms.max_drift,
+            index=self._index,
+            pace=self._pace,
+            turn=turn,
+        )
+        self._pace, self._wants_look = piece.millis_per_record, piece.limited or piece.count == 0
+        if piece.limited and piece.count == 0:
+            self._rests_until = now + terms.update_interval_seconds
+        return piece
+
     def _floor_at(self, rooms: Rooms, views: Sequence[View], now: float) -> Floor:
         """Return the floor of the group as it is when everything in `rooms` has been read."""
+        return self._floor_of(self._standings_at(rooms, views), now)
+
+    def _floor_of(self, standings: Mapping[Split, Standing], now: float) -> Floor:
+        """Return the floor of the group where its splits of this query stand so."""
         others = self._groups.floor_of_others(self._group, self._query, now)
-        return lowest([others, floor_of(self._query, self._standings_at(rooms, views), now)])
+        return lowest([others, floor_of(self._query, standings, now)])
 
     def _limit_of(self, floor: Floor) -> Millis | None:
         if floor.time is None or floor.unknown is not None:
             return None
         return floor.time + self._groups.terms(self._group).max_drift
 
-    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
+    def _cut_by_rates(self, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
         """Return the rooms of the sources whose rate limit ends them before their latest."""
         drift = self._groups.terms(self._group).max_drift
         cut: dict[Split, Room] = {}
         for view in views:
-            own = {split: room for split, room in rooms.items() if split.source == view.name}
+            own = view.splits
             if view.allowance is None or view.allowance >= sum(room.size for room in own.values()):
                 continue
             piece = slice_of(
                 own, budget=view.allowance, limit=limit, drift=drift, index=self._index, turn=turn
             )
-            cut |= {split: replace(room, end=piece.ends[split]) for split, room in own.items()}
+            cut |= {split: Room(room.start, piece.ends[split]) for split, room in own.items()}
         return cut
 
     def _standings_at(self, rooms: Rooms, views: Sequence[View]) -> dict[Split, Standing]:
@@ -202,9 +232,10 @@ class Membership:
         return {split: self._standing(view, split, rooms[split]) for split in view.splits}
 
     def _standing(self, view: View, split: Split, room: Room) -> Standing:
-        gone = view.latest is not None and split.split not in view.latest
+        end = None if view.latest is None else view.latest.get(split.split)
+        gone = view.latest is not None and end is None
         finished = view.ends_at_latest and split in self._drained
-        if gone or finished or split in self.timeless:
+        if gone or finished or (end is not None and self._index.has_no_times(split, end)):
             return RELEASED
         since = self._drained.get(split)
         held_until = math.inf if since is None else since + idle_after(self.controls[view.name])
@@ -219,14 +250,14 @@ class Membership:
 
     def _hold(self, rooms: Rooms, views: Sequence[View], now: float) -> dict[str, Part]:
         """Read nothing: what the group waits for is not known."""
-        self.wants_look = True
-        self._commit({split: replace(room, end=room.start) for split, room in rooms.items()}, views, now)
+        self._wants_look = True
+        self._commit({split: Room(room.start, room.start) for split, room in rooms.items()}, views, now)
         return {view.name: Part(view.start or {}, HeldBy.ALIGNMENT) for view in views}
 
     def _commit(self, rooms: Rooms, views: Sequence[View], now: float) -> None:
         self._standings = self._standings_at(rooms, views)
         self._publish(now)
-        self.floor = self._floor_at(rooms, views, now)
+        self.floor = self._floor_of(self._standings, now)
         self.limit = self._limit_of(self.floor)
 
     def _publish(self, now: float) -> None:

@@ -1,8 +1,7 @@
 """One query's side of alignment, as its planner sees it.
 
-`query.QueryPlanner` calls at two moments of a round. Before it looks at the latest positions, event times are
-refreshed (`look`): what is found then lies before those positions. When the grant is known, the batch is cut, group
-by group (`cut`). What cannot be found out in time holds the members of that group, and nobody else.
+When the latest positions and the grant are known, `query.QueryPlanner` has the batch cut, group by group (`cut`).
+What cannot be found out in time holds the members of that group, and nobody else.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from headgate_contract import AlignmentControl, SourceControl
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Membership, Part, View
-from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis, Split
-from headgate_spark.planner.model import AlignmentSnapshot, HeldBy, Position
+from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis
+from headgate_spark.planner.model import AlignmentSnapshot, HeldBy
 from headgate_spark.planner.time_index import TimeIndex
 
 
@@ -28,8 +27,6 @@ class QueryAlignment:
         self._index = TimeIndex(times)
         self._memberships: dict[str, Membership] = {}
         self._group_of: dict[str, str] = {}
-        self.problem: str | None = None
-        """Why event times are not known just now."""
         self.refused: Mapping[str, str] = {}
         """Sources that are declared as members and can never tell event times, and why."""
 
@@ -77,14 +74,6 @@ class QueryAlignment:
         """The smallest commit interval among the other queries of its groups; `None`: there is none."""
         return self._groups.interval_for(self._query, self._memberships)
 
-    def look(self, positions: Mapping[str, Position], now: float) -> None:
-        """Refresh the event times of these sources, before their latest positions are asked for."""
-        self._times.begin()
-        for group, membership in self._memberships.items():
-            members = {name: at for name, at in positions.items() if self._group_of.get(name) == group}
-            if members and membership.wants_look and not membership.rests(now):
-                self._look(membership, members)
-
     def cut(
         self, views: Sequence[View], shares: Mapping[str, int], now: float, *, turn: int
     ) -> dict[str, Part]:
@@ -102,8 +91,7 @@ class QueryAlignment:
             budget = sum(shares.get(view.name, 0) for view in members)
             try:
                 parts |= membership.cut(members, budget, now, turn)
-            except EventTimesUnknownError as error:
-                self.problem = str(error)
+            except EventTimesUnknownError:
                 parts |= {view.name: Part(view.start or {}, HeldBy.EVENT_TIME) for view in members}
         return parts
 
@@ -142,18 +130,6 @@ class QueryAlignment:
             if name not in self.refused:
                 joining[control.group][name] = control
         return joining
-
-    def _look(self, membership: Membership, positions: Mapping[str, Position]) -> None:
-        splits = {Split(name, split): at for name, p in positions.items() for split, at in p.items()}
-        try:
-            membership.timeless = (membership.timeless - splits.keys()) | self._index.look(splits.keys())
-            self._index.locate(
-                {split: at for split, at in splits.items() if split not in membership.timeless}
-            )
-        except EventTimesUnknownError as error:
-            self.problem = str(error)
-        else:
-            self.problem = None
 
 
 def _in_a_column(source: str, control: SourceControl) -> str | None:

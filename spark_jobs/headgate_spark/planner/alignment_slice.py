@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headgate_spark.planner.event_times import Millis, Split
 from headgate_spark.planner.shares import divide
@@ -30,9 +31,8 @@ WIDEN = 8
 Ends = Mapping[Split, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What one split could read, as far as offsets tell."""
+class Room(NamedTuple):
+    """What one split could read, as far as offsets tell. (A tuple, since there are hundreds at each planning.)"""
 
     start: int
     end: int
@@ -168,12 +168,17 @@ def _between(low: _Cut, high: _Cut, budget: int, *, halve: bool) -> Millis:
 
 
 def _cut(rooms: Mapping[Split, Room], index: TimeIndex, time: Millis) -> _Cut:
-    """Cut all splits at one event time. One that is beyond it already is not asked."""
-    asked = {s: time for s, r in rooms.items() if r.size and (index.reached(s, r.start) or 0) <= time}
-    answers = index.first_later(asked)
-    ends = {split: room.start for split, room in rooms.items()}
-    for split in asked:
-        found, room = answers[split], rooms[split]
+    """Cut all splits at one event time. One that is beyond it already, or known not to reach it, is not asked."""
+    ends, asked = {}, {}
+    for split, room in rooms.items():
+        if index.has_none_later(split, room.end, time):
+            ends[split] = room.end
+        else:
+            ends[split] = room.start
+            if room.size and (index.reached(split, room.start) or 0) <= time:
+                asked[split] = time
+    for split, found in index.first_later(asked).items():
+        room = rooms[split]
         ends[split] = room.end if found is None else min(max(found.offset, room.start), room.end)
     left = (index.reached(s, end) for s, end in ends.items() if end < rooms[s].end)
     next_time = min((t for t in left if t is not None and t > time), default=time)

@@ -15,7 +15,7 @@ later than what was asked for. `headgate_spark.kafka` implements the port.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -40,6 +40,15 @@ class Found(NamedTuple):
     time: Millis
 
 
+class Latest(NamedTuple):
+    """How late the records of a split are."""
+
+    found: Found | None
+    """The one with the largest event time; `None`: there is none."""
+    before: int
+    """It is known of all records before this offset that they are not later."""
+
+
 class EventTimesUnknownError(Exception):
     """The answer is not there yet, or cannot be had; the message says of which source, why, and what to do."""
 
@@ -61,8 +70,8 @@ class EventTimes(Protocol):
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
 
-    def latest(self, splits: Collection[Split]) -> Mapping[Split, Found | None]:
-        """Return for each split the record with the largest event time up to now; `None`: there is none."""
+    def latest(self, ends: Mapping[Split, int]) -> Mapping[Split, Latest]:
+        """Return for each split how late its records are, those before the offset given if it can be told in time."""
 
 
 class NoEventTimes:
@@ -79,9 +88,9 @@ class NoEventTimes:
         """Raise: nobody is a member, so nobody asks."""
         raise EventTimesUnknownError(str(self.problem(next(iter(asked)).source)))
 
-    def latest(self, splits: Collection[Split]) -> Mapping[Split, Found | None]:
+    def latest(self, ends: Mapping[Split, int]) -> Mapping[Split, Latest]:
         """Raise: nobody is a member, so nobody asks."""
-        raise EventTimesUnknownError(str(self.problem(next(iter(splits)).source)))
+        raise EventTimesUnknownError(str(self.problem(next(iter(ends)).source)))
 
 
 @dataclass(slots=True)

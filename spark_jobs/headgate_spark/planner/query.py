@@ -132,7 +132,6 @@ class QueryPlanner:
         if current.survey is None:
             current.survey = self._to_survey(current, now)
             if current.survey:
-                self._look_at_event_times(now)
                 return Survey(current.survey)
         return self._answer(state, current, now)
 
@@ -274,10 +273,6 @@ class QueryPlanner:
         return tuple(
             s.name for s in needed if s.is_stale(now) or (current.held is None and self._could_read(s, now))
         )
-
-    def _look_at_event_times(self, now: float) -> None:
-        positions = {name: state.position for name, state in self._sources.items()}
-        self._alignment.look({name: at for name, at in positions.items() if at is not None}, now)
 
     def _could_read(self, state: SourceState, now: float) -> bool:
         return (

@@ -1,0 +1,83 @@
+"""What a query remembers of event times, so that it asks as little as it can, and not less."""
+
+from headgate_spark.planner.event_times import Latest, Split
+from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, TimeIndex
+from support.event_logs import FakeEventTimes
+
+A, B = Split("flights", "0"), Split("weather", "0")
+
+
+def looked_at(log, end=None):
+    times = FakeEventTimes({A: list(log)})
+    index = TimeIndex(times)
+    index.look({A: len(log) if end is None else end}, now=0.0)
+    return times, index
+
+
+def test_of_records_that_were_looked_at_it_is_known_that_none_is_later():
+    times, index = looked_at([10, 30, 20])
+    assert index.has_none_later(A, 3, 30)
+    assert not index.has_none_later(A, 3, 29)
+    assert not index.has_none_later(A, 4, 30)
+    assert not index.has_none_later(B, 1, 30)
+    assert times.questions == 1
+
+
+def test_where_no_record_came_nothing_is_asked_again_for_a_minute():
+    times, index = looked_at([10, 30])
+    index.look({A: 2}, now=LOOK_AGAIN_SECONDS - 1)
+    assert times.questions == 1
+    index.look({A: 2}, now=LOOK_AGAIN_SECONDS)
+    assert times.questions == 2
+
+
+def test_where_a_record_came_it_is_asked_again():
+    times, index = looked_at([10, 30])
+    times.logs[A].append(40)
+    index.look({A: 3}, now=0.1)
+    assert index.reached(A, 3) == 40
+    assert times.questions == 2
+
+
+def test_an_answer_that_came_late_says_nothing_of_the_records_since():
+    class Slow(FakeEventTimes):
+        """Answers as of the first record."""
+
+        def latest(self, ends):
+            return {split: Latest(told.found, 1) for split, told in super().latest(ends).items()}
+
+    index = TimeIndex(Slow({A: [10, 5, 7]}))
+    index.look({A: 3}, now=0.0)
+    assert index.has_none_later(A, 1, 10)
+    assert not index.has_none_later(A, 3, 10)
+
+
+def test_a_split_without_an_event_time_has_none_until_a_record_comes():
+    times, index = looked_at([])
+    assert index.has_no_times(A, 0)
+    assert not index.has_no_times(A, 1)
+    times.logs[A].append(10)
+    index.look({A: 1}, now=0.1)
+    assert not index.has_no_times(A, 1)
+
+
+def test_what_was_read_is_forgotten_and_what_is_left_is_still_known():
+    times, index = looked_at(range(100))
+    for time in range(0, 100, 10):
+        index.first_later({A: time})
+    index.forget_before({A: 51})
+    before = times.questions
+    assert index.reached(A, 51) == 51
+    assert index.first_later({A: 60})[A] == (61, 61)
+    assert times.questions == before
+    index.first_later({A: 20})
+    assert times.questions == before + 1
+
+
+def test_a_position_before_what_was_forgotten_is_located_anew():
+    _, index = looked_at(range(100))
+    index.locate({A: 10})
+    assert index.reached(A, 10) == 10
+    index.forget_before({A: 99})
+    index.locate({A: 10})
+    assert index.reached(A, 10) == 10
