@@ -153,6 +153,13 @@ SOURCE = ("queries", 0, "sources", 0)
             "the verdict goes by it",
         ),
         (
+            (*SOURCE, "kafka"),
+            {"publishGroup": "lag"},
+            "spec.queries[q].sources[flights].kafka.publishGroup: not set -> lag",
+            Lane.LIVE,
+            "committed positions go to this consumer group",
+        ),
+        (
             (*SOURCE, "paused"),
             True,
             "spec.queries[q].sources[flights].paused: false -> true",

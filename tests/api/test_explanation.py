@@ -73,6 +73,15 @@ def test_the_application_is_explained_with_the_lane_of_each_setting(settings: Ma
         ({}, "commits at the pace of the job's own trigger while it is live"),
         ({}, "in a backlog the same interval holds"),
         ({"checkpoint": {"interval": "5s"}}, "commits every 5s while it is live"),
+        (
+            {"checkpoint": {"interval": "50ms"}},
+            "commits every 100ms (the trigger base: 50ms is shorter) while it is live",
+        ),
+        ({"checkpoint": {"interval": "50ms"}}, "while live a batch is sized to take at most 100ms"),
+        (
+            {"checkpoint": {"intervalDuringBacklog": "10ms"}},
+            "in a backlog a batch is sized to take 100ms (the trigger base: 10ms is shorter), and the next one",
+        ),
         ({"checkpoint": {"intervalDuringBacklog": "2m"}}, "in a backlog a batch is sized to take 2m"),
         ({"checkpoint": {"intervalDuringBacklog": "0s"}}, "in a backlog one batch spans what had piled up"),
         ({"checkpoint": {"minPause": "1s"}}, "waits at least 1s after each batch"),
@@ -130,6 +139,20 @@ def test_a_query_is_explained_by_what_is_in_force(settings: Manifest, line: str)
 )
 def test_a_source_is_explained_by_what_is_in_force(settings: Manifest, line: str) -> None:
     assert line in about_source(**settings)
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_saved_up"),
+    [
+        ({"recordsPerSecond": 1}, True),
+        ({"recordsPerCheckpoint": 1}, False),
+        ({"recordsPerCheckpoint": 1, "duringBacklog": "Unlimited"}, False),
+        ({"recordsPerCheckpoint": 1, "duringBacklog": {"recordsPerSecond": 1}}, True),
+    ],
+)
+def test_only_a_rate_is_said_to_be_saved_up(limits: Manifest, is_saved_up: bool) -> None:
+    said_of_it = "saves up at most 10s of its rate while nothing is read" in about_source(rateLimit=limits)
+    assert said_of_it is is_saved_up
 
 
 def test_a_source_after_another_says_what_it_waits_for() -> None:

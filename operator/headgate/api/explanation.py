@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from headgate.api.advice import TRIGGER_BASE
 from headgate.api.application import (
     Driver,
     Executor,
@@ -127,7 +128,7 @@ def _query(query: Query) -> Said:
     interval = checkpoint.interval
     yield (
         "checkpoint",
-        f"commits every {format_duration(interval)} while it is live"
+        f"commits every {_as_kept(interval)} while it is live"
         if interval is not None
         else "commits at the pace of the job's own trigger while it is live",
     )
@@ -146,14 +147,21 @@ def _during_backlog(query: Query) -> str:
             "in a backlog one batch spans what had piled up when it began, with no commit before that has been read; "
             f"a batch takes at most {query.batch.max_records:,} records"
         )
-    return (
-        f"in a backlog a batch is sized to take {format_duration(length)}, and the next one follows at once"
-    )
+    return f"in a backlog a batch is sized to take {_as_kept(length)}, and the next one follows at once"
+
+
+def _as_kept(interval: timedelta) -> str:
+    """Return an interval as it is kept; what is below the trigger base is not."""
+    if interval >= TRIGGER_BASE:
+        return format_duration(interval)
+    return f"{format_duration(TRIGGER_BASE)} (the trigger base: {format_duration(interval)} is shorter)"
 
 
 def _batch(query: Query) -> str:
     batch, interval = query.batch, query.checkpoint.interval
-    target = batch.target_duration if interval is None else min(interval, batch.target_duration)
+    target = (
+        batch.target_duration if interval is None else min(max(interval, TRIGGER_BASE), batch.target_duration)
+    )
     first = min(batch.initial_records, batch.max_records)
     return (
         f"while live a batch is sized to take at most {format_duration(target)}; the first one has "
@@ -175,10 +183,9 @@ def _source(source: Source, query: Query) -> Said:
         yield "backlog", comeback
     if limit := source.rate_limit:
         yield "rateLimit", _rate_limit(limit)
-        yield (
-            "rateLimit",
-            f"saves up at most {format_duration(limit.max_burst)} of its rate while nothing is read",
-        )
+        if _has_rate(limit):
+            burst = format_duration(limit.max_burst)
+            yield "rateLimit", f"saves up at most {burst} of its rate while nothing is read"
     if source.alignment:
         yield "alignment", _alignment(source.alignment)
     yield "eventTime", _event_time(source)
@@ -224,6 +231,13 @@ def _rate_limit(limit: RateLimit) -> str:
         return f"is read {live}, live and in backlog"
     behind = "without limit" if limit.during_backlog == UNLIMITED else _limits(limit.during_backlog)
     return f"is read {live} while live, {behind} in backlog"
+
+
+def _has_rate(limit: RateLimit) -> bool:
+    """Return whether there is a rate, live or in backlog: only a rate can be saved up."""
+    behind = limit.during_backlog
+    rates = (limit, behind) if isinstance(behind, BacklogRateLimit) else (limit,)
+    return any(each.records_per_second is not None for each in rates)
 
 
 def _limits(limit: RateLimit | BacklogRateLimit) -> str:

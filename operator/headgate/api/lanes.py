@@ -46,7 +46,11 @@ _PLANNED: Final = Setting(Lane.LIVE, "in force when the next batch is planned")
 _SIZED: Final = Setting(Lane.LIVE, "the next batch is sized by it")
 _JUDGED: Final = Setting(Lane.LIVE, "the verdict goes by it from the next look at the metrics")
 _STOPPED: Final = Setting(Lane.LIVE, "holds for the next stop")
-_PUBLISHED: Final = Setting(Lane.LIVE, "accepted, and nothing acts on it in this version")
+_PUBLISHED: Final = Setting(
+    Lane.LIVE,
+    "committed positions go to this consumer group from the next commit on",
+    "they are no longer published",
+)
 _LISTED: Final = Setting(
     Lane.LIVE, "governed from its next batch on", "no longer governed: it runs as the job wrote it"
 )
