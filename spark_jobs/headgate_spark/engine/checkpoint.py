@@ -73,7 +73,7 @@ def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
     root = local_path(checkpoint)
     if root is None or root.name.startswith("temporary-"):
         return None
-    path = Path(side_directory(str(root))) / "lock"
+    path = Path(side_directory(str(root.resolve()))) / "lock"  # one file, by whatever links the two runs come
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
