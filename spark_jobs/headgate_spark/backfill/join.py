@@ -1,0 +1,112 @@
+"""`join`: a time-bounded join of two streams whose history is joined as a batch.
+
+The order of steps is what makes it safe to be killed: the cut is kept before anything is computed, each result before
+the next step, and the stream is there only when all of them are. From then on Spark's own checkpoint counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from headgate_spark.backfill import refusals
+from headgate_spark.backfill.batch import Batch, with_event_time
+from headgate_spark.backfill.horizon import Horizon, horizon
+from headgate_spark.backfill.journal import Journal, alone, open_journal, staging
+from headgate_spark.backfill.matching import Matching, Side
+from headgate_spark.backfill.refusals import refuse
+from headgate_spark.backfill.sources import Cut
+from headgate_spark.backfill.stream import Staged, continued
+from headgate_spark.engine.watermarks import watermarks
+
+Pair = tuple[DataFrame, DataFrame]
+"""Rows of the left and of the right side."""
+
+
+def join(  # noqa: PLR0913 (what a join is made of, each by its name)
+    spark: SparkSession,
+    left: Side,
+    right: Side,
+    *,
+    on: Sequence[str],
+    within: tuple[timedelta | None, timedelta | None],
+    checkpoint: str,
+    how: str = "inner",
+) -> DataFrame:
+    """Join two streams on `on` and on event times, and compute as a batch what is there already.
+
+    Returns a stream of the keys, the other columns of the left side, and, unless it is a semi join, those of the
+    right one. Its rows are those of the streaming join, in append mode: first, in one micro-batch, all that the
+    history comes to, then what the join finds from the cut on. What follows it in the query has to be stateless.
+
+    `on` names one or more columns that both sides have. `within` is the least and the most of the right event time
+    minus the left one, in whole milliseconds. `how` is `inner`, `left_outer` or `left_semi`. `checkpoint` is the
+    location that the query is started with; `<checkpoint>.headgate/` keeps the cut and the batch's results, from the
+    first start on. Computes the batch before it returns, unless an earlier start has done so: a failure on the way
+    costs the step it was in, and every start goes on with the same cut.
+
+    Raises `BackfillError`, with the side and the remedy, where the join cannot be backfilled: it is unbounded in
+    time, a watermark or a column is missing, another run is at the checkpoint, or the checkpoint belongs to
+    something else.
+    """
+    matching = _matching(left, right, on, within, how)
+    journal = open_journal(spark, checkpoint, matching.described())
+    staged = Staged(staging(checkpoint))
+    with alone(spark, checkpoint):
+        cuts = journal.step("cut", lambda: _cuts(spark, matching))
+        live = _live(spark, matching, cuts)
+        if not journal.has("replayed"):
+            batch = Batch(matching, *_histories(spark, matching, cuts, live))
+            _compute(batch, journal, staged)
+    return continued(spark, matching, live, staged)
+
+
+def _compute(batch: Batch, journal: Journal, staged: Staged) -> None:
+    """Compute the history, step by step; what an earlier start has finished is not done again."""
+    bounds = batch.matching.bounds
+    since = Horizon(**journal.step("horizon", lambda: asdict(horizon(*batch.newest(), bounds))))
+    journal.step("history", lambda: staged.write_output(batch, since))
+    journal.step("replayed", lambda: staged.write_replayed(batch, since))
+
+
+def _cuts(spark: SparkSession, matching: Matching) -> list[Cut]:
+    """Cut both sides, and see that they can be joined before a cut is kept."""
+    cuts = [side.source.cut(spark) for side in matching.sides]
+    _live(spark, matching, cuts)
+    return cuts
+
+
+def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:
+    """Return what is live of each side; raises `BackfillError` where it lacks something that the join needs."""
+    left, right = (side.live(spark, cut) for side, cut in zip(matching.sides, cuts, strict=True))
+    for where, side, rows in zip(matching.places, matching.sides, (left, right), strict=True):
+        refuse(refusals.mode("live", is_stream=rows.isStreaming), where)
+        refuse(refusals.own_watermarks(watermarks(rows._jdf.queryExecution().analyzed().toString())), where)
+        refuse(refusals.columns(dict(rows.dtypes), matching.on, side.event_time), where)
+    refuse(refusals.shared_columns(dict(left.dtypes), dict(right.dtypes), matching.on))
+    return left, right
+
+
+def _histories(spark: SparkSession, matching: Matching, cuts: Sequence[Cut], live: Pair) -> Pair:
+    """Return the history of each side; raises `BackfillError` where it is not what comes live."""
+    left, right = (side.history(spark, cut) for side, cut in zip(matching.sides, cuts, strict=True))
+    for where, rows, later in zip(matching.places, (left, right), live, strict=True):
+        refuse(refusals.mode("history", is_stream=rows.isStreaming), where)
+        refuse(refusals.parts(dict(rows.dtypes), dict(later.dtypes)), where)
+    return with_event_time(left, matching.left), with_event_time(right, matching.right)
+
+
+def _matching(left: Side, right: Side, on: Sequence[str], within: Any, how: str) -> Matching:
+    refuse(refusals.spark_connect(is_remote=is_remote()))
+    refuse(refusals.kind_of_join(how))
+    refuse(refusals.keys(on))
+    refuse(refusals.time_bounds(left.name, right.name, within))
+    matching = Matching(left, right, tuple(on), within[0], within[1], how)
+    for where, side in zip(matching.places, matching.sides, strict=True):
+        refuse(refusals.watermark(side.watermark), where)
+    return matching

@@ -1,0 +1,140 @@
+"""The two sides of a join, and which of their rows belong together.
+
+The batch and the stream build their joins from the same condition and the same columns, so that what one leaves out
+the other adds, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+
+from headgate_spark.backfill.horizon import Bounds
+from headgate_spark.backfill.sources import Cut, Source
+
+LEFT, RIGHT = "l", "r"
+"""Aliases of the sides inside a join: both may have columns of the same name."""
+
+
+def unchanged(rows: DataFrame) -> DataFrame:
+    """Return the rows as they are."""
+    return rows
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input of a join."""
+
+    name: str
+    """What messages call it."""
+    source: Source
+    """Where its rows are read, before the cut and from the cut on."""
+    event_time: str
+    """The column of type timestamp that the join is bounded by."""
+    watermark: timedelta | None = None
+    """How late rows may come, in whole milliseconds, as for `withWatermark`. Has no default that would be right, so
+    one is to be given."""
+    prepare: Callable[[DataFrame], DataFrame] = unchanged
+    """Makes of what the source reads the columns of the join. It is given the history as a batch and what is live
+    as a stream, so it must treat each row by itself: select, filter, parse, join with a table. No withWatermark."""
+
+    @property
+    def delay(self) -> timedelta:
+        """How late rows may come."""
+        return self.watermark or timedelta(0)
+
+    def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the rows before the cut, as a batch."""
+        return self.prepare(self.source.history(spark, cut))
+
+    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the rows from the cut on, as a stream."""
+        return self.prepare(self.source.live(spark, cut))
+
+
+@dataclass(frozen=True)
+class Matching:
+    """A join: which rows of two sides are partners, and what is made of them."""
+
+    left: Side
+    right: Side
+    on: tuple[str, ...]
+    """Columns that are equal in partners. Each has one name on both sides, and stands once in the result."""
+    earliest: timedelta
+    latest: timedelta
+    """Partners' event times are so far apart: earliest <= right - left <= latest."""
+    how: str
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The left side and the right one."""
+        return self.left, self.right
+
+    @property
+    def places(self) -> tuple[str, str]:
+        """What messages call the sides."""
+        return f"left side ({self.left.name})", f"right side ({self.right.name})"
+
+    @property
+    def bounds(self) -> Bounds:
+        """The spans of time that decide what a streaming join holds."""
+        return Bounds(self.earliest, self.latest, self.left.delay, self.right.delay)
+
+    @property
+    def left_time(self) -> Column:
+        """The left event time, inside the join."""
+        return column(self.left.event_time, LEFT)
+
+    @property
+    def right_time(self) -> Column:
+        """The right event time, inside the join."""
+        return column(self.right.event_time, RIGHT)
+
+    def joined(self, left: DataFrame, right: DataFrame, how: str) -> DataFrame:
+        """Join rows of the two sides; the columns are still those of the aliased sides."""
+        return left.alias(LEFT).join(right.alias(RIGHT), self._are_partners(), how)
+
+    def result(self, joined: DataFrame, left: DataFrame, right: DataFrame) -> DataFrame:
+        """Return the columns that the join is made for: the keys, the left ones, and but for a semi join the right
+        ones.
+
+        `left` and `right` have the columns of their sides, and no others.
+        """
+        others = [column(name, LEFT) for name in left.columns if name not in self.on]
+        if self.how != "left_semi":
+            others += [column(name, RIGHT) for name in right.columns if name not in self.on]
+        return joined.select(*(column(name, LEFT) for name in self.on), *others)
+
+    def described(self) -> dict[str, Any]:
+        """Return what may not change from one start to the next."""
+        return {
+            "join": self.how,
+            "on": list(self.on),
+            "within": [str(self.earliest), str(self.latest)],
+            "left": _described(self.left),
+            "right": _described(self.right),
+        }
+
+    def _are_partners(self) -> Column:
+        conditions = [column(name, LEFT) == column(name, RIGHT) for name in self.on]
+        conditions.append(self.right_time >= self.left_time + F.lit(self.earliest))
+        conditions.append(self.right_time <= self.left_time + F.lit(self.latest))
+        both = conditions[0]
+        for condition in conditions[1:]:
+            both &= condition
+        return both
+
+
+def column(name: str, side: str = "") -> Column:
+    """Return a column by its name, whatever characters that has."""
+    quoted = f"`{name.replace('`', '``')}`"
+    return F.col(f"{side}.{quoted}" if side else quoted)
+
+
+def _described(side: Side) -> dict[str, str]:
+    return {"source": str(side.source), "event time": side.event_time, "watermark": str(side.watermark)}

@@ -1,0 +1,127 @@
+"""Sources whose rows can be told apart: those before a cut, as a batch, and those from the cut on, as a stream.
+
+A cut is fixed once, at the first start, and kept beside the checkpoint; from then on the same rows are history at
+every start, whatever has arrived meanwhile. No row is in both parts, and none in neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+
+from headgate_spark.backfill.kafka_ends import ends
+
+Cut = Any
+"""Where a history ends, as a JSON value; what it means is known to its source alone."""
+
+
+class Source(Protocol):
+    """Rows that can be cut into a history and what comes after it. `str()` of it must not change between starts."""
+
+    def cut(self, spark: SparkSession) -> Cut:
+        """Return where what is there now ends."""
+
+    def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the rows before the cut, as a batch."""
+
+    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the rows from the cut on, as a stream."""
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """Topics, cut at the offsets that were the latest at the first start."""
+
+    subscribe: str
+    """A topic, or several with commas between."""
+    options: Mapping[str, str] = field(repr=False)
+    """Those of Spark's source, `kafka.bootstrap.servers` among them. `startingOffsets` is where the history begins:
+    `earliest`, the default, or JSON."""
+
+    def cut(self, spark: SparkSession) -> Cut:
+        """Return the latest offset of each partition; raises `BackfillError` where Kafka does not tell."""
+        return ends(spark, self._topics(), self.options)
+
+    def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the records before the cut, as a batch; of the partitions that there were then."""
+        partitions = {topic: sorted(map(int, offsets)) for topic, offsets in cut.items()}
+        reader = spark.read.format("kafka").options(**self.options).option("assign", json.dumps(partitions))
+        return reader.option("endingOffsets", json.dumps(cut)).load()
+
+    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the records from the cut on, as a stream; partitions that have come since from their beginning."""
+        now = ends(spark, self._topics(), self.options)
+        begin = {topic: {p: cut.get(topic, {}).get(p, EARLIEST) for p in now[topic]} for topic in now}
+        reader = spark.readStream.format("kafka").options(**self.options).option("subscribe", self.subscribe)
+        return reader.option("startingOffsets", json.dumps(begin)).load()
+
+    def _topics(self) -> list[str]:
+        return [topic.strip() for topic in self.subscribe.split(",")]
+
+
+EARLIEST = -2
+"""How Spark writes the beginning of a partition."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A directory that files are added to, cut by which files were there at the first start."""
+
+    path: str
+    format: str
+    schema: str
+    """Of the files, as DDL: a stream of files has to be told."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Those of Spark's source, for the batch and for the stream."""
+
+    def cut(self, spark: SparkSession) -> Cut:
+        """Return the files that are there."""
+        return sorted(self._read(spark.read).inputFiles())
+
+    def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the rows of the files that were there, as a batch."""
+        return self._read(spark.read).filter(_is_one_of(cut))
+
+    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
+        """Return the rows of all other files, as a stream. The files of the history are listed, but not read."""
+        return self._read(spark.readStream).filter(~_is_one_of(cut))
+
+    def _read(self, reader: Any) -> DataFrame:
+        configured = reader.format(self.format).schema(self.schema).options(**self.options)
+        rows: DataFrame = configured.load(self.path)
+        return rows
+
+
+def _is_one_of(files: list[str]) -> Column:
+    """Tell rows of these files; Spark leaves out the other files without opening them."""
+    return F.col("_metadata.file_path").isin(files)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A history and a stream that goes on from it, which are two already: an archive and a topic, for one.
+
+    That no row is in both, and none in neither, is seen to by whoever makes them.
+    """
+
+    history_rows: DataFrame = field(repr=False)
+    """A batch; the same rows at every start until the history has been read."""
+    live_rows: DataFrame = field(repr=False)
+    """A stream."""
+
+    def cut(self, spark: SparkSession) -> Cut:  # noqa: ARG002 (of the protocol)
+        """Return nothing: they are cut."""
+        return None
+
+    def history(self, spark: SparkSession, cut: Cut) -> DataFrame:  # noqa: ARG002
+        """Return the history."""
+        return self.history_rows
+
+    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:  # noqa: ARG002
+        """Return the stream."""
+        return self.live_rows

@@ -1,0 +1,98 @@
+"""The stream that goes on from a history: its state is rebuilt, what the batch has emitted is not emitted again.
+
+Rows of the history that can still find a partner are replayed in the first micro-batch, each marked as what it is; so
+no watermark has moved yet, and none of them is late. Each side is one file, which nobody can read in parts.
+
+What the batch has found comes out of the same query, as one more input: so there is one checkpoint, one sink, and one
+commit, and it is exactly-once wherever the sink is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+from pyspark.sql.types import StructType
+
+from headgate_spark.backfill.batch import ANSWERED, Batch
+from headgate_spark.backfill.horizon import Horizon, micros
+from headgate_spark.backfill.matching import LEFT, RIGHT, Matching, Side, column
+
+REPLAYED = "_headgate_replayed"
+"""Of a row that was before the cut."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Where the results of a batch are, as Parquet, until the stream has read them."""
+
+    root: str
+
+    @property
+    def output(self) -> str:
+        """What the batch has emitted."""
+        return f"{self.root}/history"
+
+    @property
+    def left(self) -> str:
+        """The left rows to be replayed."""
+        return f"{self.root}/replayed-left"
+
+    @property
+    def right(self) -> str:
+        """The right rows to be replayed."""
+        return f"{self.root}/replayed-right"
+
+    def write_output(self, batch: Batch, horizon: Horizon) -> None:
+        """Write the result of the history, over what an interrupted run has left of it."""
+        batch.output(horizon).write.mode("overwrite").parquet(self.output)
+
+    def write_replayed(self, batch: Batch, horizon: Horizon) -> None:
+        """Write the rows to be replayed, one file a side: a stream takes a file whole or not at all."""
+        for rows, path in (
+            (batch.replayed_left(horizon), self.left),
+            (batch.replayed_right(horizon), self.right),
+        ):
+            rows.repartition(1).write.mode("overwrite").option("maxRecordsPerFile", 0).parquet(path)
+
+
+def continued(
+    spark: SparkSession, matching: Matching, live: tuple[DataFrame, DataFrame], staged: Staged
+) -> DataFrame:
+    """Return the stream: the result of the history, then what the join finds from the cut on."""
+    left_live, right_live = live
+    left = _whole(spark, matching.left, left_live.withColumn(ANSWERED, F.lit(False)), staged.left)
+    right = _whole(spark, matching.right, right_live, staged.right)
+    joined = matching.joined(left, right, matching.how).filter(_is_new(matching))
+    result = matching.result(joined, left_live, right_live)
+    return result.union(_read(spark, result.schema, staged.output))
+
+
+def _whole(spark: SparkSession, side: Side, live: DataFrame, path: str) -> DataFrame:
+    """Return the rows of a side that the join has to know, with one watermark above them."""
+    replayed = _read(spark, live.schema, path).withColumn(REPLAYED, F.lit(True))
+    rows = live.withColumn(REPLAYED, F.lit(False)).unionByName(replayed)
+    return rows.withWatermark(side.event_time, f"{micros(side.delay) // 1000} milliseconds")
+
+
+def _read(spark: SparkSession, schema: StructType, path: str) -> DataFrame:
+    return spark.readStream.schema(schema).parquet(path)
+
+
+def _is_new(matching: Matching) -> Column:
+    """Tell what the stream finds from what the batch has emitted.
+
+    A pair is the batch's if both its rows were before the cut; so is a left row alone if the batch has joined it.
+    The event time is in the condition of the semi join for Spark's optimizer: a condition on other columns would be
+    moved below the watermark, which would then not see the newest rows where these are answered.
+    """
+    both_replayed = column(REPLAYED, LEFT) & column(REPLAYED, RIGHT)
+    answered = column(ANSWERED, LEFT)
+    match matching.how:
+        case "left_semi":
+            return ~answered | matching.left_time.isNull()
+        case "left_outer":
+            return F.when(column(REPLAYED, RIGHT).isNull(), ~answered).otherwise(~both_replayed)
+        case _:
+            return ~both_replayed

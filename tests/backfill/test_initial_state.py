@@ -1,0 +1,87 @@
+"""The state of an operator of one's own, computed as a batch, and the stream that goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import Row
+
+from headgate_spark import backfill
+from support.backfills import LEFT, Event, Joining, finish
+
+pytestmark = pytest.mark.spark
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Counting(StatefulProcessor):
+    """Counts the rows of a key, from where the history has ended."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.count = handle.getValueState("count", "n long")
+
+    def handleInitialState(self, key: Any, initial: Row, timers: Any) -> None:  # noqa: N802 (Spark calls it)
+        self.count.update((initial["count"],))
+
+    def handleInputRows(self, key: Any, events: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: N802
+        before = self.count.get()[0] if self.count.exists() else 0
+        now = before + sum(1 for _ in events)
+        self.count.update((now,))
+        yield Row(k=key[0], n=now)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def rocksdb(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, ROCKSDB)
+    yield
+    spark.conf.set(PROVIDER, before)
+
+
+def counted(spark: SparkSession, inputs: Joining) -> backfill.Seeded:
+    source = backfill.Files(str(inputs.folder / "left"), "parquet", LEFT)
+    return backfill.initial_state(
+        spark, source, lambda history: history.groupBy("k").count(), checkpoint=inputs.checkpoint
+    )
+
+
+def events(*keys: int) -> tuple[list[Event], list[Event]]:
+    return [Event(key, 0) for key in keys], []
+
+
+@pytest.mark.usefixtures("rocksdb")
+def test_the_state_of_the_history_is_that_of_its_cut_at_every_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(1, 1, 2)])
+    counted(spark, inputs)
+    inputs.arrive([events(1, 3)])
+    assert counts(spark, inputs, counted(spark, inputs)) == {1: 3, 3: 1}
+    inputs.arrive([events(1, 2)])
+    assert counts(spark, inputs, counted(spark, inputs)) == {1: 4, 2: 2}
+
+
+def counts(spark: SparkSession, inputs: Joining, seeded: backfill.Seeded) -> dict[int, int]:
+    """What the operator emits for what is there now."""
+    emitted: dict[int, int] = {}
+
+    def take(batch: DataFrame, number: int) -> None:
+        emitted.update({row.k: row.n for row in batch.collect()})
+
+    keyed = seeded.live.groupBy("k")
+    running = keyed.transformWithState(
+        Counting(), "k long, n long", "Update", "none", seeded.state.groupBy("k")
+    )
+    writer = running.writeStream.outputMode("update").foreachBatch(take).trigger(availableNow=True)
+    finish(writer.option("checkpointLocation", inputs.checkpoint))
+    return emitted

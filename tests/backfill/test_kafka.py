@@ -1,0 +1,79 @@
+"""Two topics, on a real broker: what is there is joined as a batch, what comes is joined as a stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_spark import backfill
+from support.backfills import finish, rows
+from support.kafka import Broker
+from support.kafka_connector import connector_jars
+from support.kafka_records import Record, send
+
+pytestmark = pytest.mark.spark
+
+START_MS = 1_700_000_000_000
+
+
+def side(kafka: Broker, topic: str, time: str, number: str) -> backfill.Side:
+    def prepare(records: DataFrame) -> DataFrame:
+        return records.selectExpr(
+            "cast(cast(key as string) as long) as k",
+            f"timestamp as {time}",
+            f"cast(value as string) as {number}",
+        )
+
+    source = backfill.Kafka(topic, {"kafka.bootstrap.servers": kafka.bootstrap})
+    return backfill.Side(topic, source, time, timedelta(seconds=1), prepare)
+
+
+def produce(kafka: Broker, topic: str, partition: int, seconds: Sequence[int]) -> None:
+    records = [Record(partition, START_MS + 1000 * second, b"%d" % second, b"0") for second in seconds]
+    send(kafka.bootstrap, topic, records)
+
+
+def test_topics_are_cut_at_their_latest_offsets(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    connector_jars()
+    orders, shipments = kafka.topic(partitions=2), kafka.topic(partitions=1)
+    produce(kafka, orders, 0, [0, 20, 40])
+    produce(kafka, orders, 1, [10, 30])
+    produce(kafka, shipments, 0, [1, 38])
+
+    def join() -> DataFrame:
+        left, right = side(kafka, orders, "at", "x"), side(kafka, shipments, "bt", "y")
+        within = (timedelta(seconds=-3), timedelta(seconds=3))
+        checkpoint = str(tmp_path / "checkpoint")
+        return backfill.join(spark, left, right, on=["k"], within=within, checkpoint=checkpoint)
+
+    join()
+    kafka.add_partitions(orders, 3)
+    produce(kafka, orders, 2, [41])
+    produce(kafka, shipments, 0, [42])
+    joined = join().select("x", "y")
+    writer = (
+        joined.writeStream.format("parquet").option("path", str(tmp_path / "out")).trigger(availableNow=True)
+    )
+    finish(writer.option("checkpointLocation", str(tmp_path / "checkpoint")))
+    written = rows(spark.read.schema(joined.schema).parquet(str(tmp_path / "out")))
+    assert written == Counter([("0", "1"), ("40", "38"), ("40", "42"), ("41", "38"), ("41", "42")])
+
+
+def test_a_topic_that_does_not_exist_is_refused(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    connector_jars()
+    missing = side(kafka, "no-such-topic", "at", "x")
+    there = side(kafka, kafka.topic(partitions=1), "bt", "y")
+    with pytest.raises(backfill.BackfillError, match="topic no-such-topic does not exist: create it"):
+        backfill.join(
+            spark,
+            missing,
+            there,
+            on=["k"],
+            within=(timedelta(0), timedelta(0)),
+            checkpoint=str(tmp_path / "c"),
+        )

@@ -1,0 +1,132 @@
+"""A join that cannot be backfilled is refused with one sentence that names the side and the remedy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from headgate_spark.backfill import refusals
+from headgate_spark.backfill.refusals import BackfillError
+from support.backfills import LEFT, Event, Joining
+
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("within", "expected"),
+    [
+        (None, "the join has no lower time bound, so no row of shipments would ever leave"),
+        ((timedelta(0), None), "the join has no upper time bound, so no row of orders would ever leave"),
+        ((None, DAY), "the join has no lower time bound, so no row of shipments would ever leave"),
+        ((DAY, SECOND), "holds no time at all: write the smaller bound first"),
+        ((timedelta(microseconds=5), DAY), "no whole number of milliseconds"),
+        ((SECOND, DAY), None),
+        ((-DAY, -SECOND), None),
+    ],
+)
+def test_a_join_that_time_does_not_bound_is_refused(within: Any, expected: str | None) -> None:
+    refused(refusals.time_bounds("orders", "shipments", within), expected)
+
+
+@pytest.mark.parametrize(
+    ("delay", "expected"),
+    [
+        (None, "no watermark is given.*set `watermark` to how late"),
+        ("10 minutes", "watermark is '10 minutes': write a timedelta"),
+        (-SECOND, "make it 0 or more"),
+        (timedelta(0), None),
+    ],
+)
+def test_a_side_without_a_watermark_is_refused(delay: Any, expected: str | None) -> None:
+    refused(refusals.watermark(delay), expected)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("right_outer", "swap the sides and use how='left_outer'"),
+        ("full", "cannot be backfilled: use one of inner, left_outer, left_semi"),
+        ("inner", None),
+    ],
+)
+def test_a_join_of_another_kind_is_refused(how: str, expected: str | None) -> None:
+    refused(refusals.kind_of_join(how), expected)
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ({"at": "timestamp"}, "there is no column k, only at: make it in `prepare`"),
+        ({"k": "bigint"}, "there is no column at, only k"),
+        ({"k": "bigint", "at": "string"}, "event time at is of type string: cast it to timestamp"),
+        ({"k": "bigint", "at": "timestamp"}, None),
+    ],
+)
+def test_a_side_without_a_column_is_refused(types: dict[str, str], expected: str | None) -> None:
+    refused(refusals.columns(types, ["k"], "at"), expected)
+
+
+def test_a_key_that_is_the_event_time_is_refused() -> None:
+    refused(refusals.columns({"at": "timestamp"}, ["at"], "at"), "both event time and key")
+
+
+def test_keys_that_are_no_list_are_refused() -> None:
+    refused(refusals.keys("order_id"), r"give a list of columns")
+
+
+def test_a_history_with_other_columns_is_refused() -> None:
+    refused(
+        refusals.parts({"k": "int"}, {"k": "bigint"}),
+        "column k is bigint in live rows and int in the history",
+    )
+
+
+def refused(reason: str | None, expected: str | None) -> None:
+    if expected is None:
+        assert reason is None
+    else:
+        with pytest.raises(BackfillError, match=expected):
+            refusals.refuse(reason)
+
+
+@pytest.fixture
+def joining(tmp_path: Path) -> Joining:
+    made = Joining(tmp_path, "inner", 0, 4, 1, 1)
+    made.arrive([([Event(0, 0)], [Event(0, 1)])])
+    return made
+
+
+@pytest.mark.spark
+def test_a_missing_column_is_told_with_its_side_before_anything_is_kept(
+    spark: SparkSession, joining: Joining
+) -> None:
+    with pytest.raises(BackfillError, match=r"left side \(left\): there is no column key, only k, at, x"):
+        joining.backfilled(spark, on=["key"])
+    joining.backfilled(spark)
+
+
+@pytest.mark.spark
+def test_columns_of_one_name_are_refused(
+    spark: SparkSession, joining: Joining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = Joining.side
+    monkeypatch.setattr(
+        Joining, "side", lambda self, name, _schema, _time, delay: side(self, name, LEFT, "at", delay)
+    )
+    with pytest.raises(
+        BackfillError, match="both sides have a column at, which is no key: rename it in `prepare`"
+    ):
+        joining.backfilled(spark)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("how", ["left_outer", "left_semi"])
+def test_another_output_mode_is_refused_by_spark(spark: SparkSession, joining: Joining, how: str) -> None:
+    writer = joining.written_by(joining.backfilled(spark, how=how)).outputMode("complete")
+    with pytest.raises(AnalysisException, match=r"(?i)complete"):
+        writer.start()

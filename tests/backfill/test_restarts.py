@@ -1,0 +1,107 @@
+"""A backfill that is killed goes on where it was, with the cut that it began with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_spark.backfill.refusals import BackfillError
+from headgate_spark.engine.store import NumberedStore
+from support.backfills import Event, Joining, Rows, closing, finish, rows
+from support.spark import failure
+
+pytestmark = pytest.mark.spark
+
+STEPS = ("cut", "horizon", "history", "replayed")
+HISTORY = ([Event(0, 0), Event(1, 4), Event(0, 9)], [Event(0, 1), Event(1, 8), Event(0, 8)])
+LIVE = [([Event(0, time)], [Event(0, time + 1), Event(1, time)]) for time in (10, 13, 16, 19)]
+
+
+class KilledError(Exception):
+    """What the driver would have died of."""
+
+
+class Killing:
+    """Ends the driver, once, right before or right after a step is recorded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at: tuple[str, str] | None = None
+        save = NumberedStore.save
+
+        def saved(store: NumberedStore, value: Any) -> None:
+            step = list(value["done"])[-1]
+            self.kill("before", step)
+            save(store, value)
+            self.kill("after", step)
+
+        monkeypatch.setattr(NumberedStore, "save", saved)
+
+    def kill(self, moment: str, step: str) -> None:
+        if self.at == (moment, step):
+            self.at = None
+            raise KilledError
+
+
+@pytest.mark.parametrize("how", ["left_outer", "left_semi"])
+def test_a_backfill_that_is_killed_at_every_step_writes_each_row_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    joining = Joining(tmp_path, how, -2, 4, 1, 1)
+    joining.arrive([HISTORY])
+    killing = Killing(monkeypatch)
+    for step, batch in zip(STEPS, LIVE, strict=True):
+        for moment in ("before", "after"):
+            killing.at = (moment, step)
+            with pytest.raises(KilledError):
+                joining.backfilled(spark)
+        joining.arrive([batch])  # once the cut is kept, what arrives between two attempts is live
+    fail_after_the_first_batch(joining, joining.backfilled(spark))
+    joining.arrive([closing(LIVE)])
+    expected = written(spark, joining, joining.plain(spark), f"{tmp_path}/plain")
+    assert written(spark, joining, joining.backfilled(spark), joining.checkpoint) == expected
+
+
+def writing(checkpoint: str) -> Callable[[DataFrame, int], None]:
+    """A sink that writes a batch again where it had begun to."""
+    return lambda batch, number: batch.write.mode("overwrite").parquet(f"{checkpoint}-out/batch={number}")
+
+
+def fail_after_the_first_batch(joining: Joining, joined: DataFrame) -> None:
+    """Run the query until it has written its first batch, which it then does not commit."""
+
+    def write(batch: DataFrame, number: int) -> None:
+        writing(joining.checkpoint)(batch, number)
+        raise KilledError
+
+    query = joining.written_by(joined).foreachBatch(write).start()
+    assert "KilledError" in failure(query)
+
+
+def written(spark: SparkSession, joining: Joining, joined: DataFrame, checkpoint: str) -> Rows:
+    """What the query has written, from its first start to when it has read all there is."""
+    finish(joining.written_by(joined, checkpoint).foreachBatch(writing(checkpoint)))
+    return rows(spark.read.schema(joined.schema).parquet(f"{checkpoint}-out/batch=*"))
+
+
+def test_a_checkpoint_of_another_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    joining = Joining(tmp_path, "inner", 0, 4, 1, 1)
+    joining.arrive([HISTORY])
+    finish(joining.written_by(joining.plain(spark)))
+    with pytest.raises(
+        BackfillError, match=r"has batches of a query but no backfill.*choose a new checkpoint"
+    ):
+        joining.backfilled(spark)
+
+
+def test_a_backfill_is_not_another_one_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    joining = Joining(tmp_path, "inner", 0, 4, 1, 1)
+    joining.arrive([HISTORY])
+    joining.backfilled(spark)
+    with pytest.raises(
+        BackfillError, match="belongs to a backfill with join = inner, not left_semi: write it as it was"
+    ):
+        joining.backfilled(spark, how="left_semi")
