@@ -66,7 +66,11 @@ def in_one_line(found: ClusterApplication) -> dict[str, str]:
         ("backing-off", ["BackingOff, attempt 1"]),
         ("completed", ["Completed, attempt 1"]),
         ("failed", ["Failed, attempt 1", "Stalled           True"]),
-        ("checkpoint-in-use", ["Failed, attempt 1", "CheckpointInUse"]),
+        (
+            "batch-too-large",
+            ["Failed, attempt 1", "Stalled           True     BatchTooLarge", "executor.memory"],
+        ),
+        ("checkpoint-in-use", ["BackingOff, attempt 2", "Stalled           True     CheckpointInUse"]),
     ],
 )
 def test_each_state_is_told_as_the_loop_reports_it(state: str, lines: list[str]) -> None:

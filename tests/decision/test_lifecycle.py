@@ -14,6 +14,7 @@ from headgate.decision.driver import (
     Desired,
     Driver,
     Exit,
+    ExitCode,
     Finish,
     History,
     Kill,
@@ -27,11 +28,7 @@ from headgate.decision.driver import (
     Stop,
     Wait,
 )
-from headgate.decision.lifecycle import (
-    BATCH_TOO_LARGE_EXIT_CODE,
-    CHECKPOINT_IN_USE_EXIT_CODE,
-    next_step,
-)
+from headgate.decision.lifecycle import next_step
 from headgate.decision.situation import PATIENCE_SECONDS
 
 NOW = 1000.0
@@ -94,6 +91,10 @@ def fails(reason: StepReason) -> Expected:
     return Expected(State.FAILED, Finish(), reason)
 
 
+def locked_out(until: float) -> Expected:
+    return Expected(State.BACKING_OFF, Wait(), StepReason.CHECKPOINT_IN_USE, until)
+
+
 STARTING = Expected(State.STARTING, Wait(), StepReason.WAITING_FOR_DRIVER)
 RUNS = Expected(State.RUNNING, Wait(), StepReason.RUNNING)
 RESTS = Expected(State.SUSPENDED, Wait(), StepReason.SUSPENDED)
@@ -106,6 +107,10 @@ STOPPED = known(stop_asked_at=990.0, ended=True, exit_code=0, planned=True)
 
 def crashed(failures: int, retry_at: float | None = None) -> History:
     return known(ended=True, exit_code=1, failures=failures, retry_at=retry_at)
+
+
+LOCKED_OUT = known(disruptions=2, locked_out_since=990.0)
+WAITED = known(ended=True, exit_code=75, retry_at=1000.0, locked_out_since=990.0)
 
 
 def disrupted(code: int | None) -> Driver:
@@ -228,16 +233,16 @@ ROWS = (
     Row("more retries allowed since", dead(1), crashed(6, 900.0), wanted(max_retries=9), starts(2)),
     Row("failed, Never", dead(1), known(), wanted(NEVER), fails(StepReason.DRIVER_FAILED)),
     Row("failed, Always", dead(1), known(), wanted(ALWAYS), backs_off(1010.0)),
+    Row("checkpoint in use", dead(ExitCode.CHECKPOINT_IN_USE), known(), wanted(), locked_out(1010.0)),
     Row(
-        "checkpoint in use",
-        dead(CHECKPOINT_IN_USE_EXIT_CODE),
-        known(),
-        wanted(ALWAYS),
-        fails(StepReason.CHECKPOINT_IN_USE),
+        "checkpoint in use, no retries allowed", dead(75), known(), wanted(max_retries=0), locked_out(1010.0)
     ),
+    Row("checkpoint in use, third time", dead(75), LOCKED_OUT, wanted(), locked_out(1040.0)),
+    Row("checkpoint in use, pause is over", dead(75), WAITED, wanted(), starts(2)),
+    Row("checkpoint in use, Never", dead(75), known(), wanted(NEVER), fails(StepReason.CHECKPOINT_IN_USE)),
     Row(
         "batch too large",
-        dead(BATCH_TOO_LARGE_EXIT_CODE),
+        dead(ExitCode.BATCH_TOO_LARGE),
         known(),
         wanted(ALWAYS),
         fails(StepReason.BATCH_TOO_LARGE),
@@ -263,7 +268,7 @@ ROWS = (
     ),
     Row("completed long ago", None, known(ended=True, exit_code=0, ended_at=940.0), KEPT_A_MINUTE, EXPIRED),
     Row(
-        "failed long ago", None, known(ended=True, exit_code=75, ended_at=1.0), KEPT_A_MINUTE, FAILED_EXPIRED
+        "failed long ago", None, known(ended=True, exit_code=76, ended_at=1.0), KEPT_A_MINUTE, FAILED_EXPIRED
     ),
     Row("suspended, and long ago", None, known(ended=True, ended_at=1.0), suspended_for(60.0), RESTS),
     # deleted
@@ -318,7 +323,7 @@ def test_a_planned_stop_ends_a_row_of_failures() -> None:
 
 
 @pytest.mark.parametrize(
-    "ended", [dead(1), dead(CHECKPOINT_IN_USE_EXIT_CODE), dead(0)], ids=["failed", "75", "0"]
+    "ended", [dead(1), dead(ExitCode.CHECKPOINT_IN_USE), dead(0)], ids=["failed", "75", "0"]
 )
 def test_suspending_and_resuming_starts_anew_whatever_was(ended: Driver) -> None:
     history = next_step(ended, wanted(), known(failures=5), now=NOW, jitter=0.0).history
@@ -326,6 +331,33 @@ def test_suspending_and_resuming_starts_anew_whatever_was(ended: Driver) -> None
     step = next_step(ended, wanted(), history, now=NOW + 2, jitter=0.0)
     assert step.action == Start(attempt=2, revision=R1)
     assert step.history.failures == 0
+
+
+def test_a_checkpoint_that_stays_in_use_needs_somebody_after_a_minute_and_is_tried_all_the_same() -> None:
+    history, now, asked = known(), NOW, []
+    for attempt in range(1, 6):
+        step = next_step(dead(75, attempt, at=now), wanted(), history, now=now, jitter=0.0)
+        assert (step.state, step.reason) == (State.BACKING_OFF, StepReason.CHECKPOINT_IN_USE)
+        asked.append(step.needs_help)
+        now += 300.0
+        history = next_step(dead(75, attempt), wanted(), step.history, now=now, jitter=0.0).history
+        assert history.attempt == attempt + 1
+    assert asked == [False, True, True, True, True]
+    assert history.failures == 0
+
+
+def test_one_minute_after_a_checkpoint_was_found_in_use_the_step_says_that_somebody_is_needed() -> None:
+    history = known(disruptions=7)
+    first = next_step(dead(75), wanted(), history, now=NOW, jitter=0.0)
+    assert (first.needs_help, first.until) == (False, NOW + PATIENCE_SECONDS)
+    second = next_step(dead(75), wanted(), first.history, now=NOW + PATIENCE_SECONDS, jitter=0.0)
+    assert (second.needs_help, second.until) == (True, NOW + 300.0)
+
+
+@pytest.mark.parametrize("code", [0, 1, None])
+def test_an_end_of_another_kind_ends_the_wait_for_a_checkpoint(code: int | None) -> None:
+    history = next_step(dead(code), wanted(), LOCKED_OUT, now=NOW, jitter=0.0).history
+    assert history.locked_out_since is None
 
 
 def test_jitter_shortens_the_pause_by_up_to_half() -> None:
@@ -348,9 +380,10 @@ def test_a_clock_that_is_set_back_does_not_stretch_the_grace_period() -> None:
 
 MESSAGES = (
     (
-        dead(CHECKPOINT_IN_USE_EXIT_CODE),
+        dead(ExitCode.CHECKPOINT_IN_USE),
         wanted(),
-        "attempt 1 ended with exit code 75: another driver holds the checkpoint; ",
+        "attempt 1 ended with exit code 75: another driver holds the checkpoint; stop that one, or use a checkpoint "
+        "of its own. It is tried again after a pause",
     ),
     (
         dead(2),

@@ -13,6 +13,7 @@ from headgate.decision.driver import (
     Desired,
     Driver,
     Exit,
+    ExitCode,
     Finish,
     History,
     Kill,
@@ -117,6 +118,8 @@ class World(RuleBasedStateMachine):
     @rule(code=CODES)
     def driver_ends(self, code: int | None) -> None:
         self._end(code)
+        if code == ExitCode.CHECKPOINT_IN_USE:  # no fault of the job's, so it costs no retry
+            self.starts_since_change -= 1
 
     @precondition(lambda self: self.drivers and self.history.started_at is not None)
     @rule()

@@ -36,6 +36,7 @@ EXPECTED = {  # Argo CD's health, kstatus, what `healthCheckExprs` say to Flux
     "completed": ("Healthy", "Current", "Current"),
     "failed": ("Degraded", "Failed", "Failed"),
     "checkpoint-in-use": ("Degraded", "Failed", "Failed"),
+    "batch-too-large": ("Degraded", "Failed", "Failed"),
     "image-missing": ("Degraded", "Failed", "Failed"),
     "deleting": ("Progressing", "Terminating", "Current"),
 }
@@ -82,6 +83,7 @@ def test_kstatus_computes_what_is_so() -> None:
         ("in-backlog", "in backlog: delays (WatermarkLag)"),
         ("failed", "suspend and resume to try again"),
         ("image-missing", "ImagePullBackOff"),
+        ("batch-too-large", "Raise executor.memory"),
         ("backing-off", "ended with exit code 1"),
         ("changed", "has not seen the last change"),
         ("deleting", "being deleted"),

@@ -80,15 +80,22 @@ def test_a_driver_that_completed_is_not_started_again() -> None:
     assert condition(loop, "Ready").status is ConditionStatus.TRUE
 
 
-def test_a_checkpoint_in_use_stalls_the_application() -> None:
+def test_a_checkpoint_that_is_in_use_is_tried_again_and_stalls_the_application_after_a_minute() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.drivers.ends(75, at=loop.now)
     loop.turn()
-    loop.turn(1000)
+    assert condition(loop, "Stalled").status is ConditionStatus.FALSE, "whoever holds it may be about to end"
+    loop.turn(60)
+    loop.world.drivers.ends(75, at=loop.now)
+    loop.turn()
     assert condition(loop, "Stalled").status is ConditionStatus.TRUE
     assert condition(loop, "Stalled").reason == "CheckpointInUse"
-    assert len(loop.world.drivers.launches) == 1
+    loop.turn(60)
+    assert len(loop.world.drivers.launches) == 3
+    loop.world.drivers.becomes_ready()
+    loop.acknowledged_turn()
+    assert condition(loop, "Stalled").status is ConditionStatus.FALSE
 
 
 def test_a_suspended_application_stops_its_driver_and_starts_it_again_later() -> None:

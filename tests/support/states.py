@@ -122,6 +122,16 @@ def _checkpoint_in_use() -> Loop:
     loop = _running()
     loop.world.drivers.ends(75, at=loop.now)
     loop.turn()
+    loop.turn(PATIENCE_SECONDS)
+    loop.world.drivers.ends(75, at=loop.now)
+    loop.turn()
+    return loop
+
+
+def _batch_too_large() -> Loop:
+    loop = _running()
+    loop.world.drivers.ends(76, at=loop.now)
+    loop.turn()
     return loop
 
 
@@ -151,6 +161,7 @@ STATES: dict[str, Callable[[], Loop]] = {
     "completed": _completed,
     "failed": _failed,
     "checkpoint-in-use": _checkpoint_in_use,
+    "batch-too-large": _batch_too_large,
     "image-missing": _image_missing,
 }
 """How the loop gets into each."""

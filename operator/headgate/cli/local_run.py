@@ -160,6 +160,8 @@ class LocalRun:
                 return 0
             case State.FAILED:
                 return step.history.exit_code or HeadgateError.exit_code
+            case State.BACKING_OFF if step.reason is StepReason.CHECKPOINT_IN_USE:
+                return step.history.exit_code  # whoever holds it was started by the person who looks on
             case State.SUSPENDED if self.was_killed:
                 return EXIT_KILLED
             case State.SUSPENDED if self._stop_asked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.decision.driver import State, Step, StepReason
-from headgate.decision.lifecycle import EXECUTOR_MEMORY, SUSPEND_AND_RESUME
+from headgate.decision.lifecycle import AFTER_A_PAUSE, EXECUTOR_MEMORY, SUSPEND_AND_RESUME
 
 STOPPED_MESSAGE = "stopped; headgate local goes on from here"
 STOPPING_MESSAGE = "stopping at the end of the running batch"
@@ -20,4 +20,5 @@ def in_local_words(step: Step, *, stop_asked: bool) -> Step:
     if stop_asked and step.reason is StepReason.SUSPENDED:
         return replace(step, message=STOPPED_MESSAGE if step.state is State.SUSPENDED else STOPPING_MESSAGE)
     message = step.message.replace(SUSPEND_AND_RESUME, "run headgate local again to try again")
+    message = message.removesuffix(AFTER_A_PAUSE)
     return replace(step, message=message.replace(EXECUTOR_MEMORY, "driver.memory"))

@@ -1,6 +1,7 @@
 """What is learned from a look at the driver, before the next step is decided: the history, brought up to date.
 
-Every end is booked once, as a failure, as a disruption, or as nothing where it was asked for.
+Every end is booked once, as a failure, as a disruption, or as nothing where it was asked for. That another driver
+holds the checkpoint is no fault of the job's, and counts as a disruption.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headgate.decision.driver import Exit, History
+from headgate.decision.driver import Exit, ExitCode, History
 from headgate.decision.situation import Situation
 
 
@@ -60,7 +61,7 @@ def change_forgives(s: Situation) -> History:
     """Whoever suspends the application, or changes what its driver runs, has seen to the failures."""
     history = s.history
     if history.ended and (s.desired.suspended or s.desired.revision != history.revision):
-        return replace(history, planned=True, failures=0, disruptions=0, retry_at=None)
+        return replace(history, planned=True, failures=0, disruptions=0, retry_at=None, locked_out_since=None)
     return history
 
 
@@ -93,13 +94,22 @@ def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
         disrupted=end.is_disruption,
     )
     if history.stop_asked_at is not None:
-        return replace(history, planned=True, failures=0, disruptions=0)
+        return replace(history, planned=True, failures=0, disruptions=0, locked_out_since=None)
     if run_seconds > restart.reset_after_seconds:
-        history = replace(history, failures=0, disruptions=0)
+        history = replace(history, failures=0, disruptions=0, locked_out_since=None)
     if end.is_disruption:
-        disruptions = history.disruptions + 1
-        retry_at = s.now + restart.wait_seconds(disruptions, s.jitter)
-        return replace(history, disruptions=disruptions, retry_at=retry_at)
+        return _to_come_back(s, history)
+    if end.code == ExitCode.CHECKPOINT_IN_USE:
+        since = s.now if history.locked_out_since is None else min(history.locked_out_since, s.now)
+        return _to_come_back(s, replace(history, locked_out_since=since))
+    history = replace(history, locked_out_since=None)
     failures = 0 if end.code == 0 else history.failures + 1
     retry_at = s.now + restart.wait_seconds(failures, s.jitter)
     return replace(history, failures=failures, disruptions=0, retry_at=retry_at)
+
+
+def _to_come_back(s: Situation, history: History) -> History:
+    """Return the history with a pause in it for an end that was not the job's fault."""
+    disruptions = history.disruptions + 1
+    retry_at = s.now + s.desired.restart.wait_seconds(disruptions, s.jitter)
+    return replace(history, disruptions=disruptions, retry_at=retry_at)

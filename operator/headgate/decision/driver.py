@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 from headgate.decision.backoff import RestartPolicy
@@ -57,7 +57,7 @@ class StepReason(StrEnum):
     RETRIES_EXHAUSTED = "RetriesExhausted"
     """The driver failed once more than `restart.maxRetries` allows."""
     CHECKPOINT_IN_USE = "CheckpointInUse"
-    """Another driver or application has the checkpoint; trying again would help neither of them."""
+    """Another driver or application has the checkpoint; it is tried again, for that one may be about to end."""
     BATCH_TOO_LARGE = "BatchTooLarge"
     """One batch failed again and again for want of memory; it is planned, and cannot be made smaller."""
     DISRUPTED = "Disrupted"
@@ -84,6 +84,15 @@ class StepReason(StrEnum):
     """The resource is being deleted: its driver stops first."""
     EXPIRED = "Expired"
     """The application ended longer ago than `ttlAfterFinished`, and is deleted."""
+
+
+class ExitCode(IntEnum):
+    """What the driver's launcher returns where there is more to say than that the job failed."""
+
+    CHECKPOINT_IN_USE = 75
+    """EX_TEMPFAIL of sysexits.h: another driver holds the checkpoint."""
+    BATCH_TOO_LARGE = 76
+    """One batch has failed again and again for want of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +183,8 @@ class History:
     disruptions: int = 0
     """Disruptions in a row: they are no failures, but each is followed by a longer pause than the last."""
     retry_at: float | None = None
+    locked_out_since: float | None = None
+    """Since when each attempt has found its checkpoint in use; `None`: the last one did not."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal history."""

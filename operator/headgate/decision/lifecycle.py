@@ -9,7 +9,8 @@ round finds the same step again. Two laws are worth the care:
 - every end of a driver is booked once, so that failures are neither lost nor counted twice.
 
 An end that somebody else brought about (a node that is drained, a pod that was deleted) is a disruption: the
-job did not fail, so it comes back however often that happens, only not at once.
+job did not fail, so it comes back however often that happens, only not at once. So does a driver whose checkpoint
+another one holds: that may be one that was deleted by force and is about to end. After a minute a person is asked.
 
 `headgate local` drives a subprocess with it, the operator a pod.
 """
@@ -24,6 +25,7 @@ from headgate.decision.booking import brought_up_to_date
 from headgate.decision.driver import (
     Desired,
     Driver,
+    ExitCode,
     Finish,
     History,
     Kill,
@@ -39,14 +41,9 @@ from headgate.decision.driver import (
 )
 from headgate.decision.situation import Situation
 
-CHECKPOINT_IN_USE_EXIT_CODE = 75
-"""EX_TEMPFAIL of sysexits.h: what the driver's launcher returns when another driver holds the checkpoint."""
-
-BATCH_TOO_LARGE_EXIT_CODE = 76
-"""What it returns when one batch has failed again and again for want of memory."""
-
 SUSPEND_AND_RESUME = "suspend and resume to try again"
 EXECUTOR_MEMORY = "executor.memory"
+AFTER_A_PAUSE = ". It is tried again after a pause"
 """Parts of remedies that are others where there is no cluster."""
 
 RELEASE_SECONDS = 60.0
@@ -180,7 +177,7 @@ def application_has_ended(s: Situation) -> Step | None:
             f"ended more than {s.desired.ttl_seconds:g}s ago (ttlAfterFinished): deleting the application"
         )
         return s.step(state, Remove(), StepReason.EXPIRED, message)
-    message = how_it_ended(s.history) + _what_to_do(reason, s.desired.restart)
+    message = how_it_ended(s.history) + _what_to_do(reason, retries=s.desired.restart.max_retries)
     return s.step(state, Finish(), reason, message, until=expires_at)
 
 
@@ -194,23 +191,18 @@ def _last_end(history: History, restart: RestartPolicy) -> StepReason | None:
     """Return why the attempt that has ended was the last one; `None` where it was not."""
     if not history.ended or history.planned:
         return None
+    starts_again = restart.policy is not RestartWhen.NEVER
     if history.disrupted:
-        return StepReason.DRIVER_FAILED if restart.policy is RestartWhen.NEVER else None
+        return None if starts_again else StepReason.DRIVER_FAILED
     match history.exit_code:
         case 0:
             return None if restart.policy is RestartWhen.ALWAYS else StepReason.COMPLETED
-        case code if code in FINAL_EXITS:
-            return FINAL_EXITS[code]
-    if restart.policy is RestartWhen.NEVER:
-        return StepReason.DRIVER_FAILED
-    return StepReason.RETRIES_EXHAUSTED if history.failures > restart.max_retries else None
-
-
-FINAL_EXITS = {
-    CHECKPOINT_IN_USE_EXIT_CODE: StepReason.CHECKPOINT_IN_USE,
-    BATCH_TOO_LARGE_EXIT_CODE: StepReason.BATCH_TOO_LARGE,
-}
-"""Exit codes that another attempt would only repeat."""
+        case ExitCode.BATCH_TOO_LARGE:
+            return StepReason.BATCH_TOO_LARGE  # another attempt would only repeat it
+    if starts_again:
+        return StepReason.RETRIES_EXHAUSTED if history.failures > restart.max_retries else None
+    is_locked_out = history.exit_code == ExitCode.CHECKPOINT_IN_USE
+    return StepReason.CHECKPOINT_IN_USE if is_locked_out else StepReason.DRIVER_FAILED
 
 
 def driver_is_backing_off(s: Situation) -> Step | None:
@@ -222,7 +214,17 @@ def driver_is_backing_off(s: Situation) -> Step | None:
         return None
     waiting = s.knowing(replace(s.history, retry_at=due))
     message = f"{how_it_ended(s.history)}; the next one starts after a pause"
-    return waiting.step(State.BACKING_OFF, Wait(), StepReason.BACKING_OFF, message, until=due)
+    step = waiting.step(State.BACKING_OFF, Wait(), StepReason.BACKING_OFF, message, until=due)
+    return waiting.hindered(step, _lock(s.history))
+
+
+def _lock(history: History) -> Obstacle | None:
+    """Return what another driver on the checkpoint is to this one."""
+    if history.locked_out_since is None or history.disrupted:
+        return None
+    what_to_do = _what_to_do(StepReason.CHECKPOINT_IN_USE)
+    message = f"{how_it_ended(history)}{what_to_do}{AFTER_A_PAUSE}"
+    return Obstacle(reason=StepReason.CHECKPOINT_IN_USE, message=message, since=history.locked_out_since)
 
 
 def start_would_do_harm(s: Situation) -> Step | None:
@@ -242,6 +244,7 @@ def driver_is_missing(s: Situation) -> Step:
         revision=s.desired.revision,
         failures=s.history.failures,
         disruptions=s.history.disruptions,
+        locked_out_since=s.history.locked_out_since,
     )
     start = Start(attempt=attempt, revision=s.desired.revision)
     step = s.knowing(intent).step(State.PENDING, start, StepReason.STARTED, f"starting attempt {attempt}")
@@ -279,7 +282,7 @@ def how_it_ended(history: History) -> str:
     return f"attempt {history.attempt} {how}{note}"
 
 
-def _what_to_do(reason: StepReason, restart: RestartPolicy) -> str:
+def _what_to_do(reason: StepReason, *, retries: int = 0) -> str:
     match reason:
         case StepReason.CHECKPOINT_IN_USE:
             return ": another driver holds the checkpoint; stop that one, or use a checkpoint of its own"
@@ -290,7 +293,6 @@ def _what_to_do(reason: StepReason, restart: RestartPolicy) -> str:
                 "batch.maxRecords, so that the next one is smaller"
             )
         case StepReason.RETRIES_EXHAUSTED:
-            retries = restart.max_retries
             return f", and restart.maxRetries ({retries}) is used up; {SUSPEND_AND_RESUME}"
         case StepReason.DRIVER_FAILED:
             return f", and restart.policy is Never; {SUSPEND_AND_RESUME}"
