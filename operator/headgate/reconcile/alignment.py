@@ -21,7 +21,7 @@ from headgate.api.status import AlignmentStatus
 from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
-from headgate.reconcile.times import duration_text, moment, seconds
+from headgate.reconcile.times import duration_text, measured, moment
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 
 WITHIN_DRIFT: Final = "WithinDrift"
@@ -141,7 +141,7 @@ def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentS
             limit=None
             if member.reported.alignment_limit is None
             else moment(member.reported.alignment_limit),
-            drift=seconds(member.reported.alignment_drift_seconds),
+            drift=measured(member.reported.alignment_drift_seconds),
             held_by=member.reported.alignment_held_by if member.held_by == HELD_BY_ALIGNMENT else None,
         )
         for group in found
@@ -174,13 +174,13 @@ def _cannot_join(group: Group) -> Iterator[str]:
 
 
 def _ahead(group: Group) -> Iterator[str]:
-    limit = group.max_drifts[0].total_seconds()
+    limit = group.max_drifts[0]
     for member in group.members:
         drift, slowest = member.reported.alignment_drift_seconds, member.reported.alignment_held_by
-        if drift is not None and drift > limit:
+        if drift is not None and drift > limit.total_seconds():
             yield (
                 f"source {member.name} is {duration_text(drift)} ahead in group {group.name}, which allows "
-                f"{duration_text(limit)}" + ("" if slowest is None else f"; it waits for {slowest}")
+                f"{format_duration(limit)}" + ("" if slowest is None else f"; it waits for {slowest}")
             )
 
 

@@ -34,7 +34,7 @@ from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
-from headgate.reconcile.times import eta_text, moment, seconds
+from headgate.reconcile.times import duration_text, eta_text, measured, moment, seconds
 from headgate.reconcile.track import Track
 
 MOST_SOURCES = 64
@@ -147,7 +147,7 @@ def _source(
     return SourceStatus(
         name=name,
         votes=Votes() if verdict is None else _votes(verdict),
-        watermark_lag=seconds(reported.watermark_lag_seconds),
+        watermark_lag=measured(reported.watermark_lag_seconds),
         pending_records=_count(reported.pending_records),
         rate_limit=reported.rate_limit,
         alignment=alignment,
@@ -179,7 +179,7 @@ def _summary(queries: tuple[QueryStatus, ...]) -> Summary:
     return Summary(
         query=worst.name,
         backlog=(worst.reason or Reason.UNKNOWN.value) if worst.backlog else _not_in_backlog(worst),
-        lag=None if worst.watermark_lag is None else format_duration(worst.watermark_lag),
+        lag=None if worst.watermark_lag is None else duration_text(worst.watermark_lag.total_seconds()),
         pending_records=worst.pending_records,
         interval=None if worst.interval is None else format_duration(worst.interval),
         eta=worst.eta,

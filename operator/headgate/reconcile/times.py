@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.api.duration import format_duration
+from headgate.api.duration import LONGEST, format_duration, parse_duration
 from headgate.decision import Eta
 
 
@@ -18,12 +18,29 @@ def seconds(value: float | None) -> timedelta | None:
     return None if value is None else timedelta(milliseconds=max(0, round(value * 1000)))
 
 
+def measured(value: float | None) -> timedelta | None:
+    """Return measured seconds as exactly as people read them: in one unit or two, `1h2m`, `3m20s`, `4.2s`, `440ms`.
+
+    Never negative, nor longer than a duration can be; nothing for what is not known.
+    """
+    if value is None:
+        return None
+    value = min(max(0.0, value), _LONGEST)
+    step = next((step for below, step in _STEPS if value < below), _LONGEST_STEP)
+    return round(value / step) * timedelta(seconds=step)
+
+
+_STEPS = ((1.0, 0.001), (10.0, 0.1), (3600.0, 1.0))
+"""Below so many seconds, a time is told in steps of so many."""
+_LONGEST_STEP = 60.0
+_LONGEST = parse_duration(LONGEST).total_seconds()
+
+
 def duration_text(value: float) -> str:
-    """Return seconds for people: in whole seconds from ten on, `1m30s`."""
-    digits = 0 if value >= 10 else 1
-    return format_duration(timedelta(seconds=max(0.0, round(value, digits))))
+    """Return measured seconds for people, as exactly as `measured` has them."""
+    return format_duration(measured(value) or timedelta(0))
 
 
 def eta_text(eta: Eta) -> str | None:
-    """Return an estimate as a duration in whole seconds, `never`, or nothing."""
-    return eta if eta is None or isinstance(eta, str) else format_duration(timedelta(seconds=round(eta)))
+    """Return an estimate as a duration, at most to the second, `never`, or nothing."""
+    return eta if eta is None or isinstance(eta, str) else duration_text(round(eta))
