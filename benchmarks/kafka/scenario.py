@@ -31,22 +31,31 @@ class Bench(local.Bench):
 
         The n-th record of a partition has the timestamp of n milliseconds after the first one's.
         """
+        return self.ramps(name, [Ramp(partition, records) for partition, records in enumerate(sizes)])
+
+    def ramps(self, name: str, ramps: Sequence[Ramp]) -> str:
+        """Return a topic with a ramp in each partition, filled unless one of that name and these sizes is there."""
         known = self.broker.admin.list_topics(timeout=20).topics
-        if name in known and list(dict(sorted(self.broker.latest(name).items())).values()) == list(sizes):
+        if name in known and self.broker.latest(name) == {ramp.partition: ramp.records for ramp in ramps}:
             return name
         if name in known:
             self.broker.delete_topic(name)
-        self.tell(f"filling {name} with {sum(sizes):,} records")
-        self.broker.topic(name, partitions=len(sizes))
-        ramps = [Ramp(partition, records) for partition, records in enumerate(sizes)]
+        self.tell(f"filling {name} with {sum(ramp.records for ramp in ramps):,} records")
+        self.broker.topic(name, partitions=len(ramps))
         fill(self.broker.bootstrap, name, ramps, value=same, key=lambda number: b"%d" % (number % KEYS))
         return name
 
-    def new_topic(self, prefix: str, partitions: int) -> str:
-        """Return an empty topic that no earlier call has used."""
+    @contextmanager
+    def passing_topics(self, prefix: str, count: int, partitions: int) -> Iterator[list[str]]:
+        """Make empty topics that are gone afterwards: a broker with a thousand partitions starts slowly."""
         known = self.broker.admin.list_topics(timeout=20).topics
-        name = next(f"{prefix}-{n}" for n in itertools.count(1) if f"{prefix}-{n}" not in known)
-        return self.broker.topic(name, partitions=partitions)
+        new = (f"{prefix}-{n}" for n in itertools.count(1) if f"{prefix}-{n}" not in known)
+        names = [self.broker.topic(name, partitions=partitions) for name in itertools.islice(new, count)]
+        try:
+            yield names
+        finally:
+            for name in names:
+                self.broker.delete_topic(name)
 
 
 def same(number: int) -> bytes:  # noqa: ARG001 -- each record has the same value
@@ -72,6 +81,7 @@ def properties(events: Path) -> dict[str, str]:
         "spark.driver.memory": HEAP,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stateStore.providerClass": (

@@ -150,14 +150,16 @@ def by_document(
     arguments: Sequence[str],
     properties: Mapping[str, str],
     document: ControlDocument,
+    *,
+    command: Sequence[str] = (),
 ) -> Child:
-    """Start a job under `headgate-run` with a control document."""
+    """Start a job under `headgate-run`, or a `command` that takes the same options, with a control document."""
     publish(place, document)
     options = [f"--control={place.control}", f"--announce={place.announcement}"]
     options += ["--metrics-port=0", "--metrics-address=127.0.0.1"]
     options += [f"--conf={name}={value}" for name, value in properties.items()]
-    command = [tool("headgate-run"), *options, str(JOBS / script), *arguments]
-    return Child(command, environment(), place.log)
+    runner = command or [tool("headgate-run")]
+    return Child([*runner, *options, str(JOBS / script), *arguments], environment(), place.log)
 
 
 def by_resource(place: Place, resource: Path) -> Child:

@@ -1,11 +1,11 @@
 """What the alignment scenario counts: it has to find a record past the limit where there is one."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks.kafka.scenarios.alignment import DRIFT_SECONDS, START_MS, Topic, ideal_rows, past_limit
-from benchmarks.local.drivers import Place
 from support.kafka_records import Ramp
 
 FAST = Topic("fast", (Ramp(0, 2_000, START_MS, 1_000),))
@@ -13,11 +13,11 @@ SLOW = Topic("slow", (Ramp(0, 100, START_MS, 10_000),))
 
 
 @pytest.fixture
-def place(tmp_path) -> Place:
-    return Place(tmp_path)
+def notes(tmp_path) -> Path:
+    return tmp_path / "1.jsonl"
 
 
-def got(place: Place, *batches: dict[str, tuple[int, int]]) -> None:
+def got(notes: Path, *batches: dict[str, tuple[int, int]]) -> None:
     """Note batches as the job does: for each topic how many records came, and the number of the last one."""
     steps = {"fast": 1_000, "slow": 10_000}
     lines = []
@@ -27,28 +27,28 @@ def got(place: Place, *batches: dict[str, tuple[int, int]]) -> None:
             for topic, (n, last) in batch.items()
         ]
         lines.append(json.dumps({"batch": number, "splits": splits}))
-    (place.directory / "got.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    notes.write_text("\n".join(lines), encoding="utf-8")
 
 
-def test_records_within_the_drift_of_where_the_slowest_ends_are_not_past_the_limit(place):
-    got(place, {"fast": (131, 130), "slow": (1, 0)})
-    assert past_limit((FAST, SLOW), place) == 0
+def test_records_within_the_drift_of_where_the_slowest_ends_are_not_past_the_limit(notes):
+    got(notes, {"fast": (131, 130), "slow": (1, 0)})
+    assert past_limit((FAST, SLOW), notes) == 0
 
 
-def test_each_record_beyond_it_is_counted(place):
-    got(place, {"fast": (134, 133), "slow": (1, 0)})
-    assert past_limit((FAST, SLOW), place) == 3
+def test_each_record_beyond_it_is_counted(notes):
+    got(notes, {"fast": (134, 133), "slow": (1, 0)})
+    assert past_limit((FAST, SLOW), notes) == 3
 
 
-def test_a_partition_that_was_at_its_end_before_the_batch_holds_nobody(place):
-    got(place, {"fast": (900, 899), "slow": (100, 99)}, {"fast": (1_100, 1_999)})
-    assert past_limit((FAST, SLOW), place) == 0
+def test_a_partition_that_was_at_its_end_before_the_batch_holds_nobody(notes):
+    got(notes, {"fast": (900, 899), "slow": (100, 99)}, {"fast": (1_100, 1_999)})
+    assert past_limit((FAST, SLOW), notes) == 0
 
 
-def test_other_records_than_were_planned_are_noticed(place):
-    got(place, {"fast": (10, 12)})
+def test_other_records_than_were_planned_are_noticed(notes):
+    got(notes, {"fast": (10, 12)})
     with pytest.raises(RuntimeError, match="other records"):
-        past_limit((FAST, SLOW), place)
+        past_limit((FAST, SLOW), notes)
 
 
 def test_the_least_state_is_what_lies_within_delay_and_bound():

@@ -1,84 +1,103 @@
 """What a planning costs with alignment, by the number of partitions: 4, 64 and 512.
 
-One query reads two topics whose partitions are all members of one group, while records arrive in each of them.
-Headgate is asked twice in a trigger: whether to look, which costs next to nothing, and then for the plan. So the 99th
-percentile of plannings is the 99.5th of all calls, by the exporter's own histogram. What Spark spends in all on the
-end of a batch, with the broker's answer on what there is, stands beside it in `details`.
+One query reads two topics whose partitions are all members of one group, while records arrive in each of them, and
+each planning that leads to a batch is timed (`timed_run`): with all lookups of event times, without what Spark's own
+source asks the broker. The JVM's first plannings are interpreted, so they are left out. What Spark spends in all on
+the end of a batch, with the broker's answer on what there is, stands beside it in `details`.
+
+A task of Spark keeps its consumer only while there is room in the cache of its executor (64 by default). With more
+partitions than that, batches would connect hundreds of times, and there would be a planning a minute to time.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from confluent_kafka import Producer
 
 from benchmarks.event_log import Batch
+from benchmarks.kafka import timed_run
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
+from benchmarks.kafka.timed_run import Planning
 from benchmarks.local.drivers import START_SECONDS, by_document
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.scenarios.pace import planner_calls
-from benchmarks.local.statistics import histogram_quantile, percentile
+from benchmarks.local.statistics import percentile
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 from support.kafka import client_settings
 
 GOALS = {4: 0.010, 64: 0.025, 512: 0.120}
-PLANNINGS = 0.995
-SETTLE_SECONDS = 8.0
-SECONDS = 25.0
+WARM_UP = 15
+PLANNINGS = 100
+SECONDS = 150.0
+"""The longest that plannings are waited for: with 512 tasks a batch takes seconds."""
 EVERY_SECONDS = 0.25
 """How often each partition gets a record."""
+CONSUMERS = {"spark.kafka.consumer.cache.capacity": "1024"}
 
 
-def measure(bench: Bench) -> Mapping[str, Measured]:
+def measure(bench: Bench) -> dict[str, Measured]:
     """Run a query for each number of partitions."""
     return {f"plan_p99_seconds_{partitions}": of_partitions(bench, partitions) for partitions in GOALS}
 
 
 def of_partitions(bench: Bench, partitions: int) -> Measured:
     """Run a query on two topics that have so many partitions together."""
-    topics = [bench.new_topic(f"plan-{partitions}", partitions // 2) for _ in range(2)]
     place, name = bench.place(f"plan-{partitions}"), "plan"
-    arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--checkpoint={place.checkpoint}"]
-    with (
-        arriving(bench, topics, partitions // 2),
-        by_document(
-            place,
-            str((JOBS / "live.py").resolve()),
-            [*arguments, f"--query={name}={','.join(topics)}"],
-            properties(place.directory / "events"),
-            document(name, ",".join(topics)),
-        ) as child,
-    ):
-        log = place.events
-        child.wait_for("a batch", lambda: log.of(name) or None, START_SECONDS)
-        time.sleep(SETTLE_SECONDS)
-        before, begin = planner_calls(place), time.time()
-        time.sleep(SECONDS)
-        child.check()
-        after, end = planner_calls(place), time.time()
-    calls = {bound: after[bound] - before[bound] for bound in after}
-    seen = [batch for batch in log.of(name) if begin <= batch.planned <= end]
-    found = Measured([histogram_quantile(calls, PLANNINGS)], details_of(calls, seen))
-    bench.tell(f"{partitions} partitions: {found.runs[0]:.4f} s")
+    notes = place.directory / "plannings.jsonl"
+    with bench.passing_topics(f"plan-{partitions}", 2, partitions // 2) as topics:
+        arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--checkpoint={place.checkpoint}"]
+        with (
+            arriving(bench, topics, partitions // 2),
+            by_document(
+                place,
+                str((JOBS / "live.py").resolve()),
+                [*arguments, f"--query={name}={','.join(topics)}"],
+                properties(place.directory / "events") | CONSUMERS,
+                document(name, ",".join(topics)),
+                command=[sys.executable, "-m", timed_run.__name__, str(notes)],
+            ) as child,
+        ):
+            warm_up = f"{WARM_UP} plannings"
+            child.wait_for(warm_up, lambda: timed_run.read(notes)[WARM_UP:] or None, START_SECONDS + SECONDS)
+            plannings = timed_plannings(notes)
+            child.check()
+    began = plannings[0].at
+    found = Measured(
+        [percentile([planning.seconds for planning in plannings], 99)],
+        details_of(plannings, [batch for batch in place.events.of(name) if batch.planned >= began]),
+    )
+    bench.tell(f"{partitions} partitions: {found.runs[0]:.4f} s of {len(plannings)} plannings")
     return found
 
 
-def details_of(calls: Mapping[float, float], seen: list[Batch]) -> dict[str, object]:
+def timed_plannings(notes: Path) -> list[Planning]:
+    """Return the plannings after the warm-up, as many as are wanted or as come in time."""
+    deadline = time.monotonic() + SECONDS
+    while len(found := timed_run.read(notes)[WARM_UP:]) < PLANNINGS and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found
+
+
+def details_of(plannings: Sequence[Planning], batches: Sequence[Batch]) -> dict[str, object]:
     """Return what stands behind a percentile."""
-    whole = [batch.planned - batch.started for batch in seen]
+    seconds = [planning.seconds for planning in plannings]
+    whole = [batch.planned - batch.started for batch in batches]
     return {
-        "calls_up_to_seconds": {f"{bound:g}": count for bound, count in calls.items()},
-        "batches": len(seen),
+        "plannings": len(seconds),
+        "p50_seconds": percentile(seconds, 50),
+        "longest_seconds": max(seconds),
         "with_the_brokers_answers_p50_seconds": percentile(whole, 50),
         "with_the_brokers_answers_p99_seconds": percentile(whole, 99),
     }
 
 
 @contextmanager
-def arriving(bench: Bench, topics: list[str], partitions: int) -> Iterator[None]:
+def arriving(bench: Bench, topics: Sequence[str], partitions: int) -> Iterator[None]:
     """Write a record to each partition again and again while the block runs."""
     ended = threading.Event()
 

@@ -7,16 +7,12 @@ the figure is the median over pairs. The first run of each driver warms its JVM 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from benchmarks.event_log import Batch
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
-from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, by_document, plain
+from benchmarks.kafka.turns import Reader, directory, speed
+from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import median
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
@@ -24,44 +20,7 @@ from headgate_contract import BatchControl, ControlDocument, QueryControl, RateC
 RECORDS = 10_000_000
 PARTITIONS = 4
 BATCH = 1_000_000
-TURN_SECONDS = 180.0
 FIGURES = {"forward": "throughput_vs_plain", "totals": "throughput_vs_plain_aggregation"}
-
-
-@dataclass
-class Reader:
-    """A driver that reads the topic whenever it is told to."""
-
-    place: Place
-    child: Child
-    _turns: Iterator[int]
-
-    def read(self, kind: str) -> float:
-        """Read everything once; returns records per second, from the first trigger to the last commit."""
-        turn = turns(self.place) / f"{next(self._turns)}.{kind}"
-        seen = len(self.place.events.of(kind))
-        turn.touch()
-        self.child.wait_for(
-            f"the end of {turn}", lambda: turn.with_suffix(".done").exists() or None, TURN_SECONDS
-        )
-        return speed(
-            self.child.wait_for("its batches", lambda: whole(self.place.events.of(kind)[seen:]), 10.0)
-        )
-
-
-def whole(batches: Sequence[Batch]) -> Sequence[Batch] | None:
-    """Return the batches of a run once all of them are there."""
-    return batches if sum(batch.records for batch in batches) >= RECORDS else None
-
-
-def speed(batches: Sequence[Batch]) -> float:
-    """Return records per second of one run."""
-    return sum(batch.records for batch in batches) / (batches[-1].committed - batches[0].started)
-
-
-def turns(place: Place) -> Path:
-    """Return where files ask a driver to read."""
-    return place.directory / "turns"
 
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
@@ -69,9 +28,9 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     topic = bench.topic("throughput", [RECORDS // PARTITIONS] * PARTITIONS)
     places = {"plain": bench.place("plain"), "governed": bench.place("governed")}
     for place in places.values():
-        turns(place).mkdir()
+        directory(place).mkdir()
     arguments = {
-        name: [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--turns={turns(place)}"]
+        name: [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--turns={directory(place)}"]
         for name, place in places.items()
     }
     script = str((JOBS / "turns.py").resolve())
@@ -83,8 +42,8 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         ) as governed,
     ):
         readers = {
-            "plain": Reader(places["plain"], beside, itertools.count(1)),
-            "governed": Reader(places["governed"], governed, itertools.count(1)),
+            "plain": Reader(places["plain"], beside, RECORDS),
+            "governed": Reader(places["governed"], governed, RECORDS),
         }
         return {figure: pairs(bench, readers, kind) for kind, figure in FIGURES.items()}
 
@@ -105,7 +64,7 @@ def pairs(bench: Bench, readers: Mapping[str, Reader], kind: str) -> Measured:
     speeds: dict[str, list[float]] = {name: [] for name in readers}
     for number in range(bench.rounds):
         for name in sorted(readers, reverse=number % 2 == 0):
-            speeds[name].append(readers[name].read(kind))
+            speeds[name].append(speed(readers[name].read(kind)))
         bench.tell(f"{kind}: {speeds['governed'][-1] / speeds['plain'][-1]:.3f}")
     ratios = [governed / plain for governed, plain in zip(speeds["governed"], speeds["plain"], strict=True)]
     low, high = median_interval(ratios)

@@ -1,0 +1,94 @@
+"""`headgate-run` that notes how long each planning took, in FILE.
+
+    python -m benchmarks.kafka.timed_run FILE [options of headgate-run] app.py …
+
+Headgate is asked twice in a trigger: whether to look at what there is, and then for the plan. A planning is both
+calls together, for the one source of the query, from their arrival in the driver's Python process to the answer. (The
+exporter's histogram has each call alone, and in buckets.)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from headgate_spark.engine.governor import Governor
+from headgate_spark.launch.command import main as headgate_run
+
+
+@dataclass(frozen=True)
+class Planning:
+    """One planning that led to a batch."""
+
+    at: float
+    """When it ended, in seconds since 1970."""
+    seconds: float
+
+
+class Notes:
+    """The file, and the planning that is going on."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.open("a", encoding="utf-8", buffering=1)
+        self._seconds = 0.0
+
+    def begin(self) -> None:
+        """A trigger has come."""
+        self._seconds = 0.0
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Surround one call."""
+        began = time.perf_counter()
+        yield
+        self._seconds += time.perf_counter() - began
+
+    def end(self, answer: str) -> None:
+        """The planning has come to this; held sources are not noted."""
+        if answer.startswith("offset:"):
+            self._file.write(json.dumps(asdict(Planning(time.time(), self._seconds))) + "\n")
+
+
+def read(file: Path) -> list[Planning]:
+    """Return the plannings noted so far."""
+    lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
+    return [Planning(**json.loads(line)) for line in lines]
+
+
+def timed(notes: Notes) -> type[Governor]:
+    """Return a governor that notes what it takes."""
+
+    class TimedGovernor(Governor):
+        """Asks itself, with a watch."""
+
+        def admit(self, handle: int, start: str | None) -> str:
+            """First step of a planning."""
+            notes.begin()
+            with notes.call():
+                return super().admit(handle, start)
+
+        def plan(self, handle: int, start: str | None, latest: str) -> str:
+            """Second step of a planning."""
+            with notes.call():
+                answer = super().plan(handle, start, latest)
+            notes.end(answer)
+            return answer
+
+    return TimedGovernor
+
+
+def main() -> None:
+    """Run the command."""
+    notes = Notes(Path(sys.argv[1]))
+    with patch("headgate_spark.launch.runtime.Governor", timed(notes)):
+        headgate_run(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
