@@ -130,6 +130,30 @@ def test_a_script_gets_its_arguments_as_they_are(
     assert json.loads(ended.stdout) == arguments
 
 
+def test_a_script_may_change_its_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "control.json").write_text('{"schemaVersion": "1.0", "generation": 1}')
+    script = """
+import json, os, time, urllib.request
+os.chdir("elsewhere")
+port = json.load(open("../driver.json"))["metricsPort"]
+with open("../next.json", "w") as file:
+    file.write('{"schemaVersion": "1.0", "generation": 2}')
+os.replace("../next.json", "../control.json")
+deadline = time.monotonic() + 120
+while time.monotonic() < deadline:
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+    if 'headgate_control_generation{application="job"} 2.0' in page:
+        break
+    time.sleep(0.05)
+"""
+    ended = launched(tmp_path, script, "--control", "control.json", "--announce", "driver.json")
+    assert "control document in force generation=2" in ended.stderr
+    assert "reason=Missing" not in ended.stderr
+    assert json.loads((tmp_path / "driver.json").read_text())["note"]
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_no_script_at_all_is_a_usage_error(tmp_path: Path) -> None:
     ended = run(tmp_path, "-m", "headgate_spark", "--metrics-port", "0")
     assert ended.returncode == 2

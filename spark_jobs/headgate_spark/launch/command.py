@@ -49,11 +49,12 @@ def _run(options: argparse.Namespace) -> NoReturn:
     _require_files(options)
     configure()
     try:
-        prepare(os.environ, jar=jar_path(), conf=options.conf, properties_file=options.properties_file)
+        properties_file = _settled(options.properties_file)
+        prepare(os.environ, jar=jar_path(), conf=options.conf, properties_file=properties_file)
     except (UnsupportedSessionError, ShimError) as error:
         _end(str(error))
-    runtime = Runtime(options.application or options.script.stem, options.control)
-    announcement = Announcement(options.announce, runtime.application, _start(runtime, options))
+    runtime = Runtime(options.application or options.script.stem, _settled(options.control))
+    announcement = Announcement(_settled(options.announce), runtime.application, _start(runtime, options))
     try:
         announcement.write()
     except OSError as error:
@@ -111,6 +112,14 @@ def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -
 def _end(message: str) -> NoReturn:
     print(f"headgate-run: error: {message}", file=sys.stderr)  # noqa: T201 -- the command's own voice
     sys.exit(USAGE_ERROR)
+
+
+def _settled(path: Path | None) -> Path | None:
+    """Return a path that stays what it is when the script changes its working directory."""
+    try:
+        return None if path is None else path.absolute()
+    except FileNotFoundError:  # the working directory is gone, and nothing can be in it
+        return path
 
 
 def _port(text: str) -> int:
