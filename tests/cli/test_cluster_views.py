@@ -107,7 +107,20 @@ def test_an_application_that_no_operator_has_seen_says_so() -> None:
         "NAME": "app",
         "STATE": "Unknown",
         **dict.fromkeys(
-            ["READY", "QUERY", "BACKLOG", "LAG", "PENDING", "RATE", "INTERVAL", "ETA", "AGE"], "-"
+            [
+                "READY",
+                "EXECUTORS",
+                "QUERY",
+                "BACKLOG",
+                "LAG",
+                "PENDING",
+                "RATE",
+                "INTERVAL",
+                "ETA",
+                "HELD-BY",
+                "AGE",
+            ],
+            "-",
         ),
     }
 
@@ -139,6 +152,7 @@ def test_everything_that_is_known_is_shown() -> None:
     found = with_status(
         state="Running",
         executorInstances=8,
+        executorsRunning=3,
         queries=[
             {
                 "name": "q",
@@ -148,6 +162,8 @@ def test_everything_that_is_known_is_shown() -> None:
                 "changes": 3,
                 "lane": "Live",
                 "grant": 3_200_000,
+                "grantReason": "51k/s x 1m3s",
+                "throughput": 51_000,
                 "watermarkHeldBy": "weather",
                 "sources": [flights],
             }
@@ -155,15 +171,48 @@ def test_everything_that_is_known_is_shown() -> None:
     )
     text = described(found)
 
-    assert "executors  8 asked for" in text
+    assert "executors  3 running, 8 asked for; if that lasts, a quota or the nodes have no room" in text
     assert "query q  BACKLOG by WatermarkLag for 12m, 3 changes in this attempt" in text
-    assert "batch      3.2M records granted" in text
+    assert "batch      3.2M records granted (51k/s x 1m3s), 51k/s measured" in text
     assert "watermark  held back by weather, so that state grows" in text
     assert "50k/s  Alignment  Phase unknown, WatermarkLag yes, Query no" in text
     assert (
         "flights: group air, 12m ahead of the slowest, waits for q/weather, limit 2026-03-01T08:00:00" in text
     )
     assert "flights: 1,234 records ignored as too far in the future" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "running", "shown"), [(8, 3, "3/8"), (8, 8, "8/8"), (8, None, "-/8"), (None, None, "-")]
+)
+def test_executors_are_shown_against_those_that_were_asked_for(
+    asked: int | None, running: int | None, shown: str
+) -> None:
+    told = {"executorInstances": asked, "executorsRunning": running}
+    row = in_one_line(with_status(**{name: count for name, count in told.items() if count is not None}))
+
+    assert row["EXECUTORS"] == shown
+
+
+@pytest.mark.parametrize(
+    ("query_status", "shown"),
+    [
+        ({"sources": [{"name": "a"}, {"name": "b", "held": "RateLimit"}]}, "RateLimit"),
+        (
+            {"sources": [{"name": "a", "held": "Alignment", "alignment": {"group": "g", "heldBy": "q/b"}}]},
+            "Alignment(q/b)",
+        ),
+        ({"watermarkHeldBy": "b"}, "Watermark(b)"),
+        ({}, "-"),
+    ],
+    ids=["rate", "alignment", "watermark", "nothing"],
+)
+def test_what_holds_a_query_is_one_word_with_the_one_that_it_waits_for(
+    query_status: dict[str, Any], shown: str
+) -> None:
+    found = with_status(summary={"query": "q"}, queries=[{"name": "q", **query_status}])
+
+    assert in_one_line(found)["HELD-BY"] == shown
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ QUERY = QueryFrame(
     since=900.0,
     interval_seconds=120.0,
     grant_records=3_200_000,
+    grant_reason="51k/s x 1m3s",
     throughput=51_000,
     arrival_rate=1200,
     eta_seconds=81.0,
@@ -81,12 +82,25 @@ def test_the_drawing_tells_what_runs() -> None:
 def test_the_drawing_tells_a_query_and_its_sources() -> None:
     text = drawn(FRAME, batches=(Batch(100, 1.0), Batch(200_000, 4.25)))
     assert "delays  BACKLOG by WatermarkLag for 1m40s" in text
-    for fact in ("interval 2m", "grant 3.2M", "throughput 51k/s", "arriving 1.2k/s", "eta 1m21s"):
+    for fact in (
+        "interval 2m",
+        "grant 3.2M (51k/s x 1m3s)",
+        "throughput 51k/s",
+        "arriving 1.2k/s",
+        "eta 1m21s",
+    ):
         assert fact in text
     assert "batches 12   last 200k in 4.2s   ▁█" in text
     (row,) = (line for line in text.splitlines() if "flights" in line)
     for fact in ("1h2m", "4.05M", "50k/s", "RateLimit", "WatermarkLag yes", "PendingRecords unknown"):
         assert fact in row
+
+
+def test_the_drawing_tells_who_is_waited_for() -> None:
+    waiting = replace(SOURCE, held_by="Alignment", waits_for="delays/weather")
+    text = drawn(with_query(sources={"flights": waiting}, watermark_held_by="trams"), width=160)
+    assert "Alignment(delays/weather)" in text
+    assert "watermark held back by trams, so that state grows" in text
 
 
 def test_the_drawing_tells_a_live_query() -> None:

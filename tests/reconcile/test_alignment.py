@@ -111,6 +111,17 @@ def test_a_member_that_waits_names_the_one_that_it_waits_for() -> None:
     assert taxis.alignment.held_by is None
 
 
+def test_of_a_group_that_is_aligned_the_slowest_member_is_named() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": at(5.0), "taxis": at(0.0)})
+    says(loop, names.SOURCE_ALIGNMENT_HELD_BY, "cars", member="delays/taxis")
+    loop.acknowledged_turn()
+    assert said(loop)[1:] == (
+        "WithinDrift",
+        "the 2 sources of group trips are within 5s of each other; delays/taxis is the slowest",
+    )
+
+
 def test_a_member_beyond_the_limit_is_said_with_its_distance() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(90.0), "taxis": at(0.0)})
@@ -239,3 +250,9 @@ def test_a_silent_source_is_named_as_the_one_that_holds_the_watermark() -> None:
     assert delays(loop).watermark_held_by == "taxis"
     reports(loop, cars=at(0.0), taxis=at(0.0))
     assert delays(loop).watermark_held_by is None
+    assert said(loop) == (
+        TRUE,
+        "WatermarkHeldBy",
+        "source delays/taxis is silent: group trips goes on without it, and the watermark of query delays waits for "
+        "it, so that state grows",
+    )

@@ -10,6 +10,7 @@ import pytest
 from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.reconcile.moves import Number
 from headgate.reconcile.ports import Upkeep
+from headgate_contract import metrics as names
 from support.looping import Loop
 
 
@@ -65,6 +66,22 @@ def test_numbers_that_moved_are_written_but_not_more_often_than_every_half_minut
         measure(loop, lag=2.0, pending=20_000.0 * 2.5**step)
         loop.acknowledged_turn(1)
     assert len(loop.world.reports.statuses) - before == 2
+
+
+def test_executors_that_come_one_by_one_are_written_when_all_are_there_and_when_one_is_lost() -> None:
+    loop = on_a_cluster()
+    has_executors(loop, 0)
+    before = len(loop.world.reports.statuses)
+    for running in (1, 1, 0, 1, 2, 2, 3, 2, 1):
+        has_executors(loop, running)
+    written = loop.world.reports.statuses[before:]
+    assert [status.executors_running for status in written] == [2, 1]
+
+
+def has_executors(loop: Loop, running: int) -> None:
+    others = [value for value in loop.world.metrics.values if value[0] != names.EXECUTORS.name]
+    loop.world.metrics.values = [*others, (names.EXECUTORS.name, {"application": "flights"}, float(running))]
+    loop.acknowledged_turn(1)
 
 
 def test_a_verdict_is_written_at_once() -> None:

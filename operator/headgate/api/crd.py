@@ -121,6 +121,7 @@ def _printer_columns() -> list[dict[str, Any]]:
         _column("Query", ".status.summary.query", wide=True),
         _column("Pending", ".status.summary.pendingRecords", of_type="integer", wide=True),
         _column("Executors", ".status.executorInstances", of_type="integer", wide=True),
+        _column("Running", ".status.executorsRunning", of_type="integer", wide=True),
         _column("Attempt", ".status.attempt", of_type="integer", wide=True),
         _column("Suspend", ".spec.suspend", of_type="boolean", wide=True),
     ]

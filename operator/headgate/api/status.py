@@ -169,8 +169,8 @@ class SourceStatus(StatusModel):
     """Where the source stands in its group."""
 
     held: Word | None = None
-    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `EventTime`, `RateLimit` or `Stopping`. Left
-    out while it is read."""
+    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `EventTime`, `RateLimit`, `Unknown` (it cannot
+    tell its latest position) or `Stopping`. Left out while it is read."""
 
     unit: OffsetUnit | None = None
     """In what the source can be cut; limits in records are kept as exactly as it allows."""
@@ -205,7 +205,10 @@ class QueryStatus(StatusModel):
     """How the last change reached the job."""
 
     grant: Count | None = None
-    """Records that the next batch may take."""
+    """Records that the last batch was allowed."""
+
+    grant_reason: Word | None = None
+    """Why so many: throughput x time (`68k/s x 1m`), or what bounds it, as memory or `batch.maxRecords`."""
 
     throughput: Rate | None = None
     """Records per second of the last full batches."""
@@ -266,6 +269,10 @@ class SparkApplicationStatus(StatusModel):
 
     executor_instances: Count | None = None
     """Executors asked for now."""
+    executors_running: Count | None = None
+    """Executors that have registered with the driver. Fewer than were asked for, for long: a quota or the nodes have
+    no room. Left out where the driver does not tell, as under dynamic allocation."""
+
 
     selector: Text | None = None
     """Label selector of the executors, for autoscalers."""
@@ -288,4 +295,15 @@ class SparkApplicationStatus(StatusModel):
     """The streaming queries of the application."""
 
     memory: Annotated[dict[str, Any], WithJsonSchema(FREE_FORM)] | None = None
+
+    @property
+    def has_all_executors(self) -> bool:
+        """Whether as many executors have registered as were asked for; not where nobody tells."""
+        asked, running = self.executor_instances, self.executors_running
+        return asked is not None and running is not None and running >= asked
+
+    @property
+    def waits_for_executors(self) -> bool:
+        """Whether fewer executors have registered than were asked for."""
+        return None not in (self.executor_instances, self.executors_running) and not self.has_all_executors
     """Headgate's own notes: what it must not forget over a restart of its own. Not an interface."""

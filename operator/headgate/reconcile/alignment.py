@@ -32,6 +32,8 @@ CANNOT_JOIN: Final = "CannotJoin"
 """A source declares a group, and has no event time that its batches could end by; the others are aligned."""
 MAX_DRIFT_DIFFERS: Final = "MaxDriftDiffers"
 """Members of one group declare different `maxDrift`; the smallest holds."""
+WATERMARK_HELD_BY: Final = "WatermarkHeldBy"
+"""A silent member is not waited for by its group, but by Spark's own watermark, so that state grows."""
 EVENT_TIME_UNKNOWN: Final = "EventTimeUnknown"
 """A member waits for event times that its group needs, and that are not known yet."""
 NO_LIMIT_HOLDS: Final = "NoLimitHolds"
@@ -62,6 +64,8 @@ class Member:
 
     @property
     def name(self) -> str:
+    holds_watermark: bool
+    """Whether it is the silent source on which the watermark of its query waits."""
         """Query and source, as people write it."""
         return f"{self.query}/{self.source.name}"
 
@@ -111,18 +115,19 @@ def groups(application: SparkApplication, seen: Seen, tracks: Mapping[str, Track
 
 
 def _members(query: Query, reported: QueryMetrics | None, track: Track) -> Iterator[Member]:
-    sources = {} if reported is None else reported.sources
+    reported = reported or QueryMetrics(sources={})
     for source in query.sources:
         if source.alignment is not None:
             yield Member(
                 query=query.name,
                 source=source,
                 alignment=source.alignment,
-                reported=sources.get(source.name, SourceMetrics()),
+                reported=reported.sources.get(source.name, SourceMetrics()),
                 held_by=track.held_by.get(source.name),
             )
 
 
+                holds_watermark=reported.watermark_held_by == source.name,
 def _is_left_out(member: Member, of_query: Sequence[Member]) -> bool:
     """Whether the driver takes no notice of its alignment: it has planned others of the query by theirs.
 
@@ -207,6 +212,15 @@ def _differing(group: Group) -> Iterator[str]:
         yield (
             f"the members of group {group.name} declare different maxDrift: {smallest} holds, the smallest, and not "
             f"{' or '.join(others)}; declare the same for all"
+def _watermark(group: Group) -> Iterator[str]:
+    for member in group.members:
+        if member.holds_watermark:
+            yield (
+                f"source {member.name} is silent: group {group.name} goes on without it, and the watermark of query "
+                f"{member.query} waits for it, so that state grows"
+            )
+
+
         )
 
 
@@ -221,4 +235,10 @@ CHECKS: Final = (  # the first that finds something is the condition
 
 def _within(group: Group) -> str:
     limit = format_duration(group.max_drifts[0])
-    return f"the {len(group.members)} sources of group {group.name} are within {limit} of each other"
+    slowest = next(
+        (m.reported.alignment_held_by for m in group.members if m.reported.alignment_held_by), None
+    )
+    return f"the {len(group.members)} sources of group {group.name} are within {limit} of each other" + (
+        "" if slowest is None else f"; {slowest} is the slowest"
+    )
+    (TRUE, WATERMARK_HELD_BY, _watermark),

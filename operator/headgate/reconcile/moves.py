@@ -59,9 +59,13 @@ def _eta(text: str | None) -> float | None:
 
 
 def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
-    """Return the status without what moves from tick to tick; which query is furthest behind does too."""
+    """Return the status without what moves from tick to tick; which query is furthest behind does too.
+
+    Of executors, only whether all have come is worth a write.
+    """
     return status.model_copy(
         update={
+            "executors_running": status.executor_instances if status.has_all_executors else None,
             "summary": Summary(backlog=status.summary.backlog),
             "conditions": tuple(c.model_copy(update={"message": ""}) for c in status.conditions),
             "queries": tuple(_query_without_numbers(query) for query in status.queries),
@@ -70,7 +74,7 @@ def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
 
 
 def _query_without_numbers(query: QueryStatus) -> QueryStatus:
-    still = dict.fromkeys(("grant", "throughput", "pending_records", "watermark_lag", "eta"))
+    still = dict.fromkeys(("grant", "grant_reason", "throughput", "pending_records", "watermark_lag", "eta"))
     sources = tuple(_source_without_numbers(source) for source in query.sources)
     return query.model_copy(update={**still, "sources": sources})
 

@@ -74,6 +74,8 @@ class QueryMetrics:
     grant_records: float | None = None
     throughput: float | None = None
     """Records per second."""
+    memory_bound_records: float | None = None
+    """The largest batch by what memory has shown; `None`: it has shown nothing."""
     arrival_rate: float | None = None
     """Records per second, over the last minute; `None` where no history is kept."""
     watermark: float | None = None
@@ -100,6 +102,8 @@ class DriverMetrics:
     stopping: bool | None = None
 
 
+    executors: int | None = None
+    """Those that have registered; `None` where their number is not known, or cannot be changed."""
 class _Key(NamedTuple):
     name: str
     query: str
@@ -117,12 +121,16 @@ def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
     if not fresh:
         return None
     table = {_key(reading): reading.value for reading in fresh}
-    generation = table.get(_Key(metrics.CONTROL_GENERATION.name, "", "", ""))
+
+    def value(metric: Metric) -> float | None:
+        return table.get(_Key(metric.name, "", "", ""))
+
     return DriverMetrics(
         at=max(reading.at for reading in fresh),
         queries={name: _query(name, table) for name in _names(table)},
-        control_generation=None if generation is None else int(generation),
-        stopping=_flag(table.get(_Key(metrics.DRIVER_STOPPING.name, "", "", ""))),
+        control_generation=_whole(value(metrics.CONTROL_GENERATION)),
+        stopping=_flag(value(metrics.DRIVER_STOPPING)),
+        executors=_whole(value(metrics.EXECUTORS)),
     )
 
 
@@ -173,6 +181,7 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         grant_records=value(metrics.QUERY_GRANT),
         throughput=value(metrics.QUERY_THROUGHPUT),
         arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
+        memory_bound_records=value(metrics.QUERY_MEMORY_BOUND),
         watermark=value(metrics.QUERY_WATERMARK),
         watermark_held_by=_named(metrics.QUERY_WATERMARK_HELD_BY.name, query, table),
         state_rows=value(metrics.QUERY_STATE_ROWS),
@@ -220,3 +229,7 @@ def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetri
 
 def _flag(value: float | None) -> bool | None:
     return None if value is None else value != 0
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

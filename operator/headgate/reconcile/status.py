@@ -31,6 +31,7 @@ from headgate.decision import Reason, SourceVerdict, Verdict
 from headgate.reconcile.alignment import alignment_statuses, groups
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
+from headgate.reconcile.grant import grant_reason
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
@@ -63,6 +64,7 @@ def status_of(
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
         executor_instances=plan.document.executor_instances,
+        executors_running=None if seen.metrics is None else seen.metrics.executors,
         selector=executors_of(application.name),
         control_generation=plan.kept.generation,
         acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
@@ -103,6 +105,7 @@ def _query(
         interval=_interval(verdict, reported, seen),
         lane=Lane.LIVE if _is_acknowledged(seen, plan) else None,
         grant=_count(reported.grant_records),
+        grant_reason=grant_reason(query, reported),
         throughput=reported.throughput,
         pending_records=_total(source.pending_records for source in sources),
         watermark_lag=max((s.watermark_lag for s in sources if s.watermark_lag is not None), default=None),

@@ -23,8 +23,8 @@ HELD_BY_ALIGNMENT = "Alignment"
 """A source waits for the others of its group."""
 HELD_BY_EVENT_TIME = "EventTime"
 """It waits for event times that its group needs, and that are not known yet."""
-UNREMARKABLE = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook"})
-"""Holds that belong to normal pace: a source that waits for its commit interval is not being held back."""
+UNREMARKABLE = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook", "Grant"})
+"""Holds that belong to normal pace: a source that waits for its commit interval or its turn is not held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

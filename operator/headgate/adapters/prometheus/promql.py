@@ -15,9 +15,11 @@ from headgate_contract.metrics import Metric
 
 DETAILS = (
     metrics.DRIVER_STOPPING,
+    metrics.EXECUTORS,
     metrics.QUERY_BACKLOG,
     metrics.QUERY_INTERVAL,
     metrics.QUERY_GRANT,
+    metrics.QUERY_MEMORY_BOUND,
     metrics.QUERY_THROUGHPUT,
     metrics.QUERY_WATERMARK_HELD_BY,
     metrics.SOURCE_INFO,

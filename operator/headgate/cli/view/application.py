@@ -19,6 +19,7 @@ from headgate.api.status import (
     ConditionStatus,
     QueryStatus,
     SourceStatus,
+    SparkApplicationStatus,
     Votes,
 )
 from headgate.cli.cluster.application import ClusterApplication
@@ -65,7 +66,7 @@ def _facts(application: ClusterApplication, now: float) -> Iterator[tuple[str, C
     if application.unreadable:
         yield "unreadable", f"{application.unreadable}; a newer Headgate has written it: update this command"
     if status.executor_instances is not None:
-        yield "executors", f"{status.executor_instances} asked for"
+        yield "executors", _executors(status)
     if status.control_generation is not None:
         yield "control", _control(status.control_generation, status.acknowledged_generation)
     yield "resource", _resource(application)
@@ -75,6 +76,14 @@ def _facts(application: ClusterApplication, now: float) -> Iterator[tuple[str, C
         yield "paused", ", ".join(f"{query}/{source}" for query, source in sorted(paused))
     if asked := application.annotations.get(CHECKPOINT):
         yield "checkpoint", f"asked for: {asked}"
+
+
+def _executors(status: SparkApplicationStatus) -> Cell:
+    running = UNKNOWN if status.executors_running is None else status.executors_running
+    text = f"{running} running, {status.executor_instances} asked for"
+    if not status.waits_for_executors:
+        return text
+    return Text(f"{text}; if that lasts, a quota or the nodes have no room", style="yellow")
 
 
 def _control(published: int, acknowledged: int | None) -> str:
@@ -139,7 +148,8 @@ def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
     interval = None if query.interval is None else query.interval.total_seconds()
     lane = UNKNOWN if query.lane is None else query.lane.value
     yield "interval", f"{duration(interval)}, last change by lane {lane}"
-    yield "batch", f"{amount(query.grant)} records granted, {rate(query.throughput)} measured"
+    why = "" if query.grant_reason is None else f" ({query.grant_reason})"
+    yield "batch", f"{amount(query.grant)} records granted{why}, {rate(query.throughput)} measured"
     lag = None if query.watermark_lag is None else query.watermark_lag.total_seconds()
     yield (
         "behind",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
+from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, SparkApplicationStatus
 from headgate.decision import Eta, SourceObservation
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Event
@@ -33,6 +33,8 @@ class SourceFrame:
     rate_limit: float | None = None
     """Records per second in force; `None` where there is none."""
     held_by: str | None = None
+    waits_for: str | None = None
+    """The member of its group that it waits for, as `query/source`."""
     phase: bool | None = None
     idle: bool | None = None
     votes: Mapping[str, bool | None] = field(default_factory=dict)
@@ -50,6 +52,8 @@ class QueryFrame:
     """Whether the driver itself says that it is in backlog."""
     interval_seconds: float | None = None
     grant_records: float | None = None
+    grant_reason: str | None = None
+    """Why so many."""
     throughput: float | None = None
     """Records per second."""
     arrival_rate: float | None = None
@@ -61,6 +65,8 @@ class QueryFrame:
     batch_seconds: float | None = None
     """Time that all of `batches` took together."""
     state_rows: float | None = None
+    watermark_held_by: str | None = None
+    """The silent source that the watermark waits for."""
     active: bool | None = None
     sources: Mapping[str, SourceFrame] = field(default_factory=dict)
 
@@ -139,6 +145,7 @@ def _query(status: QueryStatus, outcome: Outcome) -> QueryFrame:
         in_force=reported.backlog,
         interval_seconds=None if status.interval is None else status.interval.total_seconds(),
         grant_records=reported.grant_records,
+        grant_reason=status.grant_reason,
         throughput=reported.throughput,
         arrival_rate=track.arrival_rate,
         eta_seconds=verdict.eta_seconds,
@@ -146,13 +153,14 @@ def _query(status: QueryStatus, outcome: Outcome) -> QueryFrame:
         no_data_batches=reported.no_data_batches,
         batch_seconds=reported.batch_seconds_sum,
         state_rows=reported.state_rows,
+        watermark_held_by=reported.watermark_held_by,
         active=reported.active,
-        sources={source.name: _source(name, source.name, outcome) for source in status.sources},
+        sources={source.name: _source(name, source, outcome) for source in status.sources},
     )
 
 
-def _source(query: str, name: str, outcome: Outcome) -> SourceFrame:
-    found = outcome.seen.query(query)
+def _source(query: str, status: SourceStatus, outcome: Outcome) -> SourceFrame:
+    name, found = status.name, outcome.seen.query(query)
     reported = SourceMetrics() if found is None else found.sources.get(name, SourceMetrics())
     observed = outcome.seen.observations[query].sources.get(name, SourceObservation())
     verdict = outcome.plan.verdicts[query].sources.get(name)
@@ -163,6 +171,7 @@ def _source(query: str, name: str, outcome: Outcome) -> SourceFrame:
         event_time_lag=reported.event_time_lag_seconds,
         rate_limit=reported.rate_limit,
         held_by=outcome.memory.tracks.get(query, Track()).held_by.get(name),
+        waits_for=None if status.alignment is None else status.alignment.held_by,
         phase=reported.phase,
         idle=observed.idle,
         votes={} if verdict is None else {reason.value: vote for reason, vote in verdict.votes.items()},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from headgate.api.status import ApplicationState, QueryStatus
+from headgate.api.status import ApplicationState, QueryStatus, SparkApplicationStatus
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.columns import Cell, columns
 from headgate.cli.view.words import UNKNOWN, age, amount, rate
@@ -16,8 +16,11 @@ STATE_STYLES = {
     ApplicationState.FAILED: "bold red",
     ApplicationState.BACKING_OFF: "bold yellow",
 }
-HEADINGS = ("NAME", "STATE", "READY", "QUERY", "BACKLOG", "LAG", "PENDING", "RATE", "INTERVAL", "ETA", "AGE")
-NUMBERS = frozenset({"LAG", "PENDING", "RATE", "INTERVAL", "ETA", "AGE"})
+HEADINGS = (
+    *("NAME", "STATE", "READY", "EXECUTORS", "QUERY", "BACKLOG", "LAG", "PENDING", "RATE", "INTERVAL", "ETA"),
+    *("HELD-BY", "AGE"),
+)
+NUMBERS = frozenset({"EXECUTORS", "LAG", "PENDING", "RATE", "INTERVAL", "ETA", "AGE"})
 
 
 def overview(applications: Sequence[ClusterApplication], now: float, *, everywhere: bool) -> list[Text]:
@@ -50,6 +53,7 @@ def _row(application: ClusterApplication, now: float, *, everywhere: bool) -> li
         application.name,
         state_cell(application),
         UNKNOWN if ready is None else ready.status.value,
+        _executors(application.status),
         summary.query or UNKNOWN,
         _backlog(summary.backlog),
         summary.lag or UNKNOWN,
@@ -57,8 +61,28 @@ def _row(application: ClusterApplication, now: float, *, everywhere: bool) -> li
         rate(None if worst is None else worst.throughput),
         summary.interval or UNKNOWN,
         summary.eta or UNKNOWN,
+        UNKNOWN if worst is None else _held_by(worst),
         UNKNOWN if created is None else age(now - created.timestamp()),
     ]
+
+
+def _executors(status: SparkApplicationStatus) -> Cell:
+    """Return how many run of those that were asked for: `3/8`."""
+    if status.executor_instances is None:
+        return UNKNOWN
+    running = UNKNOWN if status.executors_running is None else status.executors_running
+    return Text(
+        f"{running}/{status.executor_instances}", style="yellow" if status.waits_for_executors else ""
+    )
+
+
+def _held_by(query: QueryStatus) -> str:
+    """Return what keeps a source of the query, or its watermark, from going on, in one word: the first there is."""
+    for source in query.sources:
+        if source.held is not None:
+            waits_for = None if source.alignment is None else source.alignment.held_by
+            return source.held if waits_for is None else f"{source.held}({waits_for})"
+    return UNKNOWN if query.watermark_held_by is None else f"Watermark({query.watermark_held_by})"
 
 
 def _query(application: ClusterApplication, name: str | None) -> QueryStatus | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -80,7 +80,7 @@ def _control(frame: Frame) -> str:
 
 def _query(name: str, query: QueryFrame, batches: tuple[Batch, ...], *, now: float) -> RenderableType:
     return Panel(
-        Group(_numbers(query), _batches(query, batches), _sources(query.sources)),
+        Group(_numbers(query), _batches(query, batches), _sources(query.sources), *_watermark(query)),
         title=_title(name, query, now),
         title_align="left",
     )
@@ -96,13 +96,18 @@ def _title(name: str, query: QueryFrame, now: float) -> str:
 def _numbers(query: QueryFrame) -> Text:
     facts = {
         "interval": duration(query.interval_seconds),
-        "grant": amount(query.grant_records),
+        "grant": _grant(query),
         "throughput": rate(query.throughput),
         "arriving": rate(query.arrival_rate),
         "eta": eta(query.eta_seconds),
         "state rows": amount(query.state_rows),
     }
     return Text("   ").join(Text.assemble((f"{name} ", "dim"), value) for name, value in facts.items())
+
+
+def _grant(query: QueryFrame) -> str:
+    why = "" if query.grant_reason is None else f" ({query.grant_reason})"
+    return f"{amount(query.grant_records)}{why}"
 
 
 def _batches(query: QueryFrame, batches: tuple[Batch, ...]) -> Text:
@@ -136,9 +141,17 @@ def _sources(sources: Mapping[str, SourceFrame]) -> RenderableType:
     return table
 
 
+def _watermark(query: QueryFrame) -> Iterator[Text]:
+    if query.watermark_held_by is not None:
+        yield Text(f"watermark held back by {query.watermark_held_by}, so that state grows", style="yellow")
+
+
 def _held(source: SourceFrame) -> str:
     states = [word for word, holds in (("historical", source.phase), ("idle", source.idle)) if holds is True]
-    return ", ".join([source.held_by, *states] if source.held_by else states) or UNKNOWN
+    held_by = source.held_by
+    if held_by is not None and source.waits_for is not None:
+        held_by = f"{held_by}({source.waits_for})"
+    return escape(", ".join([held_by, *states] if held_by else states) or UNKNOWN)
 
 
 def _votes(votes: Mapping[str, bool | None]) -> str:

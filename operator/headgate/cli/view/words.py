@@ -5,26 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headgate.decision import Eta
+from headgate.reconcile.amounts import amount_text, rate_text
 from headgate.reconcile.times import duration_text
 
 UNKNOWN = "-"
-_SCALES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 def amount(value: float | None) -> str:
     """Write a number of records: `950`, `12.3k`, `4.05M`."""
-    if value is None:
-        return UNKNOWN
-    for scale, unit in _SCALES:
-        if abs(value) >= scale:
-            return f"{value / scale:.3g}{unit}"
-    return f"{value:.3g}" if value % 1 else f"{value:.0f}"
+    return UNKNOWN if value is None else amount_text(value)
 
 
 def rate(value: float | None) -> str:
     """Write records per second."""
-    return UNKNOWN if value is None else f"{amount(value)}/s"
+    return UNKNOWN if value is None else rate_text(value)
 
 
 def duration(value: float | None) -> str:
