@@ -107,9 +107,10 @@ IN_FORCE = Row(
         ),
         Panel(
             "Grant and throughput",
-            "Records that the last batch was allowed, and records per second of full batches.",
+            "Records that the last batch was allowed, the most that memory bears, and records per second when busy.",
             [
                 Line(_max("query_grant_records"), f"grant {PER_QUERY}"),
+                Line(_max("query_memory_bound_records"), f"memory bound {PER_QUERY}"),
                 Line(_max("query_throughput_records_per_second"), f"throughput {PER_QUERY}"),
             ],
         ),
@@ -137,6 +138,19 @@ IN_FORCE = Row(
             "How far a source is ahead of the slowest member of its alignment group, in event time.",
             [Line(_max("source_alignment_drift_seconds", SOURCE), PER_SOURCE)],
             unit="s",
+        ),
+        Panel(
+            "Executors",
+            "Running, and asked for. Fewer than asked for, for long: a quota or the nodes have no room.",
+            [
+                Line(
+                    f"max by (namespace, application) (headgate_executors{OF})", f"running {PER_APPLICATION}"
+                ),
+                Line(
+                    f"max by (namespace, application) (headgate_executors_wanted{OF})",
+                    f"asked for {PER_APPLICATION}",
+                ),
+            ],
         ),
         Panel(
             "Control document",
