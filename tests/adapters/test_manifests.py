@@ -126,7 +126,7 @@ def test_a_driver_is_as_the_restricted_standard_asks_for(case: str) -> None:
 
 def test_a_namespace_that_gives_its_own_users_can_have_its_way() -> None:
     any_user = replace(start(main=JOB), defaults=DriverDefaults(image="x", run_as_user=None))
-    assert "runAsUser" not in driver_pod(any_user)["spec"]["securityContext"]
+    assert not {"runAsUser", "fsGroup"} & driver_pod(any_user)["spec"]["securityContext"].keys()
 
 
 def test_arguments_reach_the_job_as_they_are() -> None:
@@ -177,6 +177,28 @@ def test_a_driver_gets_its_heap_and_the_overhead_of_spark(conf: dict[str, str], 
 def test_properties_are_written_as_java_reads_them() -> None:
     given = {"b": " x\\y", "a b": "1=2#3", "c:d": "line\nnext\t"}
     assert properties_text(given) == "a\\ b=1=2#3\nb=\\ x\\\\y\nc\\:d=line\\nnext\\t\n"
+
+
+@pytest.mark.parametrize(
+    ("claim", "owns"),
+    [
+        ({"options.claimName": "delays"}, "false"),
+        ({"options.claimName": "OnDemand", "options.sizeLimit": "1Gi"}, None),
+        ({"options.claimName": "scratch-SPARK_EXECUTOR_ID", "options.sizeLimit": "1Gi"}, None),
+    ],
+    ids=["there already", "on demand", "of a size"],
+)
+def test_a_driver_looks_after_volume_claims_only_where_it_makes_them(
+    claim: dict[str, str], owns: str | None
+) -> None:
+    conf = {f"spark.kubernetes.executor.volumes.persistentVolumeClaim.a.{key}": claim[key] for key in claim}
+    properties = spark_properties(start(main=JOB, sparkConf=conf).launch, 1, "team", DriverDefaults())
+    assert properties.get("spark.kubernetes.driver.ownPersistentVolumeClaim") == owns
+
+
+def test_a_volume_that_belongs_to_root_is_given_to_the_drivers_group() -> None:
+    security = driver_pod(start(main=JOB))["spec"]["securityContext"]
+    assert security["fsGroup"] == security["runAsUser"]
 
 
 def test_the_properties_of_the_resource_win_over_defaults_and_lose_to_what_must_be() -> None:

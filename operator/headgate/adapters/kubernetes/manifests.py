@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from headgate.adapters.kubernetes import customized
 from headgate.adapters.kubernetes.client import Manifest
@@ -244,8 +244,14 @@ def _writable_mounts() -> list[Manifest]:
 
 
 def _pod_security(defaults: DriverDefaults) -> Manifest:
-    user: dict[str, Any] = {} if defaults.run_as_user is None else {"runAsUser": defaults.run_as_user}
-    return {"runAsNonRoot": True, **user, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {"runAsNonRoot": True, **_user(defaults), "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def _user(defaults: DriverDefaults) -> Manifest:
+    """Return whom a pod runs as; a volume that belongs to root, as a new disk does, is given to the user's group."""
+    if (user := defaults.run_as_user) is None:
+        return {}
+    return {"runAsUser": user, "fsGroup": user, "fsGroupChangePolicy": "OnRootMismatch"}
 
 
 def _container_security() -> Manifest:

@@ -30,6 +30,8 @@ OWN_VOLUME_CLAIMS: Final = "spark.kubernetes.driver.ownPersistentVolumeClaim"
 """By default Spark looks for claims to use and to delete, whether it has made any or not. Nobody should have to
 give it the right to do so."""
 
+ON_DEMAND: Final = "OnDemand"
+
 OVERHEAD_FACTOR: Final = 0.4
 """Spark's own factor for jobs that are not of the JVM: the Python processes live in it too."""
 LEAST_OVERHEAD_MIB: Final = 384
@@ -74,7 +76,7 @@ def spark_properties(
         "spark.executor.memory": launch.executor_memory,
         "spark.executor.instances": str(launch.executor_instances),
         "spark.executor.memoryOverheadFactor": str(OVERHEAD_FACTOR),
-        **({} if is_local(launch) or _has_volume_claims(launch) else {OWN_VOLUME_CLAIMS: "false"}),
+        **({} if is_local(launch) or _makes_volume_claims(launch) else {OWN_VOLUME_CLAIMS: "false"}),
         **launch.spark_conf,
         **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
         "spark.driver.port": str(DRIVER_PORT),
@@ -83,8 +85,12 @@ def spark_properties(
     }
 
 
-def _has_volume_claims(launch: Launch) -> bool:
-    return any(name.startswith(VOLUME_CLAIMS) for name in launch.spark_conf)
+def _makes_volume_claims(launch: Launch) -> bool:
+    """Return whether Spark makes claims for executors; one that is named is there already."""
+    return any(
+        name.startswith(VOLUME_CLAIMS) and (value == ON_DEMAND or name.endswith(".options.sizeLimit"))
+        for name, value in launch.spark_conf.items()
+    )
 
 
 def _cluster_properties(
