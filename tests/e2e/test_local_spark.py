@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.driver import CONF, ids_in, recording
+from support.driver import CONF, ENVIRONMENT, ids_in, recording
 from support.local_runs import Line, LocalRun, command, local_run
 from support.waiting import wait_until
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.spark
 JOB = Path(__file__).parent / "jobs" / "copies.py"
 START = 1.7e9
 STEP_SECONDS = 0.001
+ROWS = 15_000
 WAIT_SECONDS = 240.0
-LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def declare(folder: Path, *, rows: int, backlog: int, names: tuple[str, ...], **batch: Any) -> None:
@@ -57,7 +57,7 @@ def declare(folder: Path, *, rows: int, backlog: int, names: tuple[str, ...], **
 
 @contextmanager
 def running(folder: Path, *options: str) -> Iterator[LocalRun]:
-    with local_run(folder, "copies", "--tick", "0.2", *options, environment=LOOPBACK) as run:
+    with local_run(folder, "copies", "--tick", "0.2", *options, environment=ENVIRONMENT) as run:
         yield run
 
 
@@ -77,15 +77,14 @@ def stop(run: LocalRun) -> None:
 def test_two_queries_clear_their_backlog_then_run_live_and_stop_cleanly(tmp_path: Path) -> None:
     declare(tmp_path, rows=60_000, backlog=50_000, names=("left", "right"), initialRecords=10_000)
     with running(tmp_path) as run:
-        first = run.wait_for_sample(
-            lambda s: every_query(s, lambda q: q["backlog"] and q["reason"] == "PendingRecords"),
-            "both in backlog",
-            WAIT_SECONDS,
-        )
+        for query in ("copy-left", "copy-right"):
+            run.wait_for_sample(
+                lambda s, query=query: s["queries"].get(query, {}).get("reason") == "PendingRecords",
+                f"{query} in backlog",
+                WAIT_SECONDS,
+            )
         cleared = run.wait_for_sample(
-            lambda s: (
-                s["t"] > first["t"] and every_query(s, lambda q: not q["backlog"] and processed(q) >= 50_000)
-            ),
+            lambda s: every_query(s, lambda q: not q["backlog"] and processed(q) >= 50_000),
             "both backlogs cleared",
             WAIT_SECONDS,
         )
@@ -102,7 +101,7 @@ def test_two_queries_clear_their_backlog_then_run_live_and_stop_cleanly(tmp_path
 
 
 def test_a_killed_driver_goes_on_and_a_second_run_is_refused_its_checkpoint(tmp_path: Path) -> None:
-    declare(tmp_path, rows=40_000, backlog=40_000, names=("left",), initialRecords=1_000, maxRecords=1_000)
+    declare(tmp_path, rows=ROWS, backlog=ROWS, names=("left",), initialRecords=1_000, maxRecords=1_000)
     with running(tmp_path) as run:
         before = run.wait_for_sample(
             lambda s: every_query(s, lambda q: q.get("batches", 0) >= 2), "two batches", WAIT_SECONDS
@@ -114,11 +113,11 @@ def test_a_killed_driver_goes_on_and_a_second_run_is_refused_its_checkpoint(tmp_
             WAIT_SECONDS,
         )
         wait_until(
-            lambda: len(ids_in(tmp_path / "copied-left")) >= 40_000, f"all of it copied; {run}", WAIT_SECONDS
+            lambda: len(ids_in(tmp_path / "copied-left")) >= ROWS, f"all of it copied; {run}", WAIT_SECONDS
         )
         refused_beside(run)
         stop(run)
-    assert sorted(ids_in(tmp_path / "copied-left")) == list(range(40_000))
+    assert sorted(ids_in(tmp_path / "copied-left")) == list(range(ROWS))
 
 
 def refused_beside(run: LocalRun) -> None:
@@ -130,7 +129,7 @@ def refused_beside(run: LocalRun) -> None:
         text=True,
         timeout=WAIT_SECONDS,
         check=False,
-        env=os.environ | LOOPBACK,
+        env=os.environ | ENVIRONMENT,
     )
     assert second.returncode == 75, second.stderr
     assert holder_pid(run) in second.stderr

@@ -4,7 +4,7 @@ import pytest
 
 from headgate_contract import BatchControl, QueryControl
 from headgate_spark.engine.executors import PATIENCE_SECONDS, Executors, newest
-from support.driver import driver, recording
+from support.driver import QUICK_START, driver, recording
 
 
 class FakePool:
@@ -149,7 +149,11 @@ def test_where_the_driver_does_all_the_work_it_says_so_and_counts_none(tmp_path)
 @pytest.mark.spark
 def test_real_executors_come_and_go_while_the_query_runs(tmp_path):
     source = recording(tmp_path / "source", 1_000_000)
-    cluster = {"spark.master": "local-cluster[2,1,512]", "spark.executor.memory": "512m"}
+    cluster = {
+        "spark.master": "local-cluster[2,1,512]",
+        "spark.executor.memory": "512m",
+        "spark.executor.defaultJavaOptions": QUICK_START,
+    }
     steady = QueryControl(interval_seconds=0.2, batch=BatchControl(initial_records=500, max_records=500))
     with driver(
         tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", conf=cluster, control={"copy": steady}

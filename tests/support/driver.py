@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,23 @@ from headgate_contract.receiving import write
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "tests" / "data" / "jobs"
 DEADLINE_SECONDS = 240.0
+PAUSE_SECONDS = 0.1
+"""Between two looks at a driver: each costs the driver as much as whoever looks."""
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""For a JVM that lives for seconds: what it runs is compiled at once, and by the quick compiler alone."""
+CLASSES = ROOT / "build" / "spark-classes.jsa"
+"""Of `support.class_data`, which `make tools` runs."""
+SHARING = f'"-XX:SharedArchiveFile={CLASSES}"' if CLASSES.exists() else ""
 CONF = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
+    "spark.driver.defaultJavaOptions": f"{QUICK_START} {SHARING}",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.log.level": "ERROR",
 }
-
-Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LAUNCHER_OPTS": QUICK_START}
 
 
 @dataclass
@@ -83,15 +90,15 @@ class Driver:
 
     def scrape(self) -> str:
         """Return the text of its metrics."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as response:
             return str(response.read().decode())
 
     def metric(self, name: str, **labels: str) -> float | None:
         """Return one value, or `None` if it is not there. Labels that are not given may be anything."""
         try:
             text = self.scrape()
-        except (ConnectionError, http.client.HTTPException):
-            return None  # the driver is ending; whoever waits will see that it has
+        except (OSError, http.client.HTTPException):
+            return None  # the driver is ending, or busy; whoever waits will see which
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 if sample.name == name and labels.items() <= sample.labels.items():
@@ -115,6 +122,18 @@ class Driver:
         """Send a signal to the Python process."""
         os.kill(self.process.pid, number)
 
+    def kill(self) -> None:
+        """Kill the Python process alone: the JVM outlives it for a moment."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def kill_all(self) -> None:
+        """Kill every process of the driver at once, as the end of a container does."""
+        for pid in living_in(self.directory):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.wait()
+
     def wait(self, seconds: float = DEADLINE_SECONDS) -> int:
         """Wait for the end; returns the exit code."""
         return self.process.wait(seconds)
@@ -137,7 +156,7 @@ def driver(
     command += ["--metrics-address", "127.0.0.1", "--control", str(directory / "control.json"), *options]
     command += [word for pair in (CONF | dict(conf or {})).items() for word in ("--conf", "=".join(pair))]
     command += [str(JOBS / script), *map(str, arguments)]
-    environ = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"} | dict(environment or {})
+    environ = os.environ | ENVIRONMENT | dict(environment or {})
     with (directory / "driver.log").open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environ, cwd=directory)
     started = Driver(process, directory)
@@ -147,8 +166,7 @@ def driver(
         yield started
     finally:
         if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-        process.wait(30)
+            started.kill_all()
         wait_for(lambda: not living_in(directory), f"the end of every process in {directory}")
 
 
@@ -165,7 +183,7 @@ def wait_for(condition: Callable[[], Any], what: str, driver: Driver | None = No
         tail = driver.log[-3000:] if driver is not None else ""
         assert driver is None or driver.process.poll() is None, f"driver ended before {what}:\n{tail}"
         assert time.monotonic() < deadline, f"not in time: {what}\n{tail}"
-        time.sleep(0.02)
+        time.sleep(PAUSE_SECONDS)
     return answer
 
 
