@@ -12,12 +12,9 @@ pytestmark = pytest.mark.spark
 ROWS = 2000
 
 
-def history_first(history="history", live="live", *, waits=True, batch=500, **of_history):
-    sources = {
-        history: SourceControl(**of_history),
-        live: SourceControl(after=history if waits else None),
-    }
-    sizes = BatchControl(initial_records=batch, max_records=batch)
+def history_first(history="history", live="live", **of_history):
+    sources = {history: SourceControl(**of_history), live: SourceControl(after=history)}
+    sizes = BatchControl(initial_records=500, max_records=500)
     return QueryControl(interval_seconds=0.1, batch=sizes, sources=sources)
 
 
@@ -37,7 +34,7 @@ def test_an_empty_history_lets_the_live_branch_go_when_all_that_is_there_is_read
 def test_files_that_wait_behind_a_history_are_read_once_it_is_at_its_end(tmp_path):
     history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
     union = f"copy=parquet:{live}+replay:{history}"
-    slow = RateControl(records_per_second=400, max_burst_seconds=1)
+    slow = RateControl(records_per_second=50, max_burst_seconds=1)
     control = {"copy": history_first(rate_limit_during_backlog=slow)}
     with driver(
         tmp_path / "run", "unions.py", tmp_path, "100 milliseconds", union, control=control
@@ -57,13 +54,12 @@ def test_a_source_that_has_been_read_may_wait_from_now_on(tmp_path):
     history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
     union = f"copy=replay:{history}+replay:{live}"
     arguments = ("unions.py", tmp_path, "100 milliseconds", union)
-    slow = RateControl(records_per_second=400, max_burst_seconds=1)
-    together = {"copy": history_first(waits=False, batch=200)}
+    slow = RateControl(records_per_second=50, max_burst_seconds=1)
+    both = dict.fromkeys(("history", "live"), SourceControl(rate_limit=slow))
+    together = {"copy": QueryControl(interval_seconds=0.1, sources=both)}
     with driver(tmp_path / "together", *arguments, control=together) as running:
         for source in ("history", "live"):
-            running.wait_for_metric(
-                "headgate_source_processed_records_total", lambda v: 0 < v < ROWS, source=source
-            )
+            running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source=source)
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
     waiting = {"copy": history_first(rate_limit=slow, rate_limit_during_backlog=slow)}

@@ -1,6 +1,5 @@
 """What happens while a batch runs, on real Spark: documents come into force, and a kill is counted."""
 
-import os
 import signal
 
 import pyarrow.parquet as pq
@@ -47,8 +46,7 @@ def test_a_batch_that_was_killed_runs_again_and_is_counted(tmp_path, arguments):
     with driver(tmp_path / "killed", *arguments, control={"copy": governed()}) as running:
         in_a_batch(running, tmp_path)
         assert running.metric("headgate_query_batches_repeated_total") == 0
-        os.kill(running.process.pid, signal.SIGKILL)
-        running.wait()
+        running.kill()
     (tmp_path / "signs" / "go").touch()
     with driver(tmp_path / "again", *arguments, control={"copy": governed()}) as running:
         running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, kind="data")
