@@ -1,17 +1,21 @@
 """What holds for every test, and the servers that tests of several folders share.
 
-`make test` runs two workers side by side, one on each core: tests that start Spark or Kafka, and all others. What one
-of them shares for a session (a driver, a broker, a control plane) is therefore started once.
+`make test` runs two workers side by side, one on each core. Tests that share something for a session (a Spark driver
+and a broker, a control plane, nodes) are one piece of work, so that it is started once. Tests that start drivers of
+their own are a piece each. The longest pieces are handed out first, and then whatever is left to whoever is free, so
+that both workers end at about the same time.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from support.cluster import Cluster
 from support.control_plane import control_plane_in
@@ -21,21 +25,56 @@ from support.kafka import Broker, kafka_in
 settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("headgate")
 
+NODES, SPARK, CONTROL_PLANE = "nodes", "a Spark driver and a broker", "a control plane"
+SHARED = {"backfill": SPARK, "cluster": NODES, "kafka": SPARK, "spark": SPARK}
+"""What the tests of a folder share; those of all others share a control plane, or nothing."""
+ALONE = ("e2e", "runtime")
+"""Folders in which each test starts what it needs for itself."""
+LONGEST = (
+    CONTROL_PLANE,
+    SPARK,
+    NODES,
+    "test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled",
+    "test_real_executors_come_and_go_while_the_query_runs",
+    "test_the_live_source_waits_for_the_end_of_the_history_also_after_restarts",
+    "test_a_batch_that_failed_twice_for_want_of_memory_ends_the_driver_with_a_code_of_its_own",
+    "test_a_killed_driver_goes_on_and_a_second_run_is_refused_its_checkpoint",
+    "test_a_source_that_has_been_read_may_wait_from_now_on",
+)
+"""Pieces and single tests that take more than half a minute, the longest first (`pytest --durations` tells)."""
 
-DRIVERS = ("demo", "e2e", "kafka", "runtime", "spark")
-"""Folders whose tests start Spark or Kafka."""
 
-
-class TwoLanes(LoadScopeScheduling):
-    """Hands each of the two groups of folders to one worker."""
+class LongestFirst(LoadScopeScheduling):
+    """Hands the longest piece that is left to a worker that has nothing more to do."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "drivers" if nodeid.split("/")[1] in DRIVERS else "all others"
+        folder = nodeid.split("/")[1]
+        return nodeid if folder in ALONE else SHARED.get(folder, CONTROL_PLANE)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
+        super()._assign_work_unit(node)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TwoLanes:
+def _rank(piece: str) -> int:
+    name = piece.rpartition("::")[2]
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:
     """Say which worker runs a test, where there are workers."""
-    return TwoLanes(config, log)
+    return LongestFirst(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how long each worker was at work: both should be about the same."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and hasattr(report, "worker_id"):
+                seconds[report.worker_id] += report.duration
+    for worker, worked in sorted(seconds.items()):
+        terminalreporter.write_line(f"{worker} was at work for {worked:.0f} s")
 
 
 @pytest.fixture(scope="session")

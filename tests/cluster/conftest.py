@@ -18,7 +18,7 @@ def guide() -> Guide:
     return Guide.read()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def nodes(tmp_path_factory: pytest.TempPathFactory, guide: Guide) -> Iterator[NodeCluster]:
     """Two nodes with our images, that of a job, and those that the guide pushes. A chart is to install our CRD."""
     operator, spark = our_images()

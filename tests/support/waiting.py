@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PAUSE_SECONDS = 0.02
+"""Between two looks; longer where a look takes longer, so that half of a core is left for what is waited for."""
+
 DEADLINE_SECONDS = 180.0
 """Long enough for a busy machine; it costs nothing where the thing happens."""
 
@@ -16,7 +19,9 @@ def wait_until(ask: Callable[[], T | None], what: str, seconds: float = DEADLINE
     """Return the first truthy answer; fail, naming `what`, when there is none in time."""
     deadline = time.monotonic() + seconds
     while True:
+        asked = time.monotonic()
         if answer := ask():
             return answer
-        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain: {what}"
-        time.sleep(0.02)
+        answered = time.monotonic()
+        assert answered < deadline, f"waited {seconds:g} s in vain: {what}"
+        time.sleep(max(PAUSE_SECONDS, answered - asked))
