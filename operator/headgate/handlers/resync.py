@@ -41,14 +41,21 @@ class Listing(Protocol):
         """Return all objects of a namespace, or of all."""
 
 
+class Remembered(Protocol):
+    """An object that is known."""
+
+    def open(self) -> Manifest:
+        """Return it, or as much of it as tells which it is."""
+
+
 class Known(Protocol):
     """What is known of the cluster, own writes included."""
 
     def keys(self) -> Collection[Key]:
         """Return the keys of all applications, also of those of which only pods are left."""
 
-    def identities(self, kind: Kind) -> Mapping[str, Manifest]:
-        """Return as much of all objects of a kind as tells which they are, by uid."""
+    def objects(self, kind: Kind) -> Mapping[str, Remembered]:
+        """Return all objects of a kind, by uid."""
 
 
 class Missed(Protocol):
@@ -92,20 +99,20 @@ class Resync:
             log.warning(f"cannot compare with what is there: {error}")
 
     async def _compare(self, kind: Kind) -> None:
-        before = self.known.identities(kind)
+        before = self.known.objects(kind)
         listed = [
             item["metadata"]
             for namespace in self.namespaces or (None,)
             for item in await self.listing.list(kind, namespace, labels=SELECTORS[kind], metadata_only=True)
         ]
         present = {metadata["uid"] for metadata in listed}
-        for uid in (before.keys() & self.known.identities(kind).keys()) - present:
+        for uid in (before.keys() & self.known.objects(kind).keys()) - present:
+            vanished = before[uid].open()
             self.metrics.missed(kind.plural)
             log.warning(
-                f"a {kind.plural[:-1]} is gone, and no watch has said so",
-                object=before[uid]["metadata"]["name"],
+                f"a {kind.plural[:-1]} is gone, and no watch has said so", object=vanished["metadata"]["name"]
             )
-            self.watches.vanished(kind, before[uid])
+            self.watches.vanished(kind, vanished)
         self.watches.rosters[kind].expect(listed, time.monotonic())
 
     async def _until_synced(self, seconds: float) -> None:

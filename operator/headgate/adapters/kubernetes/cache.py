@@ -1,8 +1,8 @@
 """What is known of the cluster: fed by watches and by the answers to our own writes.
 
 Both come in any order, so the object with the newest resource version wins, and an object that is gone stays
-gone: an old event must not bring it back. What nobody reads of an object is left out, since a large cluster has
-ten thousand of each.
+gone: an old event must not bring it back. What nobody reads of an object is left out, and the rest is packed, since
+a large cluster has ten thousand of each.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
+from headgate.adapters.packing import packed_json, unpacked_json
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
 
 GONE_KEPT = 4096
@@ -27,35 +26,20 @@ def version_of(manifest: Mapping[str, Any]) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-_JSON = msgspec.json.Decoder()
-
-
 class Packed:
-    """An object as JSON, with what tells it from others beside it."""
+    """An object at rest, with what tells it from others beside it."""
 
-    __slots__ = ("_content", "identity")
+    __slots__ = ("_content", "uid", "version")
 
     def __init__(self, manifest: Manifest) -> None:
-        metadata = manifest["metadata"]
-        labels = {name: label for name, label in metadata.get("labels", {}).items() if name in _OWNERSHIP}
-        self.identity: Manifest = {
-            "metadata": {
-                "name": metadata["name"],
-                "namespace": metadata["namespace"],
-                "uid": metadata["uid"],
-                "resourceVersion": metadata.get("resourceVersion", "0"),
-                "labels": labels,
-            }
-        }
-        self._content = msgspec.json.encode(manifest)
+        self.uid: str = manifest["metadata"]["uid"]
+        self.version = version_of(manifest)
+        self._content = packed_json(manifest)
 
     def open(self) -> Manifest:
         """Return the object; it is the caller's own."""
-        manifest: Manifest = _JSON.decode(self._content)
+        manifest: Manifest = unpacked_json(self._content)
         return manifest
-
-
-_OWNERSHIP = (APPLICATION, ROLE)
 
 
 @dataclass(slots=True)
@@ -97,14 +81,14 @@ class Cache:
         found = None if family is None else family.pods.get(name)
         return None if found is None else found.open()
 
-    def identities(self, kind: Kind) -> dict[str, Manifest]:
-        """Return as much of all applications, or of all pods, as tells which they are, by uid."""
+    def objects(self, kind: Kind) -> dict[str, Packed]:
+        """Return all applications, or all pods, by uid."""
         families = self._families.values()
         if kind == APPLICATIONS:
             packed = [family.application for family in families if family.application is not None]
         else:
             packed = [pod for family in families for pod in family.pods.values()]
-        return {one.identity["metadata"]["uid"]: one.identity for one in packed}
+        return {one.uid: one for one in packed}
 
     def stalled(self) -> int:
         """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
@@ -158,7 +142,7 @@ class Cache:
     def _is_news(self, manifest: Manifest, known: Packed | None) -> bool:
         if manifest["metadata"]["uid"] in self._gone:
             return False
-        return known is None or version_of(manifest) > version_of(known.identity)
+        return known is None or version_of(manifest) > known.version
 
     def _bury(self, manifest: Manifest) -> None:
         self._gone[manifest["metadata"]["uid"]] = None
@@ -186,7 +170,7 @@ def _is_stalled(application: Manifest) -> bool:
 
 
 def _is_same(manifest: Manifest, known: Packed | None) -> bool:
-    return known is not None and known.identity["metadata"]["uid"] == manifest["metadata"]["uid"]
+    return known is not None and known.uid == manifest["metadata"]["uid"]
 
 
 def _without_bookkeeping(manifest: Manifest) -> Manifest:

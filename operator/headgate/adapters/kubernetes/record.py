@@ -2,8 +2,8 @@
 
 All of it can be lost: a process that starts has none of it, reads the memory from the status, and goes on.
 
-What an application declares is kept as JSON, for it takes a tenth of the memory that the models take, and a third of
-a millisecond to make them anew; judging the resource, which takes longer, is done once.
+It is kept packed: for ten thousand applications the models of their specs and statuses would be a gigabyte. Judging
+a resource, which takes longer than unpacking it, is done once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.manifests import script_path
 from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.packing import json_bytes, packed_json, packed_value, unpacked_value
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
@@ -35,6 +36,8 @@ class RefusedSpec:
 
 
 Declared = SparkApplication | RefusedSpec
+Mark = tuple[int, bytes]
+"""Generation, and digest of the annotations."""
 
 
 @dataclass(slots=True)
@@ -42,30 +45,46 @@ class Record:
     """One application, by its uid: one of the same name that is created later starts with nothing."""
 
     uid: str
-    memory: LoopMemory | None = None
-    staged: ControlDocument | None = None
-    """The control document of a driver that is not there yet."""
     refusal: Obstacle | None = None
     """Why the API server does not take the driver's objects."""
-    watched: tuple[Any, ...] | None = None
+    watched: Mark | None = None
     """The mark of what the metrics are read for."""
     status: bytes | None = None
     """Digest of the application's status, with the memory in it, as it was read or written last."""
     is_surprised: bool = False
     """Whether the turn under way has learned what it was not decided on."""
-    mark: tuple[Any, ...] = ()
+    mark: Mark | None = None
     """Generation and annotations of what was declared last: what is told apart by it is judged anew."""
+    _memory: bytes | None = None
+    _staged: bytes | None = None
     _declared: RefusedSpec | bytes | None = None
     _acted_on: tuple[int | None, bytes] | None = None
 
+    @property
+    def memory(self) -> LoopMemory | None:
+        """What the last turn remembered; `None`: it has to be read from the cluster."""
+        memory: LoopMemory | None = None if self._memory is None else unpacked_value(self._memory)
+        return memory
+
+    @property
+    def staged(self) -> ControlDocument | None:
+        """The control document of a driver that is not there yet."""
+        staged: ControlDocument | None = None if self._staged is None else unpacked_value(self._staged)
+        return staged
+
+    def remember(self, memory: LoopMemory, staged: ControlDocument | None) -> None:
+        """Keep what the next turn begins with."""
+        self._memory = packed_value(memory)
+        self._staged = None if staged is None else packed_value(staged)
+
     def doubt(self) -> None:
         """Read the memory anew before the next turn: the cluster has another one than was thought."""
-        self.memory = None
+        self._memory = None
 
     def declared(self, manifest: Manifest, defaults: DriverDefaults) -> Declared:
         """Return what the resource declares; parsed again only where it has changed."""
         metadata = manifest["metadata"]
-        mark = (metadata["generation"], metadata.get("annotations"))
+        mark = (metadata["generation"], digest_of(metadata.get("annotations")))
         if self._declared is None or mark != self.mark:
             shown = {name: value for name, value in manifest.items() if name != "status"}
             declared, self.mark = _parsed(shown, defaults), mark
@@ -86,18 +105,18 @@ class Record:
         return application if generation == application.metadata.generation else _unpacked(packed)
 
 
-def digest_of(status: object) -> bytes:
-    """Return what tells one status from another."""
-    return hashlib.blake2b(msgspec.json.encode(status, order="deterministic"), digest_size=16).digest()
+def digest_of(document: object) -> bytes:
+    """Return what tells one JSON document from another."""
+    return hashlib.blake2b(msgspec.json.encode(document, order="deterministic"), digest_size=16).digest()
 
 
 def _packed(manifest: Manifest) -> bytes:
     """Return what was found to be acceptable as `validate` reads it: what is empty counts as left out."""
-    return msgspec.json.encode(without_empty(manifest, application_schema()))
+    return packed_json(without_empty(manifest, application_schema()))
 
 
 def _unpacked(packed: bytes) -> SparkApplication:
-    return SparkApplication.model_validate_json(packed, by_alias=True, by_name=False)
+    return SparkApplication.model_validate_json(json_bytes(packed), by_alias=True, by_name=False)
 
 
 def _parsed(shown: Manifest, defaults: DriverDefaults) -> Declared:

@@ -193,7 +193,7 @@ class Turn:
         finally:
             if self._carrier.has_written_status or not _writes_status(wishes):
                 # Whoever measures for all applications keeps their readings; once is enough.
-                self._record.memory, self._record.staged = replace(memory, readings=()), wishes.document
+                self._record.remember(replace(memory, readings=()), wishes.document)
                 if application is not None:
                     self._record.acts_on(application)
                 if self._carrier.status is not None:
