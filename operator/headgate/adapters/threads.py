@@ -1,4 +1,4 @@
-"""A few threads for calls that block, which hold up nobody's exit.
+"""Threads that hold up nobody's exit: a few for calls that block, or one with an event loop of its own.
 
 The threads of `concurrent.futures` are joined when the interpreter ends, so one that waits for a server that does
 not answer would keep a process from ending in time.
@@ -6,11 +6,12 @@ not answer would keep a process from ending in time.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,3 +53,23 @@ class DaemonThreads:
         while (call := self._calls.get()) is not None:
             call()
             del call  # or it would keep its result until the next one
+
+
+class LoopThread:
+    """An event loop that turns in a thread of its own, however busy the one is that it is used from."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have `work` done there; returns its result, or raises what it raises. Cancelled, it is cancelled too."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def close(self) -> None:
+        """End the thread; what is still under way there is dropped."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()

@@ -57,7 +57,7 @@ async def cluster_operator(
     Raises UsageError where nothing says which cluster.
     """
     api = await connect()
-    cluster = Cluster(api, timeout_seconds=settings.api_timeout.total_seconds(), listener=metrics.called)
+    cluster = _cluster(api, settings, metrics)
     options = Options(
         drivers=DriverDefaults(image=settings.default_image, service_account=settings.driver_service_account),
         upkeep=Upkeep(small_moves_seconds=settings.status_refresh.total_seconds(), dwell_share=0.5),
@@ -68,6 +68,15 @@ async def cluster_operator(
     events = Outbox(EventRecorder(cluster, settings.identity))
     controller = Controller(cluster, poller, options, recorder=events, decided=decided)
     return ClusterOperator(api, cluster, controller, events, poller)
+
+
+async def connected(settings: Settings, metrics: OperatorMetrics) -> Cluster:
+    """Return one more connection, for an event loop of its own."""
+    return _cluster(await connect(), settings, metrics)
+
+
+def _cluster(api: ApiClient, settings: Settings, metrics: OperatorMetrics) -> Cluster:
+    return Cluster(api, timeout_seconds=settings.api_timeout.total_seconds(), listener=metrics.called)
 
 
 def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:

@@ -85,10 +85,14 @@ class Health:
             self.beat()
             await asyncio.sleep(BEAT_SECONDS)
 
+    def loop_turns(self) -> bool:
+        """Whether the event loop has turned lately; may be asked from any thread."""
+        return self.clock() - self._beat <= self.limits.loop
+
     def not_alive(self) -> str | None:
         """Return what is stuck, for a restart to mend."""
         now = self.clock()
-        if now - self._beat > self.limits.loop:
+        if not self.loop_turns():
             return f"the event loop has not turned for {now - self._beat:.0f} s"
         if self._tick is not None and now - self._tick > self.limits.ticks:
             return f"there has been no tick for {now - self._tick:.0f} s"

@@ -130,6 +130,8 @@ class Candidate:
     clock: Callable[[], float] = now
     reached: Callable[[], None] = lambda: None
     """Told each time the API server has answered."""
+    can_act: Callable[[], bool] = lambda: True
+    """Whether this replica does what it leads for. A lease is not renewed for one that hangs."""
     renewed_at: float | None = None
     """When the last good renewal was sent, while the lease is held."""
     _observed: Observed = field(default_factory=Observed)
@@ -150,7 +152,10 @@ class Candidate:
         """
         while True:
             await asyncio.sleep(self.terms.retry_period)
-            await self.renew()
+            if self.can_act():
+                await self.renew()
+            else:
+                log.warning("the lease is not renewed: this replica does nothing", lease=str(self.key))
 
     async def release(self) -> None:
         """Give the lease up, so that another replica need not wait; best effort."""

@@ -9,23 +9,19 @@ remedy, and no state in between is worth defending. A lost lease ends it at once
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
-import threading
-import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import structlog
 from prometheus_client import start_http_server
 
 from headgate import __version__, logs
-from headgate.adapters.kubernetes.key import Key
 from headgate.factory.cluster import ClusterOperator, cluster_operator
+from headgate.handlers.election import FAILED, Election, end_at_once, nothing_to_hold
 from headgate.handlers.health import ProbeServer
-from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
 from headgate.handlers.listening import listening_host
 from headgate.handlers.rights import Preflight, rights
 from headgate.handlers.service import Instruments, Service, end, service_of
@@ -34,12 +30,9 @@ from headgate.settings import Settings, address_parts
 log = structlog.get_logger("headgate")
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-FAILED = 1
 SWITCH_SECONDS = 0.0005
 """How long the thread that looks at the metrics may keep the event loop waiting, each time: Python's default is ten
-times as long, and a look at ten thousand drivers takes seconds, in which a lease has to be renewed."""
-WATCHDOG_SECONDS = 0.25
-"""Between two looks at whether the lease was renewed in time."""
+times as long, and a look at ten thousand drivers takes seconds, in which others wait for answers."""
 
 
 def run_operator(settings: Settings) -> int:
@@ -47,13 +40,6 @@ def run_operator(settings: Settings) -> int:
     logs.configure(settings.log_format, settings.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
     return asyncio.run(Process(settings, Instruments.of(settings)).run())
-
-
-def end_at_once(reason: str) -> NoReturn:
-    """Exit without finishing anything: no turn, no request, no thread."""
-    log.error(f"{reason}; this process ends at once")
-    sys.stderr.flush()
-    os._exit(FAILED)
 
 
 @dataclass(slots=True)
@@ -80,21 +66,27 @@ class Process:
     async def _live(self, operator: ClusterOperator) -> int:
         if not await self._unless_stopped(self._preflight(operator).passed()):
             return 0
-        candidate = self._candidate(operator) if self.settings.leader_election else None
-        if candidate is not None:
-            log.info("waiting for the lease", lease=str(candidate.key), identity=candidate.identity)
-            if not await self._unless_stopped(candidate.acquire()):
+        if not self.settings.leader_election:
+            return await self._lead(operator, None)
+        election = await Election.of(self.settings, self.instruments.metrics, self.instruments.health)
+        try:
+            if not await self._unless_stopped(election.win()):
                 return 0
-            _watch_over(candidate)
+            return await self._lead(operator, election)
+        finally:
+            await election.close()
+
+    async def _lead(self, operator: ClusterOperator, election: Election | None) -> int:
         self.instruments.metrics.leads(True)
         self.instruments.health.leads = True
         service = service_of(operator, self.settings, self.instruments, self._hear_signals)
-        return await self._serve(service, candidate)
+        return await self._serve(service, election)
 
-    async def _serve(self, service: Service, candidate: Candidate | None) -> int:
+    async def _serve(self, service: Service, election: Election | None) -> int:
         """Serve until a stop is asked for; a part that ends before that has failed."""
         tasks = service.start()
-        hold = asyncio.create_task(_hold(candidate), name="lease")
+        held = nothing_to_hold() if election is None else election.hold()
+        hold = asyncio.create_task(held, name="lease")
         stop = asyncio.create_task(self._wait_for_stop(), name="stop")
         done, _ = await asyncio.wait([stop, hold, *tasks], return_when=asyncio.FIRST_COMPLETED)
         failed = done - {stop}
@@ -102,8 +94,8 @@ class Process:
             _explain(task)
         await service.finish()
         await end([hold, stop])
-        if candidate is not None:
-            await candidate.release()
+        if election is not None:
+            await election.release()
         await end(tasks)
         return FAILED if failed else 0
 
@@ -120,18 +112,6 @@ class Process:
 
         needed = tuple(rights(settings.namespaces, lease))
         return Preflight(operator.cluster, needed, settings.namespaces, report)
-
-    def _candidate(self, operator: ClusterOperator) -> Candidate:
-        settings = self.settings
-        terms = LeaseTerms(
-            duration=settings.lease_duration.total_seconds(),
-            renew_deadline=settings.lease_renew_deadline.total_seconds(),
-            retry_period=settings.lease_retry_period.total_seconds(),
-        )
-        key = Key(settings.lease_namespace, settings.lease_name)
-        return Candidate(
-            operator.cluster, key, settings.identity, terms, reached=self.instruments.health.reached
-        )
 
     def _serve_metrics_and_probes(self) -> None:
         host, port = address_parts(self.settings.metrics_bind_address)
@@ -164,28 +144,6 @@ class Process:
             return True
         await end([task])
         return False
-
-
-async def _hold(candidate: Candidate | None) -> None:
-    """Hold the lease for ever; without an election there is nothing to hold."""
-    if candidate is None:
-        await asyncio.Event().wait()
-        return
-    try:
-        await candidate.hold()
-    except LeaseLost as lost:
-        end_at_once(str(lost))
-
-
-def _watch_over(candidate: Candidate) -> None:
-    """End the process once its lease was not renewed in time, also where its event loop does not turn."""
-
-    def watch() -> None:
-        while not candidate.overdue():
-            time.sleep(WATCHDOG_SECONDS)
-        end_at_once(f"lease {candidate.key} was not renewed for {candidate.terms.renew_deadline:g} s")
-
-    threading.Thread(target=watch, name="watchdog of the lease", daemon=True).start()
 
 
 def _explain(task: asyncio.Task[None]) -> None:

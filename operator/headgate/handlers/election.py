@@ -1,0 +1,109 @@
+"""The election, in a thread, an event loop and a connection of its own.
+
+The event loop of the turns is late at times: an answer of ten megabytes is decoded, thousands of applications start
+at once. A renewal that waited for it would come late on the very clusters that are large, and end a good leader.
+So nothing of the lease waits for that loop, and the lease is not renewed for one that has come to a stand: a
+replica that hangs gives way to another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import structlog
+
+from headgate.adapters.kubernetes.client import Cluster
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.threads import LoopThread
+from headgate.factory.cluster import connected
+from headgate.handlers.health import Health
+from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
+from headgate.metrics import OperatorMetrics
+from headgate.settings import Settings
+
+log = structlog.get_logger("headgate")
+
+FAILED = 1
+"""Exit code."""
+WATCHDOG_SECONDS = 0.25
+"""Between two looks at whether the lease was renewed in time."""
+
+
+@dataclass(slots=True)
+class Election:
+    """One replica's candidate, as the event loop of the turns sees it."""
+
+    candidate: Candidate
+    cluster: Cluster | None = None
+    """The connection, which is used in the thread alone."""
+    _thread: LoopThread = field(default_factory=lambda: LoopThread("lease"))
+
+    @classmethod
+    async def of(cls, settings: Settings, metrics: OperatorMetrics, health: Health) -> Election:
+        """Return the election that `settings` describe."""
+        cluster = await connected(settings, metrics)
+        terms = LeaseTerms(
+            duration=settings.lease_duration.total_seconds(),
+            renew_deadline=settings.lease_renew_deadline.total_seconds(),
+            retry_period=settings.lease_retry_period.total_seconds(),
+        )
+        key = Key(settings.lease_namespace, settings.lease_name)
+        candidate = Candidate(
+            cluster, key, settings.identity, terms, reached=health.reached, can_act=health.loop_turns
+        )
+        return cls(candidate, cluster)
+
+    async def win(self) -> None:
+        """Return once this replica leads. From then on the process ends when the lease was not renewed in time."""
+        log.info("waiting for the lease", lease=str(self.candidate.key), identity=self.candidate.identity)
+        await self._thread.run(self.candidate.acquire())
+        _watch_over(self.candidate)
+
+    async def hold(self) -> None:
+        """Hold the lease for ever; the process ends at once when somebody else has it."""
+        await self._thread.run(self._hold())
+
+    async def release(self) -> None:
+        """Give the lease up."""
+        await self._thread.run(self.candidate.release())
+
+    async def close(self) -> None:
+        """Close the connection, and end the thread."""
+        if self.cluster is not None:
+            await self._thread.run(self.cluster.close())
+        self._thread.close()
+
+    async def _hold(self) -> NoReturn:
+        try:
+            await self.candidate.hold()
+        except LeaseLost as lost:
+            end_at_once(str(lost))
+
+
+def end_at_once(reason: str) -> NoReturn:
+    """Exit without finishing anything: no turn, no request, no thread."""
+    log.error(f"{reason}; this process ends at once")
+    sys.stderr.flush()
+    os._exit(FAILED)
+
+
+def _watch_over(candidate: Candidate) -> None:
+    """End the process once its lease was not renewed in time, also where no event loop turns."""
+
+    def watch() -> None:
+        while not candidate.overdue():
+            time.sleep(WATCHDOG_SECONDS)
+        end_at_once(f"lease {candidate.key} was not renewed for {candidate.terms.renew_deadline:g} s")
+
+    threading.Thread(target=watch, name="watchdog of the lease", daemon=True).start()
+
+
+async def nothing_to_hold() -> None:
+    """Wait for ever: without an election there is nothing to hold."""
+    await asyncio.Event().wait()
