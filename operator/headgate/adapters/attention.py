@@ -43,6 +43,10 @@ class _Watched:
     """As of the last turn; `None`: there has been none."""
     seen: Signature | None = None
     """As of the last tick."""
+    looked_at: DriverPulse | None = None
+    """What `seen` was made of, where it was made of nothing else."""
+    is_above: bool = False
+    """Whether a value in it is above its re-entry threshold."""
     above_since: float | None = None
     """Since when, with nothing else changing, a value has been above its re-entry threshold."""
     clock_runs: bool = True
@@ -69,7 +73,7 @@ class Attention:
         if watched is None:
             self._watched[key] = _Watched(rule)
         elif watched.rule != rule:
-            watched.rule, watched.signature = rule, None
+            watched.rule, watched.signature, watched.looked_at = rule, None, None
 
     def forget(self, key: Key) -> None:
         """Judge an application no more."""
@@ -141,17 +145,25 @@ class Attention:
         self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float, gap: float
     ) -> bool:
         """Return whether a turn could decide otherwise than the last one did."""
-        rule = watched.rule
-        signature, is_above = signature_of(rule, pulse, answers, now)
-        if not is_above:
+        rule, before = watched.rule, watched.seen
+        signature = self._look(watched, pulse, answers, now)
+        if not watched.is_above:
             watched.above_since = None
-        elif signature != watched.seen or not 0 <= gap <= rule.stale_after_seconds:
+        elif signature != before or not 0 <= gap <= rule.stale_after_seconds:
             watched.above_since = now
-        watched.seen = signature
         if signature != watched.signature:
             return True
         since = watched.above_since
         return watched.clock_runs and since is not None and now - since <= rule.dwell_seconds + LATE_SECONDS
+
+    def _look(
+        self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float
+    ) -> Signature | None:
+        """Return the signature as of now; of what was looked at already it is still known."""
+        if pulse is None or watched.looked_at is not pulse:
+            watched.seen, watched.is_above = signature_of(watched.rule, pulse, answers, now)
+            watched.looked_at = None if watched.rule.expressions else pulse
+        return watched.seen
 
     def _has_aged(self, watched: _Watched, pulse: DriverPulse | None, now: float) -> bool:
         if now >= watched.refresh_at or now < watched.turned_at:

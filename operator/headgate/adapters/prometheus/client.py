@@ -32,6 +32,8 @@ LabelsT = TypeVar("LabelsT")
 LARGEST_BYTES = 512 * 1024 * 1024
 """An answer for ten thousand applications has 12 MB."""
 _CHUNK_BYTES = 1024 * 1024
+USUAL_LOOKBACK = 300.0
+"""Seconds; Prometheus' own."""
 
 
 Queried = Callable[[float, str | None], None]
@@ -72,14 +74,20 @@ class PrometheusClient:
         decoder: VectorDecoder[LabelsT],
         *,
         at: float | None = None,
+        lookback: float | None = None,
         limit: int | None = None,
     ) -> Vector[LabelsT]:
         """Return what `query` evaluates to at Unix time `at` of the server's clock (`None`: its now).
 
-        `limit` is the largest number of samples; servers before 3.0 do not know it. Raises QueryFailure.
+        Samples older than `lookback` seconds do not count where that is less than usual; some servers that are
+        not Prometheus itself do not know it. `limit` is the largest number of samples; servers before 3.0 do not
+        know that. Raises QueryFailure.
         """
         params = {"timeout": f"{self._timeout_seconds:g}s"}
         params |= {} if at is None else {"time": repr(at)}
+        params |= (
+            {} if lookback is None or lookback >= USUAL_LOOKBACK else {"lookback_delta": f"{lookback:.3f}"}
+        )
         params |= {} if limit is None else {"limit": str(limit)}
         reason: str | None = None
         began = time.monotonic()

@@ -1,8 +1,9 @@
 """From the samples of a tick to the pulse of each driver.
 
-The pulses are put together anew at each tick. What a query did not bring, because it failed or its answer was
-not complete, is taken over from the pulse before, with the time that it had there: what is known stays known,
-and grows old.
+A pulse is put together anew once its driver was scraped anew: a tick comes several times as often as a scrape does,
+and between two of them Prometheus can only say the same again. What a query did not bring, because it failed or its
+answer was not complete, is taken over from the pulse before, with the time that it had there: what is known stays
+known, and grows old.
 """
 
 from __future__ import annotations
@@ -29,11 +30,31 @@ class Scraped(NamedTuple):
 Pulses = dict[Pod, Scraped]
 
 
+CLOCK_SECONDS = 1.0
+"""By how much the time of one scrape may differ from tick to tick: answers take their time. More is a clock that
+was set."""
+
+
 def begin(targets: Mapping[Pod, Target]) -> Pulses:
     """Return a pulse without values for each target."""
     return {
         pod: Scraped(target, DriverPulse(target.run.attempt, target.at)) for pod, target in targets.items()
     }
+
+
+def unchanged(targets: Mapping[Pod, Target], before: Pulses) -> Pulses:
+    """Return the drivers of which there is nothing new, with the pulses that they have: complete ones alone."""
+    return {
+        pod: known if abs(known.target.at - target.at) < CLOCK_SECONDS else _dated(known, target)
+        for pod, target in targets.items()
+        if (known := before.get(pod)) is not None
+        and target.is_of_the_scrape(known.target)
+        and not known.pulse.older
+    }
+
+
+def _dated(known: Scraped, target: Target) -> Scraped:
+    return Scraped(target, replace(known.pulse, at=target.at))
 
 
 def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> None:

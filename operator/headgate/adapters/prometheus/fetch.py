@@ -20,6 +20,9 @@ from headgate.adapters.threads import DaemonThreads
 
 AT_ONCE = 2
 
+EXACT_SECONDS = 0.1
+"""Times of scrapes have milliseconds; so much further back is certain to hold all of one."""
+
 
 class Fetch:
     """Asks what the poller wants to know."""
@@ -35,9 +38,15 @@ class Fetch:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
         return self._client.ask(promql.scrape_times(self._matchers), self._targets)
 
-    def columns(self, at: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
-        """Yield each column of the pulse as of `at`, or why there is none."""
-        asked = [(column, self._ask(promql.pulse(column, self._matchers), at)) for column in Column]
+    def columns(self, at: float, since: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
+        """Yield each column of the pulse as of `at`, or why there is none.
+
+        What was scraped before `since` may be missing: only a server that cannot look back less than usual sends
+        it, too.
+        """
+        lookback = at - since + EXACT_SECONDS
+        queries = [(column, promql.pulse(column, self._matchers)) for column in Column]
+        asked = [(column, self._ask(query, at, lookback)) for column, query in queries]
         while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB
             column, future = asked.pop(0)
             yield column, _result(future)
@@ -47,7 +56,8 @@ class Fetch:
     ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
         """Return the details of some drivers and how fast their records arrive; or why not."""
         names = {pod.name for pod in pods}
-        futures = [self._ask(query(names, self._matchers), at) for query in (promql.details, promql.arrivals)]
+        queries = [query(names, self._matchers) for query in (promql.details, promql.arrivals)]
+        futures = [self._ask(query, at) for query in queries]
         facts, arrivals = (_result(future) for future in futures)
         if isinstance(facts, QueryFailure):
             return facts
@@ -58,8 +68,8 @@ class Fetch:
         self._threads.close()
         self._client.close()
 
-    def _ask(self, query: str, at: float) -> Future[Vector[Labels]]:
-        return self._threads.call(self._client.ask, query, self._series, at=at)
+    def _ask(self, query: str, at: float, lookback: float | None = None) -> Future[Vector[Labels]]:
+        return self._threads.call(self._client.ask, query, self._series, at=at, lookback=lookback)
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:

@@ -1,7 +1,8 @@
 """The metrics of all applications, read once a tick from one Prometheus.
 
     1  when was each driver scraped, and by what target            `targets`
-    5  the pulse, a column a query, all as of that moment          `columns`
+    5  the pulse, a column a query, all as of that moment,         `columns`
+       of the drivers that were scraped since the tick before
     2  details of drivers that get a turn, and of some others      `details`; 4 when many are new
     n  expressions of users, at most so many a tick                `expressions`
 
@@ -109,18 +110,21 @@ class PrometheusPoller:
         except QueryFailure as failure:
             return replace(before, outage=failure.outage)
         found = targets(times.samples, rules, self._options.labels, now)
-        pulses = columns.begin(found.by_pod)
+        pulses = columns.unchanged(found.by_pod, before.pulses)
+        scraped = {pod: target for pod, target in found.by_pod.items() if pod not in pulses}
+        fresh = columns.begin(scraped)
         failed: dict[Column, Outage] = {}
-        if found.evaluated_at is not None:
-            failed = self._fill(pulses, before.pulses, found.evaluated_at)
-        pulses.update(_lost(before.pulses, found, rules, now))
+        if found.evaluated_at is not None and fresh:
+            since = min(target.scraped_at for target in scraped.values())
+            failed = self._fill(fresh, before.pulses, found.evaluated_at, since)
+        pulses |= fresh | _lost(before.pulses, found, rules, now)
         kept = {pod: one for pod, one in before.details.items() if pod in pulses}
         return Published(targets=found, pulses=pulses, details=kept, outage=None, failed=failed)
 
-    def _fill(self, pulses: Pulses, before: Pulses, at: float) -> dict[Column, Outage]:
-        """Put every column into the pulses; returns why some are not."""
+    def _fill(self, pulses: Pulses, before: Pulses, at: float, since: float) -> dict[Column, Outage]:
+        """Put every column into the pulses, of scrapes from `since` to `at`; returns why some are not."""
         failed: dict[Column, Outage] = {}
-        for column, answer in self._fetch.columns(at):
+        for column, answer in self._fetch.columns(at, since):
             if isinstance(answer, QueryFailure):
                 failed[column] = answer.outage
                 columns.take_over(column, before, pulses, failed=True)

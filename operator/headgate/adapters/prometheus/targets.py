@@ -68,6 +68,17 @@ class Target:
     job: str
     instance: str
     endpoint: str
+    scraped_at: float = 0.0
+    """Unix time, by the server's clock: by this one scrape is told from another."""
+
+    def is_of_the_scrape(self, other: Target) -> bool:
+        """Return whether both mean one scrape of one target, whatever the operator's clock said meanwhile."""
+        return (
+            self.scraped_at == other.scraped_at
+            and self.instance == other.instance
+            and self.job == other.job
+            and self.endpoint == other.endpoint
+        )
 
     def serves(self, labels: Labels) -> bool:
         """Return whether a series of this pod comes from this target."""
@@ -107,16 +118,22 @@ def targets(
         if not pod.namespace or not pod.name:
             unplaced.add(labels.get("application", ""))
         elif (run := pod.run) is not None and run.key in watched:
-            age = max(0.0, evaluated_at - sample.number)
-            target = _target(run, now - age, labels)
+            target = _target(run, labels, scraped_at=sample.number, age=evaluated_at - sample.number, now=now)
             found.setdefault(pod, []).append((target, labels))
     contradictions = {pod: why for pod, ones in found.items() if len(ones) > 1 and (why := _conflict(ones))}
     newest = {pod: _newest(ones) for pod, ones in found.items() if pod not in contradictions}
     return Targets(newest, contradictions, frozenset(unplaced), evaluated_at)
 
 
-def _target(run: Run, at: float, labels: AnyLabels) -> Target:
-    return Target(run, at, labels.get("job", ""), labels.get("instance", ""), labels.get("endpoint", ""))
+def _target(run: Run, labels: AnyLabels, *, scraped_at: float, age: float, now: float) -> Target:
+    return Target(
+        run=run,
+        at=now - max(0.0, age),
+        job=labels.get("job", ""),
+        instance=labels.get("instance", ""),
+        endpoint=labels.get("endpoint", ""),
+        scraped_at=scraped_at,
+    )
 
 
 def _newest(ones: list[tuple[Target, AnyLabels]]) -> Target:
