@@ -1,7 +1,7 @@
 """The control document as a file that somebody else replaces.
 
-A stat every 100 ms costs two thousandths of a core, half of what one every 50 ms would, and sees a replacement well
-within the time that a decision may take to be in force (a quarter of a second).
+A stat every 50 ms costs a few thousandths of a core, and a replacement is seen well within the time that the kubelet
+took to make it (a fifth of a second).
 Only stat, never inotify: the file may be a projected Kubernetes volume, whose links are swapped, or a network file
 system.
 """
@@ -21,7 +21,7 @@ from headgate_contract import ControlDocument, Inbox, Refusal, RefusalReason
 
 log = structlog.get_logger("headgate")
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.05
 
 
 class ControlFile:
