@@ -50,6 +50,7 @@ class Operator:
     running: OperatorProcess
     started_at: float
     _system: psutil.Process = field(init=False)
+    _port: int | None = None
 
     def __post_init__(self) -> None:
         self._system = psutil.Process(self.running.process.pid)
@@ -77,8 +78,9 @@ class Operator:
         self.running.line("everything that is there has been heard of", seconds)
 
     def _page(self) -> str:
-        port = self.running.line("headgate operator")["metrics_port"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        if self._port is None:  # a log of ten thousand decisions is not read at each look
+            self._port = self.running.line("headgate operator")["metrics_port"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=30) as answer:
             page: str = answer.read().decode()
             return page
 
