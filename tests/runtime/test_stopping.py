@@ -55,6 +55,28 @@ DEAF = """
 """
 
 
+FORKS = {
+    "its main thread": "end_one()",
+    "another thread": "started = threading.Thread(target=end_one); started.start(); started.join()",
+}
+ENDED_ONE = """
+    import multiprocessing
+
+    def end_one():
+        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
+        worker.start()
+        worker.terminate()
+        worker.join({seconds})
+        print("ended with", worker.exitcode, flush=True)
+        worker.kill()
+
+    ready.touch()
+    {fork}
+    time.sleep(0.5)
+    print("the job's own end", flush=True)
+"""
+
+
 @contextmanager
 def launched(folder: Path, script: str) -> Iterator[subprocess.Popen[str]]:
     """Run a script under `headgate-run`, and wait until it says that it is ready."""
@@ -88,3 +110,15 @@ def test_a_second_signal_ends_a_script_that_will_not_be_ended(tmp_path: Path) ->
         wait_until((tmp_path / "asked").exists, "the script to be told")
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("fork", FORKS.values(), ids=FORKS)
+def test_a_signal_to_a_process_that_the_script_has_forked_is_not_one_to_the_driver(
+    tmp_path: Path, fork: str
+) -> None:
+    with launched(tmp_path, ENDED_ONE.format(fork=fork, seconds=DEADLINE_SECONDS)) as process:
+        output, _ = process.communicate(timeout=2 * DEADLINE_SECONDS)
+    assert "ended with -15" in output
+    assert "the job's own end" in output
+    assert "stopping" not in output
+    assert process.returncode == 0

@@ -27,6 +27,7 @@ from typing import Protocol
 import structlog
 
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.launch.forks import give_back_in_children, read_elsewhere
 
 log = structlog.get_logger("headgate")
 
@@ -57,6 +58,7 @@ class Stopper:
         self._asked = threading.Event()
         self._wake_up, self._signals = socket.socketpair()
         self._wake_up.setblocking(False)
+        self._handlers = {**dict.fromkeys(STOPS, read_elsewhere), LEAVE: self._on_leave}
         self._in_script = False
         self._script_was_told = False
         self._has_left = False
@@ -90,12 +92,12 @@ class Stopper:
         if threading.current_thread() is not threading.main_thread():
             return
         signal.set_wakeup_fd(self._wake_up.fileno(), warn_on_full_buffer=False)
-        for number in STOPS:
-            signal.signal(number, _is_read_elsewhere)
-        signal.signal(LEAVE, self._on_leave)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def start(self) -> None:
         """Start the threads that wait for signals and carry out a stop."""
+        give_back_in_children(self._handlers, self._wake_up.fileno())
         for work in (self._read_signals, self._run):
             threading.Thread(target=work, name="headgate-stop", daemon=True).start()
 
@@ -161,10 +163,6 @@ class Stopper:
         if run.started is not None:
             run.started.query.stop()
         log.info("query stopped", query=run.name)
-
-
-def _is_read_elsewhere(number: int, frame: FrameType | None) -> None:
-    """Do nothing: a signal without a handler is not written to the wake-up descriptor."""
 
 
 def _waits_for_threads(frame: FrameType | None) -> bool:
