@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from headgate_spark.engine import shim
 
@@ -79,6 +80,12 @@ class Untelling:
     @property
     def protocol(self) -> None:
         raise Py4JError("dev.headgate.spark.Shim.protocol does not exist in the JVM")
+
+
+@pytest.mark.spark
+def test_py4j_shows_a_method_that_a_jar_does_not_have_as_the_test_double_does(spark: SparkSession) -> None:
+    with pytest.raises(Py4JError, match=r"dev\.headgate\.spark\.Shim\.tell does not exist in the JVM"):
+        spark.sparkContext._jvm.dev.headgate.spark.Shim.tell  # noqa: B018  reading it is what is tried
 
 
 NEWER = SimpleNamespace(protocol=lambda: shim.PROTOCOL + 1)
