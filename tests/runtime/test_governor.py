@@ -7,6 +7,7 @@ import pytest
 
 from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine import governor as module
+from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.run import Started
@@ -124,6 +125,17 @@ def test_a_query_whose_start_is_slow_is_held_and_not_let_through(governor, monke
     opened(governor, 1)
     with governor.start_of_query():
         assert governor.admit(1, '{"row":0}') == "hold"
+
+
+def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpoint):
+    def acquire(checkpoint):
+        raise CheckpointInUseError(checkpoint)
+
+    governor = Governor(acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures())
+    assert not governor.has_seen_a_query
+    start(governor, FakeQuery())
+    assert opened(governor, 1).startswith("refuse:")
+    assert governor.has_seen_a_query
 
 
 def test_a_query_that_nobody_started_through_us_runs_as_it_would(governor):

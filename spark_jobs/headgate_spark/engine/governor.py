@@ -214,10 +214,10 @@ class Governor:
             return [run for name, run in self._ended.items() if name not in open_names]
 
     @property
-    def has_governed(self) -> bool:
-        """True once a query has run."""
+    def has_seen_a_query(self) -> bool:
+        """True once the job has started a query, even one that failed before it could read anything."""
         with self._tables:
-            return bool(self._runs or self._ended)
+            return bool(self._runs or self._ended or self._started)
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:

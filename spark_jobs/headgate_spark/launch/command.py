@@ -103,7 +103,7 @@ def _start(runtime: Runtime, options: argparse.Namespace) -> int:
 
 
 def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -> None:
-    if not runtime.governor.has_governed and not runtime.stopper.asked:
+    if not runtime.governor.has_seen_a_query and not runtime.stopper.asked:
         log.warning("the script started no streaming query; there was nothing to govern")
         with suppress(OSError):  # it is in the log
             announcement.write(note=NO_QUERY)

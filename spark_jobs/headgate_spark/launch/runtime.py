@@ -69,7 +69,7 @@ class Runtime:
     def end(self) -> None:
         """Finish what goes on behind the script's back; called when it has ended."""
         self._publisher.close()
-        if self.governor.has_governed and ran_out_of_memory(self._context):
+        if self.governor.has_seen_a_query and ran_out_of_memory(self._context):
             self.governor.jvm_ran_out_of_memory()
 
     def _watch(self, path: Path) -> ControlFile:
