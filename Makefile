@@ -38,6 +38,7 @@ generate: setup  ## Write the generated files (CRD, references, chart)
 tools: setup  ## Build the programs that tests run against; minutes at first, then nothing
 	PYTHONPATH=tests $(BIN)/python -m support.go_tools
 	PYTHONPATH=tests $(BIN)/python -m support.maven
+	PYTHONPATH=tests $(BIN)/python -m support.class_data
 
 test: setup lint tools  ## Every test
 	$(BIN)/python -m pytest --numprocesses=2 --durations=40 --durations-min=5
