@@ -1,8 +1,8 @@
 """Processes that the script forks, as a `multiprocessing.Pool` does.
 
 They inherit Python's signal handlers and the descriptor that signals are written to, which is the driver's own. A
-pool that ends one of its workers with SIGTERM would so stop the driver, and the worker would go on. So what the driver
-takes over for itself is given back in the child; until then the signals are blocked, so that none comes in between.
+pool that ends one of its workers with SIGTERM would so stop the driver, and the worker would go on. What the driver
+takes over for itself is therefore given back in the child, with signals blocked until then.
 """
 
 from __future__ import annotations
