@@ -4,8 +4,9 @@ import json
 from contextlib import nullcontext
 
 import pytest
+from structlog.testing import capture_logs
 
-from headgate_contract import ControlDocument, QueryControl
+from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine import governor as module
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.governor import Governor
@@ -149,6 +150,18 @@ def test_a_governed_query_looks_before_it_reads(governor):
     start(governor, FakeQuery())
     answers = [governor.admit(1, '{"row":0}') for _ in range(2)]
     assert "survey:1" in answers
+
+
+def test_a_source_that_comes_after_one_that_there_is_not_is_named(governor):
+    opened(governor, 1)
+    start(governor, FakeQuery())
+    governor.admit(1, '{"row":0}')
+    (name,) = [source.source.name for source in governor.runs[0].sources.values()]
+    control = QueryControl(sources={name: SourceControl(after="nowhere")})
+    with capture_logs() as told:
+        governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    assert [line["unknown"] for line in told if "unknown" in line] == [["nowhere"]]
+    assert [line["waiting"] for line in told if "waiting" in line] == [[name]]
 
 
 def a_leased_query(governor):

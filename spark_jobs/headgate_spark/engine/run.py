@@ -548,9 +548,18 @@ class QueryRun:
         known = [opened.source.name for opened in self.sources.values()]
         if self.alignment is not None:
             self.alignment.warn()
-        unknown = sorted(set(self.control.sources if self.control else ()) - set(known))
+        listed = dict(self._listed_sources())
+        histories = {name: source.after for name, source in listed.items() if name in known and source.after}
+        unknown = sorted({*listed, *histories.values()} - set(known))
         if unknown:
             log.warning("the job has no such source", query=self.name, unknown=unknown, known=known)
+        waiting = sorted(name for name, history in histories.items() if history in unknown)
+        if waiting:
+            log.warning(
+                "what comes after a source that the job does not have is not read; correct `after` or the name",
+                query=self.name,
+                waiting=waiting,
+            )
 
 
 @dataclass(frozen=True, slots=True)
