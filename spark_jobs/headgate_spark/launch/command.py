@@ -20,7 +20,7 @@ import structlog
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
-from headgate_spark.launch.environment import UnsupportedSessionError, prepare
+from headgate_spark.launch.environment import UnsupportedSessionError, every_address, prepare
 from headgate_spark.launch.logs import configure
 from headgate_spark.launch.runtime import Runtime
 from headgate_spark.launch.script import INTERRUPTED, run_script
@@ -32,9 +32,9 @@ NO_QUERY = "it had started no streaming query"
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 CHECKPOINT_IN_USE = 75
-"""`EX_TEMPFAIL`: another start of the same driver would only repeat it."""
+"""`EX_TEMPFAIL`: another run holds it, and may be about to end."""
 BATCH_TOO_LARGE = 76
-"""The other such failure: a batch has failed twice for want of memory."""
+"""A batch has failed twice for want of memory; another start of the same driver would only repeat it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -91,7 +91,7 @@ def _require_files(options: argparse.Namespace) -> None:
 
 
 def _start(runtime: Runtime, options: argparse.Namespace) -> int:
-    port, address = options.metrics_port, options.metrics_address
+    port, address = options.metrics_port, options.metrics_address or every_address()
     try:
         return runtime.start(port, address)
     except (OSError, OverflowError) as error:  # the second: no port is left after those that are taken
@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--metrics-port", type=_port, default=DEFAULT_PORT, metavar="N", help="default 8090; 0: any free port"
     )
-    add("--metrics-address", default="0.0.0.0", metavar="ADDRESS", help="default: every interface")  # noqa: S104
+    add("--metrics-address", default="", metavar="ADDRESS", help="default: every interface, IPv4 and IPv6")
     add(
         "--announce",
         type=Path,

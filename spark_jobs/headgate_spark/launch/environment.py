@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
@@ -36,11 +37,30 @@ def prepare(
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     class_path = [environ.get("SPARK_DIST_CLASSPATH"), str(jar)]
     environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(entry for entry in class_path if entry)
-    arguments = [word for pair in conf for word in ("--conf", pair)]
+    arguments = [word for pair in conf for word in ("--conf", in_brackets(pair))]
     if properties_file is not None:
         arguments += ["--properties-file", str(properties_file)]
     given = environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(arguments)} {given}".strip()
+
+
+def in_brackets(pair: str) -> str:
+    """Return `spark.driver.host=ADDRESS` with brackets around an address of IPv6, and any other pair as it is.
+
+    Spark puts the port behind the address, and takes only `[fd00::1]`. Kubernetes writes a pod's address without.
+    """
+    key, _, host = pair.partition("=")
+    return f"{key}=[{host}]" if key == "spark.driver.host" and ":" in host and host[0] != "[" else pair
+
+
+def every_address() -> str:
+    """Return the address that stands for every interface: `::`, on which Linux takes IPv4 too, if there is IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as tried:
+            tried.bind(("::", 0))
+    except OSError:
+        return "0.0.0.0"  # noqa: S104  asked for by leaving the address out
+    return "::"
 
 
 def require_java(environ: Mapping[str, str]) -> None:

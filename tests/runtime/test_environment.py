@@ -1,0 +1,45 @@
+"""What a driver of either family of addresses is told, and where it listens."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, start_http_server
+
+from headgate_spark.launch.environment import every_address, in_brackets, prepare
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        ("spark.driver.host=10.0.0.7", "spark.driver.host=10.0.0.7"),
+        ("spark.driver.host=fd00::7", "spark.driver.host=[fd00::7]"),
+        ("spark.driver.host=[fd00::7]", "spark.driver.host=[fd00::7]"),
+        ("spark.driver.host=driver.team.svc", "spark.driver.host=driver.team.svc"),
+        ("spark.driver.host=", "spark.driver.host="),
+        ("spark.driver.bindAddress=fd00::7", "spark.driver.bindAddress=fd00::7"),
+        ("spark.x=a=b::c", "spark.x=a=b::c"),
+    ],
+)
+def test_the_address_of_a_pod_gets_the_brackets_that_spark_wants(pair: str, expected: str) -> None:
+    assert in_brackets(pair) == expected
+
+
+def test_spark_is_told_an_address_of_ipv6_in_brackets() -> None:
+    environment: dict[str, str] = {}
+    prepare(environment, jar=Path("shim.jar"), conf=["spark.driver.host=fd00::7"])
+    assert shlex.split(environment["PYSPARK_SUBMIT_ARGS"])[:2] == ["--conf", "spark.driver.host=[fd00::7]"]
+
+
+def test_metrics_that_are_served_on_every_address_are_served_on_that_of_ipv4() -> None:
+    server, thread = start_http_server(0, every_address(), CollectorRegistry())
+    try:
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=60):
+            pass
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(60)
