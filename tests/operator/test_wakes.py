@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
 from headgate.adapters.kubernetes.key import Key
+from headgate_contract import metrics as names
 from support.looping import query
 from support.operating import KEY, Operation
 
@@ -50,6 +51,19 @@ def test_what_the_kubelet_and_people_do_is_worth_a_turn() -> None:
     o.turn()
     o.cluster.vanish(POD.name)
     assert woken(o)
+
+
+def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
+    o = Operation()
+    o.run(executor={"instances": 8})
+    values = o.measurements.metrics(KEY).values
+    looks = {}
+    for running in (3.0, 8.0):
+        values.append((names.EXECUTORS.name, {"application": "flights"}, running))
+        again = o.turn(seconds=30.0)
+        assert again is not None
+        looks[o.status()["executorsRunning"]] = again - o.cluster.now
+    assert looks == {3: 30.0, 8: 900.0}
 
 
 def test_what_the_kubelet_reports_while_a_document_is_written_is_not_overlooked() -> None:

@@ -18,6 +18,7 @@ FACTOR = 2.0
 SMALL_LAG_SECONDS = 30.0
 SMALL_PENDING_RECORDS = 10_000.0
 SMALL_ETA_SECONDS = 60.0
+SMALL_EXECUTORS = 1.0
 
 
 class Number(NamedTuple):
@@ -41,6 +42,7 @@ def numbers_moved(before: SparkApplicationStatus, after: SparkApplicationStatus)
 
 
 def _numbers(status: SparkApplicationStatus) -> Iterator[tuple[tuple[str, ...], Number]]:
+    yield ("executors",), Number(status.executors_running, SMALL_EXECUTORS)
     for query in status.queries:
         interval = 0.0 if query.interval is None else query.interval.total_seconds()
         small_lag = SMALL_LAG_SECONDS + 2 * interval
@@ -61,7 +63,7 @@ def _eta(text: str | None) -> float | None:
 def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
     """Return the status without what moves from tick to tick; which query is furthest behind does too.
 
-    Of executors, only whether all have come is worth a write.
+    Of executors, whether all have come is no number: it is worth a write at once.
     """
     return status.model_copy(
         update={

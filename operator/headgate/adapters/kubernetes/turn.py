@@ -47,7 +47,7 @@ CLUSTER_UPKEEP = Upkeep(numbers_seconds=30.0, small_moves_seconds=900.0, dwell_s
 
 IN_MOTION = frozenset({State.PENDING, State.STARTING, State.STOPPING})
 IN_MOTION_SECONDS = 30.0
-"""How long a driver that starts or stops is left without a look, should nothing be heard of it."""
+"""How long a driver that starts, stops or waits for executors is left without a look, if nothing is heard of it."""
 
 AT_REST_SECONDS = 900.0
 """How long one that does neither is."""
@@ -211,7 +211,10 @@ class Turn:
 
     def _look_again_at(self, outcome: Outcome) -> float:
         now, memory, step = self._sight.now, outcome.memory, outcome.plan.step
-        times = [now + (IN_MOTION_SECONDS if step.state in IN_MOTION else AT_REST_SECONDS)]
+        is_in_motion = step.state in IN_MOTION or (
+            memory.status is not None and memory.status.waits_for_executors
+        )
+        times = [now + (IN_MOTION_SECONDS if is_in_motion else AT_REST_SECONDS)]
         if outcome.wake_at is not None:
             times.append(outcome.wake_at)
         if memory.status != memory.status_written:
