@@ -23,12 +23,13 @@ NOT_SEEN: Final = -1
 """What `observedGeneration` is by default, in the cluster alone: kstatus takes an object without a status for one
 that is done, and would call an application ready that the operator has not seen yet."""
 
-FREE_FORM: Final = {
-    "type": "object",
-    "x-kubernetes-preserve-unknown-fields": True,
-    "x-kubernetes-map-type": "atomic",
-}
-"""Kept as it is, and as one value, so that the API server does not note an owner for each of its members."""
+ONE_VALUE: Final[dict[str, Any]] = {"x-kubernetes-map-type": "atomic"}
+ONE_LIST: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}
+"""For what only Headgate writes: the API server notes one owner for all of it. One for each member would take more
+room in every object and event than the members do."""
+
+FREE_FORM: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **ONE_VALUE}
+"""Kept as it is."""
 
 
 def _seen(generation: Any) -> Any:
@@ -225,9 +226,7 @@ class QueryStatus(StatusModel):
     watermark_held_by: Word | None = None
     """Source whose silence holds back Spark's own watermark, and lets state grow."""
 
-    sources: Annotated[
-        tuple[SourceStatus, ...], Field(max_length=64, json_schema_extra=list_map("name"))
-    ] = ()
+    sources: Annotated[tuple[SourceStatus, ...], Field(max_length=64, json_schema_extra=ONE_LIST)] = ()
     """The sources of the query, listed in the spec or not."""
 
 
@@ -269,10 +268,10 @@ class SparkApplicationStatus(StatusModel):
 
     executor_instances: Count | None = None
     """Executors asked for now."""
+
     executors_running: Count | None = None
     """Executors that have registered with the driver. Fewer than were asked for, for long: a quota or the nodes have
     no room. Left out where the driver does not tell, as under dynamic allocation."""
-
 
     selector: Text | None = None
     """Label selector of the executors, for autoscalers."""
@@ -283,7 +282,7 @@ class SparkApplicationStatus(StatusModel):
     acknowledged_generation: Count | None = None
     """Generation of the control document that the driver reports as in force."""
 
-    summary: Summary = Summary()
+    summary: Annotated[Summary, Field(json_schema_extra=ONE_VALUE)] = Summary()
     """The query that is furthest behind."""
 
     conditions: Annotated[
@@ -291,10 +290,11 @@ class SparkApplicationStatus(StatusModel):
     ] = ()
     """Conditions; `Ready`, `Reconciling` and `Stalled` mean what kstatus means by them."""
 
-    queries: Annotated[tuple[QueryStatus, ...], Field(max_length=64, json_schema_extra=list_map("name"))] = ()
+    queries: Annotated[tuple[QueryStatus, ...], Field(max_length=64, json_schema_extra=ONE_LIST)] = ()
     """The streaming queries of the application."""
 
     memory: Annotated[dict[str, Any], WithJsonSchema(FREE_FORM)] | None = None
+    """Headgate's own notes: what it must not forget over a restart of its own. Not an interface."""
 
     @property
     def has_all_executors(self) -> bool:
@@ -306,4 +306,3 @@ class SparkApplicationStatus(StatusModel):
     def waits_for_executors(self) -> bool:
         """Whether fewer executors have registered than were asked for."""
         return None not in (self.executor_instances, self.executors_running) and not self.has_all_executors
-    """Headgate's own notes: what it must not forget over a restart of its own. Not an interface."""
