@@ -30,3 +30,12 @@ def test_a_checkpoint_has_one_writer_by_whatever_name_it_comes(
     again = acquire_lock(spark._jvm, other)
     assert again is not None
     again.release()
+
+
+def test_two_checkpoints_whose_names_only_differ_behind_a_hash_have_a_lock_each(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    locks = [acquire_lock(spark._jvm, f"file:{tmp_path}/run#{number}/ck") for number in (1, 2)]
+    for lock in locks:
+        assert lock is not None
+        lock.release()

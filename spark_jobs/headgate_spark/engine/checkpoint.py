@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlparse
 
 import structlog
 
@@ -55,12 +54,13 @@ def side_directory(checkpoint: str) -> str:
     return checkpoint.rstrip("/") + ".headgate"
 
 
-def local_path(uri: str) -> Path | None:
-    """Return `uri` as a path of this machine, or `None` where it is on another file system."""
-    parsed = urlparse(uri)
-    if parsed.scheme in ("", "file"):
-        return Path(unquote(parsed.path))
-    return None
+def local_path(location: str) -> Path | None:
+    """Return `location` as a path of this machine, or `None` where it is on another file system.
+
+    Hadoop writes a path as it is: `%20`, `#` and `?` are parts of names in it, and mean nothing else.
+    """
+    path = location.removeprefix("file:")
+    return Path("/" + path.lstrip("/")) if path.startswith("/") else None
 
 
 def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
