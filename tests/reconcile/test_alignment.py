@@ -248,11 +248,11 @@ def test_a_silent_source_is_named_as_the_one_that_holds_the_watermark() -> None:
     says(loop, names.QUERY_WATERMARK_HELD_BY, "taxis")
     loop.acknowledged_turn()
     assert delays(loop).watermark_held_by == "taxis"
-    reports(loop, cars=at(0.0), taxis=at(0.0))
-    assert delays(loop).watermark_held_by is None
     assert said(loop) == (
         TRUE,
         "WatermarkHeldBy",
         "source delays/taxis is silent: group trips goes on without it, and the watermark of query delays waits for "
         "it, so that state grows",
     )
+    reports(loop, cars=at(0.0), taxis=at(0.0))
+    assert delays(loop).watermark_held_by is None

@@ -61,11 +61,11 @@ class Member:
     alignment: Alignment
     reported: SourceMetrics
     held_by: str | None
+    holds_watermark: bool
+    """Whether it is the silent source on which the watermark of its query waits."""
 
     @property
     def name(self) -> str:
-    holds_watermark: bool
-    """Whether it is the silent source on which the watermark of its query waits."""
         """Query and source, as people write it."""
         return f"{self.query}/{self.source.name}"
 
@@ -124,10 +124,10 @@ def _members(query: Query, reported: QueryMetrics | None, track: Track) -> Itera
                 alignment=source.alignment,
                 reported=reported.sources.get(source.name, SourceMetrics()),
                 held_by=track.held_by.get(source.name),
+                holds_watermark=reported.watermark_held_by == source.name,
             )
 
 
-                holds_watermark=reported.watermark_held_by == source.name,
 def _is_left_out(member: Member, of_query: Sequence[Member]) -> bool:
     """Whether the driver takes no notice of its alignment: it has planned others of the query by theirs.
 
@@ -198,6 +198,15 @@ def _unknown(group: Group) -> Iterator[str]:
             )
 
 
+def _watermark(group: Group) -> Iterator[str]:
+    for member in group.members:
+        if member.holds_watermark:
+            yield (
+                f"source {member.name} is silent: group {group.name} goes on without it, and the watermark of query "
+                f"{member.query} waits for it, so that state grows"
+            )
+
+
 def _unlimited(group: Group) -> Iterator[str]:
     if all(member.reported.alignment_limit is None for member in group.members):
         yield (
@@ -212,15 +221,6 @@ def _differing(group: Group) -> Iterator[str]:
         yield (
             f"the members of group {group.name} declare different maxDrift: {smallest} holds, the smallest, and not "
             f"{' or '.join(others)}; declare the same for all"
-def _watermark(group: Group) -> Iterator[str]:
-    for member in group.members:
-        if member.holds_watermark:
-            yield (
-                f"source {member.name} is silent: group {group.name} goes on without it, and the watermark of query "
-                f"{member.query} waits for it, so that state grows"
-            )
-
-
         )
 
 
@@ -228,6 +228,7 @@ CHECKS: Final = (  # the first that finds something is the condition
     (FALSE, CANNOT_JOIN, _cannot_join),
     (FALSE, DRIFT_OVER_LIMIT, _ahead),
     (UNKNOWN, EVENT_TIME_UNKNOWN, _unknown),
+    (TRUE, WATERMARK_HELD_BY, _watermark),
     (UNKNOWN, NO_LIMIT_HOLDS, _unlimited),
     (TRUE, MAX_DRIFT_DIFFERS, _differing),
 )
@@ -241,4 +242,3 @@ def _within(group: Group) -> str:
     return f"the {len(group.members)} sources of group {group.name} are within {limit} of each other" + (
         "" if slowest is None else f"; {slowest} is the slowest"
     )
-    (TRUE, WATERMARK_HELD_BY, _watermark),

@@ -72,10 +72,10 @@ class QueryMetrics:
     """Whether the settings of a backlog are in force in the driver."""
     interval_seconds: float | None = None
     grant_records: float | None = None
-    throughput: float | None = None
-    """Records per second."""
     memory_bound_records: float | None = None
     """The largest batch by what memory has shown; `None`: it has shown nothing."""
+    throughput: float | None = None
+    """Records per second."""
     arrival_rate: float | None = None
     """Records per second, over the last minute; `None` where no history is kept."""
     watermark: float | None = None
@@ -100,10 +100,10 @@ class DriverMetrics:
     queries: Mapping[str, QueryMetrics]
     control_generation: int | None = None
     stopping: bool | None = None
-
-
     executors: int | None = None
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
+
+
 class _Key(NamedTuple):
     name: str
     query: str
@@ -179,9 +179,9 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         backlog=_flag(value(metrics.QUERY_BACKLOG)),
         interval_seconds=value(metrics.QUERY_INTERVAL),
         grant_records=value(metrics.QUERY_GRANT),
+        memory_bound_records=value(metrics.QUERY_MEMORY_BOUND),
         throughput=value(metrics.QUERY_THROUGHPUT),
         arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
-        memory_bound_records=value(metrics.QUERY_MEMORY_BOUND),
         watermark=value(metrics.QUERY_WATERMARK),
         watermark_held_by=_named(metrics.QUERY_WATERMARK_HELD_BY.name, query, table),
         state_rows=value(metrics.QUERY_STATE_ROWS),
