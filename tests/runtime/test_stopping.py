@@ -6,12 +6,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from headgate_spark.launch.stopping import stop_all
 from support.waiting import DEADLINE_SECONDS, wait_until
 
 HEAD = """import concurrent.futures.thread, threading, time
@@ -122,3 +126,29 @@ def test_a_signal_to_a_process_that_the_script_has_forked_is_not_one_to_the_driv
     assert "the job's own end" in output
     assert "stopping" not in output
     assert process.returncode == 0
+
+
+def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:
+    told: list[str] = []
+    first_stop, no_batch = threading.Event(), threading.Event()
+    no_batch.set()
+
+    def run(name: str, at_boundary: object) -> SimpleNamespace:
+        def stop() -> None:
+            told.append(f"{name} is stopped")
+            first_stop.set()
+
+        query = SimpleNamespace(stop=stop)
+        return SimpleNamespace(
+            name=name, governed=True, at_boundary=at_boundary, started=SimpleNamespace(query=query)
+        )
+
+    def batch_ends(timeout: float) -> bool:
+        first_stop.wait(min(1.0, timeout))
+        told.append("the batch has ended")
+        return True
+
+    runs = [run("idle", no_batch), run("busy", SimpleNamespace(wait=batch_ends))]
+    stop_all(runs, time.monotonic() + DEADLINE_SECONDS)
+    assert told[0] == "the batch has ended"
+    assert sorted(told[1:]) == ["busy is stopped", "idle is stopped"]

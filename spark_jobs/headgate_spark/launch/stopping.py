@@ -1,6 +1,6 @@
 """Stopping at a batch boundary.
 
-The first SIGTERM or SIGINT ends planning; each query is stopped as soon as its running batch has ended, or,
+The first SIGTERM or SIGINT ends planning; the queries are stopped as soon as the running batch of each has ended, or,
 after the grace period, in mid-batch (that batch then repeats at the next start). The script's own
 `awaitTermination` returns, and the script goes on to its own end. The second signal stops at once.
 
@@ -136,7 +136,7 @@ class Stopper:
         runs = self._queries.stop()
         log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         try:
-            self._stop_all(runs, time.monotonic() + self._grace_seconds())
+            stop_all(runs, time.monotonic() + self._grace_seconds())
         except Exception:
             log.exception("stop failed; the driver ends without it")
         if runs:
@@ -148,21 +148,28 @@ class Stopper:
                 signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
             time.sleep(AGAIN_SECONDS)
 
-    def _stop_all(self, runs: list[QueryRun], deadline: float) -> None:
-        waiters = [threading.Thread(target=self._stop_one, args=(run, deadline), daemon=True) for run in runs]
-        for waiter in waiters:
-            waiter.start()
-        for waiter in waiters:
-            waiter.join()
 
-    def _stop_one(self, run: QueryRun, deadline: float) -> None:
+def stop_all(runs: Sequence[QueryRun], deadline: float) -> None:
+    """Stop the queries once each of them is at a batch boundary; at `deadline` (`time.monotonic`) in mid-batch.
+
+    None before all are: many a script ends with the first of its queries, and what another one is doing ends with it.
+    """
+    for run in runs:
         if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
             log.warning(
                 "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
             )
-        if run.started is not None:
-            run.started.query.stop()
-        log.info("query stopped", query=run.name)
+    stops = [threading.Thread(target=_stop, args=(run,), daemon=True) for run in runs]
+    for stop in stops:
+        stop.start()
+    for stop in stops:
+        stop.join()
+
+
+def _stop(run: QueryRun) -> None:
+    if run.started is not None:
+        run.started.query.stop()
+    log.info("query stopped", query=run.name)
 
 
 def _waits_for_threads(frame: FrameType | None) -> bool:
