@@ -79,9 +79,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def test_a_driver_is_started_announces_itself_and_ends_with_its_code(place: Place) -> None:
     assert place.drivers.observe(time.time()) is None
-    place.job(runsSeconds=0.2)
+    may_end = place.root / "may-end"
+    place.job(runsSeconds=0, stopsAfter=str(may_end))
     driver = place.started()
     assert (driver.attempt, driver.revision, driver.exit) == (1, place.launch().revision, None)
+    may_end.touch()
     ended = place.ended().exit
     assert ended is not None
     assert ended.code == 0
@@ -161,7 +163,7 @@ def test_a_new_loop_finds_the_driver_of_the_one_before(place: Place) -> None:
 def test_a_driver_that_ended_while_no_loop_was_there_has_its_exit_code(place: Place) -> None:
     place.job(exitCode=75)
     place.start()
-    place.drivers._child.wait(30)  # type: ignore[union-attr]
+    place.drivers._child.wait(240)  # type: ignore[union-attr]
     place.drivers = LocalDrivers(place.files, place.root, FAKE_DRIVER)
     assert place.seen().exit is not None
     assert place.ended().exit.code == 75  # type: ignore[union-attr]
@@ -201,7 +203,7 @@ def test_a_stranger_with_the_same_pid_is_not_taken_for_the_driver(place: Place) 
         place.drivers.kill()
         assert stranger.poll() is None
     finally:
-        stranger.communicate(b"\n", timeout=30)
+        stranger.communicate(b"\n", timeout=240)
 
 
 def test_a_driver_that_is_not_recorded_never_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +217,7 @@ def test_a_driver_that_is_not_recorded_never_runs(place: Place, monkeypatch: pyt
     assert child is not None
     assert child.stdin is not None
     child.stdin.close()
-    assert child.wait(30) != 0
+    assert child.wait(240) != 0
     assert "arguments" not in place.log
 
 
@@ -301,10 +303,12 @@ def test_a_damaged_announcement_is_an_outage_that_says_so(announcement: str, pla
 
 
 def test_the_last_words_of_a_driver_are_those_of_its_announcement(place: Place) -> None:
-    place.job(runsSeconds=0.2)
+    may_end = place.root / "may-end"
+    place.job(runsSeconds=0, stopsAfter=str(may_end))
     place.started()
     announced = json.loads(place.files.announcement.read_text())
     place.files.announcement.write_text(json.dumps({**announced, "note": "there was nothing to do"}))
+    may_end.touch()
     ended = place.ended()
     assert ended.exit is not None
     assert (ended.exit.code, ended.exit.note) == (0, "there was nothing to do")

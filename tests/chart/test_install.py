@@ -65,7 +65,7 @@ class Release:
         return self.cluster.get("deployment", RELEASE, "-n", self.namespace)
 
     def apply_example(self) -> None:
-        self.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=60s")
+        self.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=240s")
         wait_until(self._has_applied, "the example to be taken")
 
     def _has_applied(self) -> bool:
@@ -102,7 +102,7 @@ def columns(cluster: Cluster) -> list[str]:
 
 
 def forget_definition(cluster: Cluster) -> None:
-    cluster.kubectl("delete", "crd", DEFINITION, "--ignore-not-found", "--timeout=60s")
+    cluster.kubectl("delete", "crd", DEFINITION, "--ignore-not-found", "--timeout=240s")
 
 
 def older_chart(folder: Path) -> Path:
@@ -253,7 +253,7 @@ def may(release: Release, verb: str, rule: Rule, namespace: str, name: str = "")
 def test_the_operator_works_with_the_rights_that_the_chart_gives(release: Release, tmp_path: Path) -> None:
     served = Served(release.cluster, release.cluster.namespace())
     release.install(CHART, "--set", f"namespaces={{{served.namespace}}}")
-    release.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=60s")
+    release.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=240s")
     account = release.cluster.user(f"system:serviceaccount:{release.namespace}:{RELEASE}")
     settings = release.cluster.get("configmap", RELEASE, "-n", release.namespace)["data"]["operator.yaml"]
     (tmp_path / "operator.yaml").write_text(settings)
@@ -266,7 +266,7 @@ def test_the_operator_works_with_the_rights_that_the_chart_gives(release: Releas
         served.runs("flights-driver-1")
         served.becomes("Running")
         served.kubectl("delete", "sparkapplication", "flights", "--wait=false")
-        served.kubectl("wait", "--for=delete", "sparkapplication/flights", "--timeout=60s")
+        served.kubectl("wait", "--for=delete", "sparkapplication/flights", "--timeout=240s")
         refused = [line for line in operator.lines() if "forbidden" in json.dumps(line)]
 
     assert refused == []

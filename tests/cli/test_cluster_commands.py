@@ -823,7 +823,7 @@ def test_commands_without_a_cluster_do_not_load_its_client() -> None:
     root = Path(__file__).parents[2]
 
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, cwd=root
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False, cwd=root
     )
 
     assert ended.returncode == 0, ended.stderr

@@ -219,7 +219,7 @@ def test_kubectl_finds_the_commands_as_its_plugin(applications: Applications, tm
     }
     command = [program("kubectl"), "headgate", "status", "flights", "-n", applications.namespace]
 
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"flights (namespace {applications.namespace})\n")

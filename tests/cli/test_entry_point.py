@@ -33,7 +33,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
         ["/bin/bash", "-o", "pipefail", "-c", command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
@@ -43,7 +43,7 @@ def test_ctrl_c_while_it_loads_is_no_traceback() -> None:
         [sys.executable, "-c", INTERRUPTED_WHILE_IT_LOADS],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (130, "")

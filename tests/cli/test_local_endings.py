@@ -141,7 +141,7 @@ def test_no_room_for_a_start_is_told_in_a_sentence(folder: Path, small_disk: Pat
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert ended.returncode == 1
@@ -166,7 +166,7 @@ def test_a_reader_that_goes_stops_the_driver_in_order(folder: Path, options: tup
         f"{shlex.join(command(*OPTIONS, *options))} | grep -m1 '[(\"]Running[)\"]'; exit ${{PIPESTATUS[0]}}"
     )
     ended = subprocess.run(
-        ["/bin/bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        ["/bin/bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 141
     assert len(ended.stdout.splitlines()) == 1
@@ -178,7 +178,7 @@ def test_a_mirror_of_the_driver_that_nobody_reads_stops_it_too(folder: Path) -> 
     mirrored = shlex.join(command(*OPTIONS, "--driver-output"))
     line = f"{{ {mirrored} 2>&1 >&3 | head -1; exit ${{PIPESTATUS[0]}}; }} 3>/dev/null"
     ended = subprocess.run(
-        ["/bin/bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        ["/bin/bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 141
 
@@ -187,7 +187,7 @@ def test_an_output_on_a_full_disk_is_told_and_no_reason_to_stop(folder: Path) ->
     job(folder, runsSeconds=1.0)
     line = f"exec {shlex.join(command(*OPTIONS))} > /dev/full"
     ended = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        ["/bin/sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 0
     assert ended.stderr.count("No space left on device") == 1
@@ -222,19 +222,25 @@ def test_nohup_keeps_it_running(folder: Path) -> None:
         assert run.wait() == 0
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(240)
         kill_driver(run.state_dir)
 
 
 def test_a_name_that_the_output_cannot_write_is_written_by_number(folder: Path) -> None:
     (folder / "app.yaml").write_text(RESOURCE.replace("delays", "\u00fcber"), encoding="utf-8")
-    job(folder, name="\u00fcber", sources={"flights": {"watermark_lag_seconds": 400.0}}, runsSeconds=2)
+    job(
+        folder,
+        name="\u00fcber",
+        sources={"flights": {"watermark_lag_seconds": 400.0}},
+        runsSeconds=0,
+        runsScrapes=5,
+    )
     ended = subprocess.run(
         command(*OPTIONS),
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
     )
@@ -303,7 +309,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Pat
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         assert ended.returncode == 2
@@ -318,7 +324,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Pat
 )
 def test_an_option_that_cannot_be_is_refused(folder: Path, options: tuple[str, ...], says: str) -> None:
     ended = subprocess.run(
-        command(*options), cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        command(*options), cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 2
     assert says in ended.stderr
@@ -330,7 +336,7 @@ def test_a_working_directory_that_is_gone_is_a_usage_error(folder: Path) -> None
     gone.mkdir()
     line = f"cd gone && rmdir {gone} && exec {shlex.join(command(*OPTIONS))}"
     ended = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        ["/bin/sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 2
     assert "app.yaml: No such file or directory" in ended.stderr
@@ -347,15 +353,15 @@ wishes = StopWishes()
 with wishes.by_signals():
     began = time.monotonic()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    wishes.sleep(60)
+    wishes.sleep(240)
     os.kill(os.getpid(), signal.SIGTERM)
-    wishes.sleep(60)
-    print(wishes.count, time.monotonic() - began < 30)
+    wishes.sleep(240)
+    print(wishes.count, time.monotonic() - began < 200)
 """
 
 
 def test_a_signal_ends_a_sleep_and_one_before_a_sleep_is_not_lost() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_ANYWHERE], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", INTERRUPTED_ANYWHERE], capture_output=True, text=True, timeout=240, check=False
     )
     assert (ended.stdout, ended.stderr) == ("2 True\n", "")

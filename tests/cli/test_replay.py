@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from headgate.api.load import load_application
 from headgate.cli.recording import RecordingError
 from headgate.cli.replay import verdicts
+from headgate.decision import SourcePolicy
 from headgate.reconcile.policy import query_policies
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +41,7 @@ def replay(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProce
         "replay",
         *map(str, arguments),
     ]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=240, check=False)
 
 
 def judge(*lines: str | bytes | dict[str, Any]) -> list[dict[str, Any]]:
@@ -234,6 +236,16 @@ def test_a_source_without_thresholds_counts_in_the_lines_that_mention_it() -> No
     assert (list(before["voters"]), before["etaSeconds"]) == (["flights"], 10.0)
     assert list(with_it["voters"]) == ["flights", "weather"]
     assert after == before
+
+
+def test_where_a_line_tells_of_no_source_nothing_is_known_to_be_caught_up() -> None:
+    policies = query_policies(load_application(DATA / "two-queries" / "app.yaml"))
+    bare = {
+        name: replace(policy, sources=tuple(SourcePolicy(name=s.name) for s in policy.sources))
+        for name, policy in policies.items()
+    }
+    lines = [_raw(line(query="orders")), _raw(line(query="orders", throughput=10, arrivalRate=1))]
+    assert [verdict["etaSeconds"] for verdict in verdicts(lines, "-", bare)] == [None, None]
 
 
 def test_a_phase_is_held_though_the_next_line_leaves_its_source_out() -> None:

@@ -232,7 +232,7 @@ def test_help_loads_neither_models_nor_clients() -> None:
     )
 
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False
     )
 
     assert ended.returncode == 0, ended.stderr

@@ -112,7 +112,7 @@ def server(watched: Watched) -> Iterator[ProbeServer]:
 
 def probed(server: ProbeServer, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -121,7 +121,7 @@ def probed(server: ProbeServer, path: str) -> tuple[int, str]:
 def test_probes_answer_on_an_address_of_ipv6(watched: Watched) -> None:
     server = ProbeServer(watched.health, ("::1", 0))
     try:
-        with urllib.request.urlopen(f"http://[::1]:{server.port}/healthz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://[::1]:{server.port}/healthz", timeout=60) as answer:
             assert answer.read() == b"ok\n"
     finally:
         server.close()

@@ -102,7 +102,7 @@ def test_it_waits_until_nothing_is_in_the_way_and_says_so() -> None:
 
     async def run() -> None:
         passing = asyncio.create_task(waiting.passed())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             while not told:
                 await asyncio.sleep(0)
             api.denied.clear()

@@ -40,7 +40,7 @@ class Turns:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the event loop turn until something is so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(240):
         while not condition():
             await asyncio.sleep(0)
 
@@ -49,7 +49,7 @@ def working(test: Callable[[Workers], Awaitable[None]], workers: Workers) -> Non
     async def run() -> None:
         work = asyncio.create_task(workers.run())
         await test(workers)
-        await workers.drain(10)
+        await workers.drain(240)
         await work
 
     asyncio.run(run())
@@ -136,7 +136,7 @@ def test_draining_finishes_what_runs_and_begins_nothing() -> None:
         workers.add(A)
         await until(lambda: turns.running == 1)
         workers.add(B)
-        drain = asyncio.create_task(workers.drain(10))
+        drain = asyncio.create_task(workers.drain(240))
         await until(work.done)
         turns.gate.set()
         return await drain

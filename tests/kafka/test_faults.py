@@ -62,7 +62,7 @@ def await_ids(query: StreamingQuery, target: Path, count: int) -> list[int]:
         ids = ids_in(target)
         return sorted(ids) if len(ids) >= count else None
 
-    found: list[int] = wait_until(enough, f"{count} records in {target}", seconds=120)
+    found: list[int] = wait_until(enough, f"{count} records in {target}", seconds=240)
     return found
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
+from headgate.settings import Settings
 from support.served import Served
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
 LEASE = ("lease", "headgate-operator")
-SHORT = ("--lease-duration", "3s", "--lease-renew-deadline", "2s", "--lease-retry-period", "500ms")
+SHORT = ("--lease-duration", "6s", "--lease-renew-deadline", "4s", "--lease-retry-period", "500ms")
+"""As short as a busy API server lets a leader renew in time."""
 
 
 def holder(served: Served) -> str | None:
@@ -48,18 +51,22 @@ def test_a_leader_that_is_stopped_hands_over_and_exits_with_0(start, served: Ser
     assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
 
 
-def test_when_the_leader_crashes_the_other_acts_within_20_seconds(start, served: Served) -> None:
-    leader = start("--identity", "a").begin_leading()
-    other = start("--identity", "b")
+def test_when_the_leader_crashes_the_other_acts(start, served: Served) -> None:
+    leader = start(*SHORT, "--identity", "a").begin_leading()
+    other = start(*SHORT, "--identity", "b")
     other.line("waiting for the lease")
     served.declare()
     uid = served.driver()["metadata"]["uid"]
     leader.kill()
     served.declare("orders")
 
-    wait_until(lambda: served.pods("orders"), "the other replica to act", 20)
+    wait_until(lambda: served.pods("orders"), "the other replica to act")
     assert holder(served) == "b"
     assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
+
+
+def test_the_default_terms_leave_it_seconds_to_act_within_20() -> None:
+    assert Settings().lease_duration + Settings().lease_retry_period <= timedelta(seconds=17)
 
 
 def test_a_replica_that_is_stopped_while_it_waits_exits_with_0(start, served: Served) -> None:
@@ -96,7 +103,7 @@ def test_a_leader_that_cannot_renew_ends_and_another_start_goes_on(start, served
     served.cluster.stop_api_server()
     try:
         assert leader.wait() == 1
-        assert leader.line("was not renewed for 2 s; this process ends at once")
+        assert leader.line("was not renewed for 4 s; this process ends at once")
         waiting = start(*SHORT, "--identity", "b")
         assert wait_until(lambda: waiting.probe("/readyz")[0] == 503, "to be not ready")
         assert waiting.probe("/healthz") == (200, "ok\n")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 CRD = CRDS / "headgate.dev_sparkapplications.yaml"
 LEASE = "headgate-operator"
-SHORT = ("--lease-duration", "3s", "--lease-renew-deadline", "2s", "--lease-retry-period", "500ms")
+SHORT = ("--lease-duration", "6s", "--lease-renew-deadline", "4s", "--lease-retry-period", "500ms")
 Schema = dict[str, Any]
 
 

@@ -64,13 +64,13 @@ def test_a_driver_that_fails_is_started_again(start, served: Served) -> None:
 
 
 def test_after_a_crash_the_next_process_goes_on_with_the_same_driver(start, served: Served) -> None:
-    first = start().begin_leading()
+    first = start("--lease-duration", "6s", "--lease-renew-deadline", "4s").begin_leading()
     served.declare()
     uid = served.driver()["metadata"]["uid"]
     first.kill()
     served.runs("flights-driver-1")
 
-    second = start("--identity", "next", "--lease-duration", "15s")
+    second = start("--identity", "next")
     second.begin_leading()
     served.becomes("Running")
     assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]

@@ -36,7 +36,7 @@ class Observed:
         self.between = between
         self.key = Key(o.namespace, "flights")
         self.page = driver_page(namespace=o.namespace)
-        self.poller: PrometheusPoller = fleet.poller(key=self.key, url=between.url, timeout_seconds=2.0)
+        self.poller: PrometheusPoller = fleet.poller(key=self.key, url=between.url, timeout_seconds=5.0)
         o.begin(measurements=self.poller)
 
     def is_behind(self) -> None:
@@ -73,7 +73,7 @@ def observed(control_plane: Cluster, namespace: str, fleet: Fleet) -> Iterator[O
 
 
 BROKEN = {
-    "slow": (Answer(b"", hang=True), "QueryTimeout", "did not answer within 2 s"),
+    "slow": (Answer(b"", hang=True), "QueryTimeout", "did not answer within 5 s"),
     "refusing": (refused(503, "unavailable", "overloaded"), "QueryFailed", "overloaded"),
     "wrong": (Answer(b"<html>Sign in</html>"), "Malformed", ""),
     "another server": (Answer(b"not here", status=404), "HttpError", "404"),

@@ -105,7 +105,7 @@ def test_a_driver_that_hangs_holds_up_neither_the_tick_nor_the_others(drivers: D
     said = drivers.start(FLIGHTS, page())
     drivers.start(TRAINS, page())
     drivers.servers[TRAINS].answer = lambda _: Answer(b"", hang=True)
-    poller = drivers.poller(FLIGHTS, TRAINS, timeout_seconds=30.0, longest_seconds=0.5)
+    poller = drivers.poller(FLIGHTS, TRAINS, timeout_seconds=60.0, longest_seconds=2.0)
     assert FLIGHTS in poller.poll(100.0)
     said.source(lag=900.0)
     assert poller.poll(105.0) == [FLIGHTS]

@@ -14,7 +14,7 @@ from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.reconcile.ports import OutageReason
 from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus, refused, vector
 
-PATIENCE = 20.0
+PATIENCE = 240.0
 
 
 def answer(*values: str, warnings: tuple[str, ...] = ()) -> float:

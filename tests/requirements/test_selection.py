@@ -75,7 +75,7 @@ def test_a_cluster_of_ones_own_is_used_as_it_is_and_nothing_is_built(own: Path, 
     asked = own.read_text(encoding="utf-8").splitlines()
     assert asked == [
         f"--kubeconfig {tmp_path}/mine apply --server-side -f {CRDS}",
-        f"--kubeconfig {tmp_path}/mine wait --for=condition=Established --timeout=60s -f {CRDS}",
+        f"--kubeconfig {tmp_path}/mine wait --for=condition=Established --timeout=240s -f {CRDS}",
     ]
 
 

@@ -46,7 +46,7 @@ def test_a_slow_answer_is_waited_for_over_several_rounds(monkeypatch: pytest.Mon
 
     def find(splits):
         calls.append(splits)
-        answered.wait(60)
+        answered.wait(240)
         return dict.fromkeys(splits, 30)
 
     found = Beginnings("orders", find)

@@ -15,7 +15,7 @@ from support.kubeconfig import write_kubeconfig
 from support.waiting import wait_until
 
 CRDS = ROOT / "crds"
-KUBECTL_SECONDS = 120.0
+KUBECTL_SECONDS = 300.0
 SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
@@ -71,7 +71,7 @@ class Cluster:
     def install_crds(self) -> None:
         """Install the CRDs of `crds/` and wait until the API server serves them."""
         self.kubectl("apply", "--server-side", "-f", CRDS)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", CRDS)
+        self.kubectl("wait", "--for=condition=Established", "--timeout=240s", "-f", CRDS)
 
     def namespace(self) -> str:
         """Make a namespace of a new name and return that; pods are admitted to it."""

@@ -90,8 +90,10 @@ class ControlPlane(Cluster):
 
     def stop(self) -> None:
         """End every process, in the order in which they need each other."""
-        for server in (*self._controllers, self._api, self._etcd):
+        for server in self._controllers:
             server.stop()
+        self.stop_api_server()
+        self._etcd.stop()
 
     def start_api_server(self) -> None:
         """Start the API server, and wait until it is ready."""
@@ -101,8 +103,11 @@ class ControlPlane(Cluster):
         self._api.wait_until(lambda: answers(f"{self._url}/readyz", context))
 
     def stop_api_server(self) -> None:
-        """Stop the API server; what is stored stays, and so does its address."""
-        self._api.stop()
+        """End the API server at once; what is stored stays, and so does its address.
+
+        Asked to end it would wait for everybody who watches.
+        """
+        self._api.kill()
 
     def admit_pods(self, namespace: str) -> None:
         """See that the namespace has the service account without which the API server refuses pods."""

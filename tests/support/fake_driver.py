@@ -37,10 +37,13 @@ def main() -> int:
     if job.get("leavesChild"):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         print("child", child.pid, flush=True)
-    server = serving(options, Path(options.job))
+    scrapes: list[float] = []
+    server = serving(options, Path(options.job), scrapes)
     stopped.wait(job.get("announcesAfter", 0))
     announce(Path(options.announce), server.server_port, options.application)
     stopped.wait(job.get("runsSeconds", 600))
+    while len(scrapes) < job.get("runsScrapes", 0) and not stopped.is_set():
+        time.sleep(0.02)
     while "stopsAfter" in job and not Path(job["stopsAfter"]).exists():
         time.sleep(0.02)
     server.shutdown()
@@ -70,7 +73,9 @@ def exits_at_once(job: dict[str, Any], file: Path) -> bool:
     return made < job.get("failures", 1_000_000)
 
 
-def serving(options: argparse.Namespace, job_file: Path) -> ThreadingHTTPServer:
+def serving(options: argparse.Namespace, job_file: Path, scrapes: list[float]) -> ThreadingHTTPServer:
+    """Serve the page of the job; `scrapes` is given the time of each answer."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             job = json.loads(job_file.read_text(encoding="utf-8"))
@@ -81,6 +86,7 @@ def serving(options: argparse.Namespace, job_file: Path) -> ThreadingHTTPServer:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+            scrapes.append(time.time())
 
         def log_message(self, *args: Any) -> None:
             pass

@@ -72,5 +72,5 @@ def intermediary(fleet: Fleet, port: int = 0) -> Iterator[FakePrometheus]:
 def forwarded(fleet: Fleet, asked: Mapping[str, str]) -> Answer:
     """Return what the real Prometheus answers to a query."""
     body = urllib.parse.urlencode(asked).encode()
-    with urllib.request.urlopen(f"{fleet.server.url}/api/v1/query", body, timeout=10) as answer:
+    with urllib.request.urlopen(f"{fleet.server.url}/api/v1/query", body, timeout=60) as answer:
         return Answer(answer.read())

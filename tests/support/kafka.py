@@ -29,7 +29,7 @@ from support.servers import Server, free_port
 from support.waiting import wait_until
 
 BROKER = "kafka-broker"
-REQUEST_SECONDS = 20.0
+REQUEST_SECONDS = 120.0
 USER, PASSWORD = "reader", "reader-secret"
 """Who may use the listener that asks for a name."""
 
@@ -147,7 +147,7 @@ class Broker:
     def delete_topic(self, topic: str) -> None:
         """Remove a topic with its records."""
         self._done(self.admin.delete_topics([topic]))
-        wait_until(lambda: topic not in self.admin.list_topics(timeout=5).topics, f"{topic} is gone")
+        wait_until(lambda: topic not in self.admin.list_topics(timeout=60).topics, f"{topic} is gone")
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
         """Lose the records before an offset of each partition, as retention does."""
@@ -199,7 +199,7 @@ class Broker:
     def _serves(self) -> bool:
         """Tell whether it answers for every partition: one may have a leader that does not lead yet."""
         try:
-            known = self.admin.list_topics(timeout=1).topics
+            known = self.admin.list_topics(timeout=10).topics
             return all(len(self.latest(name)) == len(topic.partitions) for name, topic in known.items())
         except KafkaException:
             return False

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from support.kafka import Broker, client_settings
 from support.waiting import wait_until
 
-REQUEST_SECONDS = 20.0
+REQUEST_SECONDS = 120.0
 
 
 def offsets(kafka: Broker, group: str) -> dict[int, int]:

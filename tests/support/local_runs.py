@@ -54,11 +54,11 @@ class LocalRun:
         """The reasons of the events so far."""
         return [line["reason"] for line in self.lines if line["type"] == "event"]
 
-    def wait_for_sample(self, accept: Callable[[Line], object], what: str, seconds: float = 120.0) -> Line:
+    def wait_for_sample(self, accept: Callable[[Line], object], what: str, seconds: float = 240.0) -> Line:
         """Return the first sample that is accepted; fails when there is none in time."""
         return wait_until(lambda: next(filter(accept, self.samples), None), f"{what}; {self}", seconds)
 
-    def wait_for_event(self, reason: str, seconds: float = 120.0) -> None:
+    def wait_for_event(self, reason: str, seconds: float = 240.0) -> None:
         """Wait for an event."""
         wait_until(lambda: reason in self.reasons, f"event {reason}; {self}", seconds)
 
@@ -66,7 +66,7 @@ class LocalRun:
         """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
-    def wait(self, seconds: float = 120.0) -> int:
+    def wait(self, seconds: float = 240.0) -> int:
         """Return the exit code once it has ended."""
         return self.process.wait(seconds)
 
@@ -94,7 +94,7 @@ def local_run(
         yield run
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(240)
         kill_driver(run.state_dir)
 
 

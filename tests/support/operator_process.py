@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.waiting import wait_until
+from support.waiting import DEADLINE_SECONDS, wait_until
 
 QUICK = {"HEADGATE_TICK": "500ms", "HEADGATE_RESYNC": "2s", "HEADGATE_API_TIMEOUT": "5s"}
 """A pace at which tests need not wait long."""
@@ -37,7 +37,7 @@ class OperatorProcess:
         whole = self.path.read_text(encoding="utf-8").rpartition("\n")[0]
         return [json.loads(line) for line in whole.splitlines()]
 
-    def line(self, pattern: str, seconds: float = 60.0) -> dict[str, Any]:
+    def line(self, pattern: str, seconds: float = DEADLINE_SECONDS) -> dict[str, Any]:
         """Return the first line whose sentence matches `pattern`, as soon as there is one."""
 
         def found() -> dict[str, Any] | None:
@@ -74,7 +74,7 @@ class OperatorProcess:
         found = re.search(rf"^{re.escape(sample)} (\S+)$", self.metrics(), re.MULTILINE)
         return None if found is None else float(found[1])
 
-    def stop(self, seconds: float = 60.0) -> int:
+    def stop(self, seconds: float = DEADLINE_SECONDS) -> int:
         """Ask it to stop, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
@@ -84,7 +84,7 @@ class OperatorProcess:
         self.process.kill()
         self.process.wait()
 
-    def wait(self, seconds: float = 60.0) -> int:
+    def wait(self, seconds: float = DEADLINE_SECONDS) -> int:
         """Return its exit code once it has ended by itself."""
         return self.process.wait(seconds)
 
@@ -100,7 +100,7 @@ class OperatorProcess:
 
     def _get(self, url: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 STOP_SECONDS = 15.0
 TAIL_LINES = 25
 
@@ -97,7 +97,7 @@ class Server:
 def answers(url: str, context: ssl.SSLContext | None = None) -> bool:
     """Return whether a GET of `url` is answered with success."""
     try:
-        with urllib.request.urlopen(url, context=context, timeout=2):
+        with urllib.request.urlopen(url, context=context, timeout=20):
             return True
     except OSError:
         return False
