@@ -106,6 +106,7 @@ def spark_driver(
         "spark.kubernetes.authenticate.caCertFile": str(authority),
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",  # for executors, of which none comes
     }
     defaults = folder / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir()

@@ -110,14 +110,14 @@ def test_helm_installs_an_operator(story: Story) -> None:
         *("--set", f"settings.prometheusUrl={story.prometheus_url}", "--set", "settings.tick=1s"),
     )
     story.helm("install", RELEASE, CHART, "--create-namespace", *values)
-    story.nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=60s")
+    story.nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=240s")
 
 
 def test_an_application_is_applied_and_is_in_backlog(story: Story) -> None:
     applied = json.dumps(manifest(time.time(), source=BACKLOG))
     assert story.person.kubectl("apply", "-f", "-", input=applied).endswith(f"{NAME} created\n")
 
-    story.person.sees(state="Running", ready="True", backlog="PendingRecords", interval="5s", executors="1")
+    story.person.sees(state="Running", ready="True", backlog="PendingRecords", interval="5s")
     assert story.person.condition("Backlog") == (
         "True",
         "PendingRecords",
@@ -135,7 +135,7 @@ def test_an_application_is_applied_and_is_in_backlog(story: Story) -> None:
 
 
 def test_the_backlog_clears_and_the_verdict_flips_in_the_same_driver(story: Story) -> None:
-    story.person.sees(state="Running", ready="True", backlog="No", interval="1s")
+    story.person.sees(state="Running", ready="True", backlog="No", interval="1s", executors="1")
 
     assert story.volume.committed >= WAITING - 60_000
     assert story.person.condition("Backlog") == ("False", "NoBacklog", "no query is in backlog")
@@ -222,7 +222,7 @@ def test_a_driver_that_is_killed_comes_back(story: Story) -> None:
 def test_a_driver_whose_node_is_drained_goes_on_elsewhere(story: Story) -> None:
     drained = story.driver["spec"]["nodeName"]
     story.nodes.kubectl(
-        "drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=100s"
+        "drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=240s"
     )
 
     story.goes_on_with(attempt=5)
@@ -232,7 +232,7 @@ def test_a_driver_whose_node_is_drained_goes_on_elsewhere(story: Story) -> None:
 
 
 def test_a_deleted_application_leaves_its_output_and_nothing_else(story: Story) -> None:
-    story.person.kubectl("delete", "hgapp", NAME, "--timeout=90s")
+    story.person.kubectl("delete", "hgapp", NAME, "--timeout=240s")
 
     of_it = ("pods,configmaps", "-l", f"headgate.dev/application={NAME}", "-o", "name")
     wait_until(lambda: not story.person.kubectl("get", *of_it), "the end of its pods")

@@ -38,7 +38,7 @@ def create_pod(nodes, namespace, name, image=SANDBOX_IMAGE, annotations=None, **
 
 
 def wait_for(nodes, namespace, name, condition):
-    pod = ("-n", namespace, f"pod/{name}", "--timeout=120s")
+    pod = ("-n", namespace, f"pod/{name}", "--timeout=240s")
     try:
         nodes.kubectl("wait", f"--for={condition}", *pod)
     except KubectlError as error:
@@ -50,7 +50,7 @@ def test_a_pod_runs_and_goes(nodes):
     create_pod(nodes, namespace, "brief")
     wait_for(nodes, namespace, "brief", "condition=Ready")
     assert nodes.get("pod", "brief", "-n", namespace)["status"]["podIP"].startswith("10.88.")
-    nodes.kubectl("delete", "pod", "brief", "-n", namespace, "--timeout=60s")
+    nodes.kubectl("delete", "pod", "brief", "-n", namespace, "--timeout=240s")
 
 
 def test_a_service_finds_its_pod_by_name(nodes):
@@ -61,7 +61,7 @@ def test_a_service_finds_its_pod_by_name(nodes):
     nodes.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080", "-n", namespace)
     wait_for(nodes, namespace, "web", "condition=Ready")
     url = f"http://web.{namespace}.svc.cluster.local"
-    ask = f"import urllib.request as r; print(r.urlopen('{url}', timeout=2).status)"
+    ask = f"import urllib.request as r; print(r.urlopen('{url}', timeout=5).status)"
 
     def answered():
         try:
@@ -98,4 +98,4 @@ def test_our_images_run_without_any_right(nodes, image, command, printed):
 
 def test_a_node_that_loses_its_power_is_not_ready(nodes):  # the last one, since it stays dead
     nodes.nodes[1].kill()
-    nodes.kubectl("wait", "--for=condition=Ready=Unknown", "node/node1", "--timeout=90s")
+    nodes.kubectl("wait", "--for=condition=Ready=Unknown", "node/node1", "--timeout=240s")

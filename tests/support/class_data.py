@@ -33,7 +33,11 @@ def main() -> None:
 def _write(file: Path) -> None:
     writing = {**CONF, "spark.driver.defaultJavaOptions": f"{QUICK_START} -XX:ArchiveClassesAtExit={file}"}
     with tempfile.TemporaryDirectory() as folder:
-        source, out, checkpoint = recording(Path(folder, "source"), 100), Path(folder, "out"), Path(folder, "ck")
+        source, out, checkpoint = (
+            recording(Path(folder, "source"), 100),
+            Path(folder, "out"),
+            Path(folder, "ck"),
+        )
         with driver(Path(folder, "run"), "available_now.py", source, out, checkpoint, conf=writing) as writer:
             assert writer.wait() == 0, writer.log
     assert file.exists(), "the JVM has not written its classes; see what it said above"

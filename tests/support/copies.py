@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from support.cluster import Cluster
-from support.driver import JOBS, ids_in, recording
+from support.driver import JOBS, QUICK_START, ids_in, recording
 from support.node_images import Image
 
 NAME = "copies"
@@ -29,6 +29,8 @@ FIRST_AT = 1.7e9
 MOUNTED = Path("/data")
 CONF = {
     "spark.ui.enabled": "false",
+    "spark.driver.defaultJavaOptions": QUICK_START,
+    "spark.executor.defaultJavaOptions": QUICK_START,
     # Small ones, so that several fit on two cores.
     "spark.kubernetes.driver.request.cores": "200m",
     "spark.kubernetes.executor.request.cores": "200m",

@@ -106,7 +106,7 @@ class NodeCluster(ControlPlane):
         for server in (self._proxy, self._dns):
             server.stop()
         self._namespaces.stop()
-        super().stop()  # last: an API server waits for its clients to go
+        super().stop()
         self._group.remove()
         for node in self.nodes:
             node.remove_images()
@@ -191,8 +191,8 @@ class Node:
 
     def wait_until_ready(self, cluster: NodeCluster) -> None:
         """Wait until the API server calls the node ready."""
-        cluster.kubectl("wait", "--for=create", "--timeout=60s", f"node/{self.name}")
-        cluster.kubectl("wait", "--for=condition=Ready", "--timeout=60s", f"node/{self.name}")
+        cluster.kubectl("wait", "--for=create", "--timeout=240s", f"node/{self.name}")
+        cluster.kubectl("wait", "--for=condition=Ready", "--timeout=240s", f"node/{self.name}")
 
     def kill(self) -> None:
         """End the node as a power cut would: kubelet, runtime and every pod at once, and nobody is told."""
