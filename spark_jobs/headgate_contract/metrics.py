@@ -95,6 +95,11 @@ QUERY_BATCHES_REPEATED = _counter(
     _QUERY,
     "Batches that ran again because a run ended in the middle of them; over all runs of the checkpoint.",
 )
+QUERY_FUTURE_BATCHES = _counter(
+    "query_future_batches",
+    _QUERY,
+    "Batches with an event time further ahead than maxFuture, which does not count.",
+)
 QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", _QUERY, "How long batches with data took.")
 
 # A source of a query ------------------------------------------------------------------------------

@@ -147,7 +147,6 @@ def test_everything_that_is_known_is_shown() -> None:
         "rateLimit": 50_000,
         "held": "Alignment",
         "alignment": {"group": "air", "drift": "12m", "heldBy": "q/weather", "limit": "2026-03-01T08:00:00Z"},
-        "futureRecords": 1234,
     }
     found = with_status(
         state="Running",
@@ -165,6 +164,7 @@ def test_everything_that_is_known_is_shown() -> None:
                 "grantReason": "51k/s x 1m3s",
                 "throughput": 51_000,
                 "watermarkHeldBy": "weather",
+                "futureBatches": 1234,
                 "sources": [flights],
             }
         ],
@@ -179,7 +179,7 @@ def test_everything_that_is_known_is_shown() -> None:
     assert (
         "flights: group air, 12m ahead of the slowest, waits for q/weather, limit 2026-03-01T08:00:00" in text
     )
-    assert "flights: 1,234 records ignored as too far in the future" in text
+    assert "future     1,234 batches with records dated further ahead than maxFuture" in text
 
 
 @pytest.mark.parametrize(

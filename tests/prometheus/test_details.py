@@ -28,6 +28,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
             said(names.QUERY_WATERMARK_HELD_BY, "1", query="delays", source="trams"),
             said(names.QUERY_MEMORY_BOUND, "1200000", query="delays"),
             said(names.EXECUTORS, "3"),
+            said(names.QUERY_FUTURE_BATCHES, "2", query="delays"),
         ],
         [],
         begin({POD: target}),
@@ -35,7 +36,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     metrics = sort(found[POD].readings(), oldest=0.0)
     assert metrics is not None
     delays = metrics.queries["delays"]
-    assert (metrics.executors, delays.memory_bound_records) == (3, 1_200_000)
+    assert (metrics.executors, delays.memory_bound_records, delays.future_batches) == (3, 1_200_000, 2)
     assert delays.watermark_held_by == "trams"
     cars = delays.sources["cars"]
     assert (cars.lane, cars.alignment_held_by, cars.alignment_drift_seconds) == (

@@ -78,6 +78,18 @@ def test_executors_that_come_one_by_one_are_written_when_all_are_there_and_when_
     assert [status.executors_running for status in written] == [2, 1]
 
 
+def test_records_from_the_future_are_written_once_however_many_there_are() -> None:
+    loop = on_a_cluster()
+    loop.acknowledged_turn(1)
+    before = len(loop.world.reports.statuses)
+    values = {"watermark_lag_seconds": 2.0, "pending_records": 500.0, "processed_records_total": 0.0}
+    for batches in (0.0, 0.0, 1.0, 2.0, 9.0):
+        loop.world.metrics.reports(sources={"flights": values}, future_batches_total=batches)
+        loop.acknowledged_turn(1)
+    written = loop.world.reports.statuses[before:]
+    assert [status.queries[0].future_batches for status in written] == [1]
+
+
 def has_executors(loop: Loop, running: int) -> None:
     others = [value for value in loop.world.metrics.values if value[0] != names.EXECUTORS.name]
     loop.world.metrics.values = [*others, (names.EXECUTORS.name, {"application": "flights"}, float(running))]

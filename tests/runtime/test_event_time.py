@@ -62,3 +62,10 @@ def test_the_lag_of_a_batch_does_not_believe_them_either():
     assert followed.of_last_batch == 500.0
     followed.batch_ended(batch(None, POISON), NOW, HOUR)
     assert followed.of_last_batch is None
+
+
+def test_batches_with_records_from_the_future_are_counted():
+    followed = ReachedEventTime("orders", 60.0, True)
+    for newest in (500.0, POISON, None, POISON, NOW + HOUR):
+        followed.batch_ended(batch(None, newest), NOW, HOUR)
+    assert followed.future_batches == 2

@@ -176,9 +176,6 @@ class SourceStatus(StatusModel):
     unit: OffsetUnit | None = None
     """In what the source can be cut; limits in records are kept as exactly as it allows."""
 
-    future_records: Count | None = None
-    """Records whose event time was ignored as too far in the future."""
-
 
 class QueryStatus(StatusModel):
     """What holds for one query, and why."""
@@ -225,6 +222,10 @@ class QueryStatus(StatusModel):
 
     watermark_held_by: Word | None = None
     """Source whose silence holds back Spark's own watermark, and lets state grow."""
+
+    future_batches: Count | None = None
+    """Batches with records dated further ahead than `eventTime.maxFuture`, whose times do not count. Left out where
+    there were none in this attempt."""
 
     sources: Annotated[tuple[SourceStatus, ...], Field(max_length=64, json_schema_extra=ONE_LIST)] = ()
     """The sources of the query, listed in the spec or not."""

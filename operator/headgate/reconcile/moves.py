@@ -78,7 +78,8 @@ def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
 def _query_without_numbers(query: QueryStatus) -> QueryStatus:
     still = dict.fromkeys(("grant", "grant_reason", "throughput", "pending_records", "watermark_lag", "eta"))
     sources = tuple(_source_without_numbers(source) for source in query.sources)
-    return query.model_copy(update={**still, "sources": sources})
+    future = None if query.future_batches is None else 1
+    return query.model_copy(update={**still, "future_batches": future, "sources": sources})
 
 
 def _source_without_numbers(source: SourceStatus) -> SourceStatus:

@@ -82,6 +82,8 @@ class QueryMetrics:
     """Unix time."""
     watermark_held_by: str | None = None
     """The silent source that it waits for."""
+    future_batches: float | None = None
+    """Batches with an event time further ahead than `maxFuture`, since the driver started."""
     state_rows: float | None = None
     last_progress_at: float | None = None
     """Unix time."""
@@ -184,6 +186,7 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
         watermark=value(metrics.QUERY_WATERMARK),
         watermark_held_by=_named(metrics.QUERY_WATERMARK_HELD_BY.name, query, table),
+        future_batches=value(metrics.QUERY_FUTURE_BATCHES),
         state_rows=value(metrics.QUERY_STATE_ROWS),
         last_progress_at=value(metrics.QUERY_LAST_PROGRESS),
         data_batches=value(metrics.QUERY_BATCHES, detail="data"),

@@ -111,6 +111,7 @@ def _query(
         watermark_lag=max((s.watermark_lag for s in sources if s.watermark_lag is not None), default=None),
         eta=eta_text(verdict.eta_seconds),
         watermark_held_by=reported.watermark_held_by,
+        future_batches=_count(reported.future_batches) or None,
         sources=sources,
     )
 

@@ -33,6 +33,8 @@ class ReachedEventTime:
     reached: float | None = None
     of_last_batch: float | None = None
     """The largest event time in the last batch."""
+    future_batches: int = 0
+    """Batches with an event time beyond `maxFuture`."""
     _largest: float = -math.inf
     _was_ahead: bool = False
 
@@ -47,7 +49,9 @@ class ReachedEventTime:
             self.reached = None
         newest = progress.max_event_time
         self.of_last_batch = newest if newest is not None and newest <= horizon else None
-        self._warn(is_ahead=newest is not None and newest > horizon, ahead=(newest or 0.0) - now)
+        is_ahead = newest is not None and newest > horizon
+        self.future_batches += is_ahead
+        self._warn(is_ahead=is_ahead, ahead=(newest or 0.0) - now)
 
     def _told(self, progress: Progress) -> list[float]:
         by_watermark = None if progress.watermark is None else progress.watermark + (self.delay or 0.0)

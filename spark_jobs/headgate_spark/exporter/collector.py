@@ -107,6 +107,7 @@ class DriverCollector(Collector):
             last, ended_at = run.last, run.last_ended_at
             read_to = run.event_time.reached if run.event_time else None
             newest = run.event_time.of_last_batch if run.event_time else None
+            future = float(run.event_time.future_batches) if run.event_time else None
             repeated, spilled = run.memory.repeated, run.spilled_bytes
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
@@ -114,6 +115,7 @@ class DriverCollector(Collector):
         yield m.QUERY_LAST_PROGRESS, query, ended_at
         yield m.QUERY_BATCHES_REPEATED, query, float(repeated)
         yield m.QUERY_SPILLED, query, float(spilled)
+        yield m.QUERY_FUTURE_BATCHES, query, future
         if last is not None:
             yield m.QUERY_WATERMARK, query, last.watermark
             yield m.QUERY_STATE_ROWS, query, last.state_rows

@@ -21,6 +21,7 @@ DETAILS = (
     metrics.QUERY_GRANT,
     metrics.QUERY_MEMORY_BOUND,
     metrics.QUERY_THROUGHPUT,
+    metrics.QUERY_FUTURE_BATCHES,
     metrics.QUERY_WATERMARK_HELD_BY,
     metrics.SOURCE_INFO,
     metrics.SOURCE_RATE_LIMIT,

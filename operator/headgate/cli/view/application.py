@@ -157,6 +157,10 @@ def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
     )
     if query.watermark_held_by:
         yield "watermark", f"held back by {query.watermark_held_by}, so that state grows"
+    if (count := query.future_batches) is not None:
+        batches = "1 batch" if count == 1 else f"{count:,} batches"
+        ahead = f"{batches} with records dated further ahead than maxFuture, whose times do not count"
+        yield "future", Text(ahead, style="yellow")
 
 
 def _source(query: str, source: SourceStatus, application: ClusterApplication) -> list[Cell]:
@@ -193,11 +197,6 @@ def _votes(votes: Votes) -> str:
 def _remarks(source: SourceStatus) -> Iterator[Text]:
     if source.alignment is not None:
         yield Text(f"{INDENT}{source.name}: {_alignment(source.alignment)}")
-    if source.future_records:
-        yield Text(
-            f"{INDENT}{source.name}: {source.future_records:,} records ignored as too far in the future",
-            style="yellow",
-        )
 
 
 def _alignment(alignment: AlignmentStatus) -> str:
