@@ -113,6 +113,11 @@ ROWS = (
         during_backlog=0.0,
         backlog=True,
     ),
+    Row("no source is known", None, (), ()),
+    Row("a source that is not listed counts", 20.0, seen=pending(300, 300)),
+    Row("and must be known", None, seen=pending(300, None)),
+    Row("and is not limited", 20.0, (source("a", per_second(30)),), pending(300, 300)),
+    Row("nothing is listed", 10.0, ()),
     Row("a paused source counts", 20.0, (source("a"), source("b", paused=True)), pending(300, 300)),
     Row("a paused source must be known", None, (source("a"), source("b", paused=True)), pending(300, None)),
     Row("seen paused", 20.0, TWO, (Seen(pending_records=300), Seen(pending_records=300, paused=True))),
@@ -130,7 +135,8 @@ def test_time_to_catch_up(row: Row) -> None:
         interval_seconds=row.interval,
         interval_during_backlog_seconds=row.during_backlog,
     )
-    measured = {rules.name: seen for rules, seen in zip(row.sources, row.seen, strict=True)}
+    names = dict.fromkeys((*(rules.name for rules in row.sources), "a", "b"))
+    measured = dict(zip(names, row.seen, strict=False))
     if row.backlog:
         first = row.sources[0].name
         measured[first] = Seen(pending_records=measured[first].pending_records, phase=True)

@@ -10,12 +10,12 @@ denominator that is not positive makes it "never".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from headgate.decision.observation import Observation
-from headgate.decision.policy import QueryPolicy, RateLimit, SourcePolicy
+from headgate.decision.policy import UNLIMITED, QueryPolicy, RateLimit, SourcePolicy
 
 NEVER: Final = "never"
 Eta = float | Literal["never"] | None
@@ -25,7 +25,8 @@ Eta = float | Literal["never"] | None
 def eta(seen: Observation, policy: QueryPolicy, *, backlog: bool) -> Eta:
     """Return the time to catch up under the settings of a backlog, or of normal time.
 
-    What waits in a paused source counts: the query has not caught up before that is read, too.
+    What waits in a paused source counts, and in one that the resource does not list: the query has not caught up
+    before that is read, too.
     """
     pending = pending_records(seen, policy.sources)
     if pending is None or pending == 0:
@@ -40,35 +41,45 @@ def eta(seen: Observation, policy: QueryPolicy, *, backlog: bool) -> Eta:
     return seconds if math.isfinite(seconds) else NEVER
 
 
-def pending_records(seen: Observation, sources: Iterable[SourcePolicy]) -> float | None:
-    """Return the records that wait in these sources; `None` where one of them is unknown."""
+def pending_records(seen: Observation, sources: Sequence[SourcePolicy]) -> float | None:
+    """Return the records that wait in these sources and in those that were seen beside them.
+
+    `None` where one of them is unknown, and where no source is known: a query has one.
+    """
+    names = _names(seen, sources)
     total = 0.0
-    for source in sources:
-        measured = seen.source(source.name)
+    for name in names:
+        measured = seen.source(name)
         if measured.finished:
             continue
         if measured.pending_records is None:
             return None
         total += max(0.0, measured.pending_records)
-    return total
+    return total if names else None
 
 
 def rate_limit_in_force(
-    seen: Observation, sources: Iterable[SourcePolicy], *, backlog: bool, interval_seconds: float | None
+    seen: Observation, sources: Sequence[SourcePolicy], *, backlog: bool, interval_seconds: float | None
 ) -> float | None:
     """Return how many records per second the sources that have something pending may read together.
 
-    Infinite when one of them is unlimited; `None` when a limit per checkpoint meets an unknown interval.
+    Infinite when one of them is unlimited, as those are that the resource does not list; `None` when a limit per
+    checkpoint meets an unknown interval.
     """
+    limits = {source.name: source.rate_limit_in(backlog=backlog) for source in sources}
     total = 0.0
-    for source in sources:
-        if seen.source(source.name).finished or seen.source(source.name).has_nothing_pending:
+    for name in _names(seen, sources):
+        if seen.source(name).finished or seen.source(name).has_nothing_pending:
             continue
-        limit = records_per_second(source.rate_limit_in(backlog=backlog), interval_seconds)
+        limit = records_per_second(limits.get(name, UNLIMITED), interval_seconds)
         if limit is None:
             return None
         total += limit
     return total
+
+
+def _names(seen: Observation, sources: Sequence[SourcePolicy]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(source.name for source in sources), *seen.sources)))
 
 
 def records_per_second(limit: RateLimit, interval_seconds: float | None) -> float | None:

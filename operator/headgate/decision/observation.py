@@ -48,6 +48,7 @@ class Observation:
     query: str
     attempt: int = 1
     sources: Mapping[str, SourceObservation] = field(default_factory=dict)
+    """Those that the resource lists, and whatever others the query has."""
     throughput: float | None = None
     """Records per second that this query processes when it is kept busy."""
     arrival_rate: float | None = None

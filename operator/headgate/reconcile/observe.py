@@ -6,6 +6,7 @@ Nothing is changed here. A scrape that fails leaves the readings before it stand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -117,20 +118,20 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
     if found is None or metrics is None:
         return Observation(t=now, query=query.name, attempt=attempt)
     track = memory.tracks.get(query.name, Track())
+    idle_after = {source.name: source.idle_after.total_seconds() for source in query.sources}
     return Observation(
         t=now,
         query=query.name,
         attempt=attempt,
         sources={
-            source.name: _source(
+            name: _source(
                 reported,
-                idle_after_seconds=source.idle_after.total_seconds(),
-                held_by=track.held_by.get(source.name),
+                idle_after_seconds=idle_after.get(name, math.inf),  # nobody asks a source that is not listed
+                held_by=track.held_by.get(name),
                 query_ended=found.active is False,
                 at=metrics.at,
             )
-            for source in query.sources
-            if (reported := found.sources.get(source.name)) is not None
+            for name, reported in found.sources.items()
         },
         throughput=found.throughput,
         arrival_rate=track.arrival_rate if found.arrival_rate is None else found.arrival_rate,
