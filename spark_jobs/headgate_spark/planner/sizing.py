@@ -15,7 +15,13 @@ grant also grows by a bounded factor from one full batch to the next, begins sma
 halved after a full batch that took more than twice its target. (One that had less to read than it was allowed did
 not take long because of its grant; halving for it would starve a live query on a busy cluster.)
 
-Memory bounds a grant as well (`planner.memory`): no batch is made larger than the first that spilled or nearly did.
+Nor is it far above that. Cost that rises while sizes fall looks, on the line, as if smaller batches took longer, and
+so as if nearly all of it were fixed: grants grew fourfold into a query that had become slower. So a batch that took
+longer than its target is followed by one smaller in proportion, and for any other the line is believed up to half as
+much again as the proportion says.
+
+Where larger batches make each record dearer, they are not made larger (`planner.ceiling`). Memory bounds a grant as
+well (`planner.memory`): no batch is made larger than the first that spilled or nearly did.
 
 Growth and halving look at the target that holds now. A query that enters a backlog after batches of half a second
 grows from the largest of the last batches that fits the new target, even if it was too long for the old one and
@@ -29,12 +35,15 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 
 from headgate_contract import BatchControl
+from headgate_spark.planner.ceiling import Ceiling
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.throughput import Cost, Sample, Throughput
 
 OVERRUN = 2.0
 """A batch that takes this many times its target halves the next grant."""
+EXTRAPOLATED = 1.5
+"""How much further than in proportion to the last full batch the line through several ones is believed."""
 REMEMBERED = 8
 """Batches that a grant may grow from: enough to bridge the small ones between a first look and a verdict."""
 REMAINDER = 0.25
@@ -81,6 +90,7 @@ class BatchSizer:
         """`memory` is what earlier runs learnt of it."""
         self.memory = memory or MemoryBound()
         self._throughput = Throughput()
+        self._ceiling = Ceiling()
         self._last_full: int | None = None
         self._last_measured: Sample | None = None
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
@@ -99,7 +109,11 @@ class BatchSizer:
         return Grant(max(1, math.ceil(min(self._limits(target, seconds, batch)))), seconds)
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
-        limits: list[float] = [batch.max_records, self.memory.records or math.inf]
+        limits: list[float] = [batch.max_records, self.memory.records or math.inf, self._ceiling.records]
+        last = self._last_measured
+        if last is not None:
+            shown = last.records * seconds / last.seconds
+            limits.append(shown if last.seconds > seconds else shown * EXTRAPOLATED)
         if self.cost is not None:
             estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
             limits.append(max(estimated, self._shown(seconds)))
@@ -133,9 +147,10 @@ class BatchSizer:
             if len(self._unweighed) > REMEMBERED:
                 self._unweighed.popitem(last=False)
         full = cut or filled
-        if full:
+        if full and records > 0 and seconds > 0:
             self._last_measured = Sample(records, seconds)
             self._throughput.measure(self._last_measured)
+            self._ceiling.measure(self._last_measured)
         if filled:
             self._last_full = records
             if grant.target_seconds is not None:

@@ -1,0 +1,148 @@
+"""Grants over a whole backlog: queries whose cost is steady, jumps, drifts, has a cliff, or varies by chance.
+
+A simulated query takes `cost(records, done)` seconds for a batch after `done` records. What the sizer comes to is
+held against the best fixed size, found by search among those whose batches take about the target.
+"""
+
+import math
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import BatchControl
+from headgate_spark.planner.sizing import OVERRUN, BatchSizer
+
+Cost = Callable[[int, int], float]
+
+RATE = 400_000
+"""Records per second without the fixed cost."""
+UNBOUNDED = BatchControl(max_records=10**12)
+BATCHES = 90
+"""Targets that the backlog is worth."""
+targets = st.sampled_from([0.5, 10.0, 120.0])
+fixed_parts = st.floats(0.0, 0.25)
+"""Of the target."""
+
+
+def backlog(target: float) -> int:
+    return int(RATE * target * BATCHES)
+
+
+def clear(cost: Cost, target: float) -> list[tuple[int, float]]:
+    """Clear a backlog by the sizer's grants; returns records and seconds of each batch."""
+    sizer, total, done = BatchSizer(), backlog(target), 0
+    batches = []
+    while done < total:
+        grant = sizer.grant(target, UNBOUNDED)
+        records = min(grant.records, total - done)
+        seconds = cost(records, done)
+        done += records
+        sizer.ended(grant, records, seconds, cut=done < total)
+        batches.append((records, seconds))
+    return batches
+
+
+def clear_by(size: int, cost: Cost, target: float) -> tuple[float, float]:
+    """Return the seconds that a fixed size takes for the backlog, and for its longest batch."""
+    total = backlog(target)
+    batches = [cost(min(size, total - done), done) for done in range(0, total, size)]
+    return sum(batches), max(batches)
+
+
+def best_seconds(cost: Cost, target: float) -> float:
+    """Return the least seconds of all fixed sizes, a tenth apart, whose batches take the target at most."""
+    sizes = (int(RATE * target * 1.1**-power) for power in range(-2, 30))
+    taken = (clear_by(size, cost, target) for size in sizes)
+    return min(seconds for seconds, longest in taken if longest <= 1.1 * target)
+
+
+def steady(target: float, fixed: float) -> Cost:
+    return lambda records, _: fixed * target + records / RATE
+
+
+def with_cliff(target: float, fixed: float, part: float, steepness: float) -> Cost:
+    knee = RATE * target * part
+    return lambda records, _: fixed * target + (records + steepness * max(0.0, records - knee)) / RATE
+
+
+@given(target=targets, fixed=fixed_parts)
+def test_a_steady_query_takes_its_target_from_the_fourth_full_batch_on(target: float, fixed: float):
+    seconds = [taken for _, taken in clear(steady(target, fixed), target)]
+    begun = next(number for number, taken in enumerate(seconds) if taken >= target / 2)
+    assert seconds[begun + 4 : -2] == pytest.approx([target] * len(seconds[begun + 4 : -2]), rel=0.05)
+
+
+@given(target=targets, fixed=fixed_parts, times=st.floats(1.2, 8.0))
+def test_after_a_jump_of_the_cost_one_batch_is_too_long_and_the_next_is_not(
+    target: float, fixed: float, times: float
+):
+    at = backlog(target) // 2
+    plain = steady(target, fixed)
+    seconds = [
+        taken
+        for _, taken in clear(
+            lambda records, done: plain(records, done) * (times if done >= at else 1.0), target
+        )
+    ]
+    settled = seconds[-len(seconds) // 2 :]
+    too_long = [taken for taken in settled if taken > 1.1 * max(target, 2 * times * fixed * target)]
+    assert len(too_long) <= 1
+    assert max(seconds[10:]) <= 1.1 * times * target
+
+
+@given(target=targets, fixed=fixed_parts, times=st.floats(0.2, 5.0))
+def test_a_query_that_gets_slower_or_faster_bit_by_bit_stays_near_its_target(
+    target: float, fixed: float, times: float
+):
+    total = backlog(target)
+
+    def cost(records: int, done: int) -> float:
+        return fixed * target + records / RATE * (1 + (times - 1) * done / total)
+
+    seconds = [taken for _, taken in clear(cost, target)][8:-1]
+    assert all(0.8 * target <= taken <= 1.2 * target for taken in seconds)
+
+
+@pytest.mark.parametrize("fixed", [0.02, 0.2])
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize(("steepness", "of_best"), [(5.0, 0.7), (20.0, 0.85)])
+def test_a_cliff_is_found_and_kept_clear_of(fixed: float, part: float, steepness: float, of_best: float):
+    target = 120.0
+    cost = with_cliff(target, fixed, part, steepness)
+    assert sum(seconds for _, seconds in clear(cost, target)) <= best_seconds(cost, target) / of_best
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+def test_batches_do_not_swing_over_a_cliff_and_back(part: float):
+    sizes = [records for records, _ in clear(with_cliff(120.0, 0.02, part, 20.0), 120.0)[15:-1]]
+    turns = sum(abs(math.log(one / other)) > 0.2 for one, other in pairwise(sizes))
+    assert turns <= len(sizes) / 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("fixed", [0.02, 0.2])
+def test_chance_costs_a_tenth_at_most(fixed: float, seed: int):
+    target = 10.0
+    plain = steady(target, fixed)
+
+    def cost(records: int, done: int) -> float:
+        return plain(records, done) * random.Random(f"{seed} {done}").lognormvariate(0, 0.2)
+
+    batches = clear(cost, target)
+    assert sum(seconds for _, seconds in batches) <= best_seconds(plain, target) / 0.9
+    assert max(seconds for _, seconds in batches[6:]) <= 1.5 * OVERRUN * target
+
+
+def test_more_keys_than_records_make_batches_cheaper_and_larger():
+    """Each key is written once a batch, so the cost is concave: the more, the cheaper each."""
+    target, keys = 120.0, RATE * 36.0
+
+    def cost(records: int, _: int) -> float:
+        return 2.4 + 0.2 * records / RATE + 3 * keys * (1 - math.exp(-records / keys)) / RATE
+
+    batches = clear(cost, target)
+    assert batches[-2][1] == pytest.approx(target, rel=0.05)
