@@ -70,6 +70,20 @@ def test_the_tail_of_a_log_is_that_of_the_last_attempt(tmp_path: Path) -> None:
     assert DriverLog(tmp_path / "none.log").tail(2) == ()
 
 
+def test_the_tail_of_a_log_is_not_spent_on_the_frames_of_a_jvm(tmp_path: Path) -> None:
+    frames = "\tat org.apache.spark.sql.Stream.$anonfun$run$1(Stream.scala:357)\n" * 60
+    frames += "\tat java.base/java.lang.Thread.run(Thread.java:840)\n\t... 34 more\n"
+    told = (
+        "Traceback (most recent call last):",
+        "    at = None",
+        ": java.io.IOException: mkdir failed",
+        "the end",
+    )
+    path = tmp_path / "driver.log"
+    path.write_text("--- attempt 1, now\n" + "\n".join(told[:3]) + f"\n{frames}{told[3]}\n")
+    assert DriverLog(path).tail(20) == told
+
+
 def test_the_news_of_a_log_is_what_came_since(tmp_path: Path) -> None:
     path = tmp_path / "driver.log"
     path.write_text("before\n")

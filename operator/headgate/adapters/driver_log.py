@@ -7,9 +7,13 @@ end for a person who asks why the driver failed, or on and on to mirror it.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 _TAIL_BYTES = 64 * 1024
+
+_JAVA_FRAME = re.compile(r"\s+(at [^\s(]+\(.*\)|\.\.\. \d+ (more|common frames omitted))\s*")
+"""A line of a JVM's stack trace, of which there may be dozens below the one that says what was wrong."""
 
 
 class DriverLog:
@@ -20,7 +24,7 @@ class DriverLog:
         self._position = path.stat().st_size if path.exists() else 0
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        """Return the last lines of the last attempt, without its heading."""
+        """Return the last lines of the last attempt, without its heading and what a JVM's stack traces list."""
         try:
             with self.path.open("rb") as file:
                 file.seek(0, os.SEEK_END)
@@ -29,7 +33,8 @@ class DriverLog:
         except OSError:
             return ()
         of_last_attempt = text.rpartition("\n--- attempt ")[2] if "\n--- attempt " in text else text
-        return tuple(of_last_attempt.splitlines()[1:][-lines:])
+        told = [line for line in of_last_attempt.splitlines()[1:] if not _JAVA_FRAME.fullmatch(line)]
+        return tuple(told[-lines:])
 
     def news(self) -> str:
         """Return what was printed since the last call; nothing of what was there before the first."""
