@@ -153,6 +153,18 @@ def test_a_checkpoint_in_use_is_passed_on_and_not_retried(folder: Path) -> None:
         assert "pid 4711" in run.errors
 
 
+def test_a_batch_that_does_not_fit_ends_the_run_with_what_helps_on_one_machine(folder: Path) -> None:
+    job(folder, exitCode=76, output="query delays: batch 7 has failed twice for want of memory")
+    with running(folder) as run:
+        assert run.wait() == 76
+        assert max(sample["attempt"] for sample in run.samples) == 1
+        assert "BatchTooLarge" in run.reasons
+        assert "a batch does not fit in memory" in run.errors
+        assert "Raise driver.memory, or spark.sql.shuffle.partitions" in run.errors
+        assert "executor.memory" not in run.errors
+        assert "query delays: batch 7 has failed twice" in run.errors
+
+
 def test_a_second_run_of_the_application_is_refused_with_the_holder(folder: Path) -> None:
     with running(folder) as run:
         run.wait_for_event("Running")

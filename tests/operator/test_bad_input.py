@@ -216,6 +216,57 @@ def test_a_pod_that_is_deleted_by_force_comes_back_too(o: OnServer) -> None:
     assert o.names() == ["flights-driver-2"]
 
 
+def test_one_that_was_deleted_by_force_and_runs_on_is_waited_for(o: OnServer) -> None:
+    o.run()
+    o.kubectl("delete", "pod", "flights-driver-1", "--force", "--grace-period=0", "--wait=false")
+    o.turns(1)
+    locked = (
+        "headgate-run: error: checkpoint /checkpoints/delays is in use by the run with pid 17; stop that one"
+    )
+    for attempt in (2, 3):
+        o.skew += PATIENCE_SECONDS
+        o.turns(2)
+        o.runs(f"flights-driver-{attempt}")
+        o.ends(f"flights-driver-{attempt}", 75, locked)
+        o.turns(1)
+        assert (o.state(), o.said("Ready")[1:]) == (
+            "BackingOff",
+            (
+                "CheckpointInUse",
+                f"attempt {attempt} ended with exit code 75 ({locked}): another driver holds the checkpoint; stop "
+                "that one, or use a checkpoint of its own. It is tried again after a pause",
+            ),
+        )
+        assert o.said("Stalled")[0] == ("False" if attempt == 2 else "True")
+    o.skew += 300
+    o.turns(2)
+    o.runs("flights-driver-4")
+    o.turns(2)
+    assert (o.state(), o.said("Stalled")[0]) == ("Running", "False")
+
+
+def test_a_batch_that_does_not_fit_in_memory_is_told_with_its_name_and_the_remedies(o: OnServer) -> None:
+    o.run()
+    words = "headgate-run: error: query delays: batch 7 has failed twice for want of memory"
+    o.ends("flights-driver-1", 76, words)
+    o.turns(1)
+    assert o.said("Stalled") == (
+        "True",
+        "BatchTooLarge",
+        f"attempt 1 ended with exit code 76 ({words}): a batch does not fit in memory, and what is planned cannot be "
+        "made smaller. Raise executor.memory, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
+        "batch.maxRecords, so that the next one is smaller",
+    )
+    shown = o.kubectl("get", "sparkapplication", "flights", "-o", "wide").splitlines()[-1].split()
+    assert {"Failed", "BatchTooLarge"} <= set(shown)
+    o.skew += 10_000
+    o.turns(2)
+    assert o.names() == ["flights-driver-1"], "nothing starts it but a person"
+    o.apply(executor={"memory": "4g"})
+    o.turns(3)
+    assert o.names() == ["flights-driver-2"]
+
+
 @pytest.mark.parametrize("text", ["{}", "not JSON", '{"schemaVersion": "99.0", "generation": 1}', None])
 def test_a_control_document_that_is_edited_by_hand_is_put_right_at_the_next_turn(
     o: OnServer, text: str | None

@@ -50,9 +50,10 @@ class FakeKubelet:
         await self.takes(name)
         await self._report(name, "Pending", {"waiting": {"reason": reason, "message": message}}, [])
 
-    async def ends(self, name: str, code: int, now: float) -> None:
-        """Report that the container has ended; a pod that is being deleted goes."""
-        terminated = {"exitCode": code, "finishedAt": rfc3339(now), "startedAt": rfc3339(now - 1)}
+    async def ends(self, name: str, code: int, now: float, last_words: str = "") -> None:
+        """Report that the container has ended, with the end of its log; a pod that is being deleted goes."""
+        times = {"finishedAt": rfc3339(now), "startedAt": rfc3339(now - 1)}
+        terminated = {"exitCode": code, "message": last_words, **times}
         await self._report(name, "Succeeded" if code == 0 else "Failed", {"terminated": terminated}, [])
         key = Key(self._namespace, name)
         pod = await self._cluster.get(PODS, key)

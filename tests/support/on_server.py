@@ -124,9 +124,9 @@ class OnServer:
         """Report that a pod runs and is ready."""
         self._run(self.kubelet.runs(pod, time.time()))
 
-    def ends(self, pod: str, code: int) -> None:
-        """Report that its container has ended; a pod that is being deleted goes."""
-        self._run(self.kubelet.ends(pod, code, time.time()))
+    def ends(self, pod: str, code: int, last_words: str = "") -> None:
+        """Report that its container has ended, with the end of its log; a pod that is being deleted goes."""
+        self._run(self.kubelet.ends(pod, code, time.time(), last_words))
 
     def waits(self, pod: str, reason: str, message: str) -> None:
         """Report that its container waits."""
