@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
+
+import pytest
 
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.prometheus.answer import Labels, Sample
-from headgate.adapters.prometheus.columns import Pulses, add, begin, take_over
+from headgate.adapters.prometheus.columns import Pulses, Scraped, add, begin, take_over, unchanged
 from headgate.adapters.prometheus.targets import Pod, Run, Target
 from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.reconcile.readings import sort
@@ -145,3 +148,36 @@ def test_what_is_stale_is_not_there_any_more() -> None:
     assert fresh is not None
     assert (fresh.generation, fresh.queries) == (None, {})
     assert fresh.sources[FLIGHTS] == SourcePulse(lag=1.0, pending=2.0, phase=0.0)
+
+
+def scraped(at: float, *, instance: str = "10.0.0.1:8090", scraped_at: float = 5000.0) -> Target:
+    return Target(Run(Key("team", "flights"), 1), at, "drivers", instance, "metrics", scraped_at)
+
+
+def known(**more: Any) -> Pulses:
+    return {POD: Scraped(scraped(100.0), DriverPulse(attempt=1, at=100.0, generation=7, **more))}
+
+
+def test_what_was_not_scraped_since_keeps_its_pulse() -> None:
+    before = known()
+
+    assert unchanged({POD: scraped(100.2)}, before)[POD].pulse is before[POD].pulse
+
+
+@pytest.mark.parametrize(
+    ("target", "more"),
+    [
+        (scraped(115.0, scraped_at=5015.0), {}),
+        (scraped(100.0, instance="10.0.0.2:8090"), {}),
+        (scraped(100.0), {"older": {Column.LAGS: 85.0}}),
+    ],
+    ids=["scraped again", "another target", "not complete"],
+)
+def test_what_may_be_another_is_read_again(target: Target, more: dict[str, Any]) -> None:
+    assert unchanged({POD: target}, known(**more)) == {}
+
+
+def test_a_pulse_that_is_kept_follows_a_clock_that_was_set() -> None:
+    (kept,) = unchanged({POD: scraped(86_500.0)}, known()).values()
+
+    assert (kept.pulse.at, kept.target.at, kept.pulse.generation) == (86_500, 86_500, 7)
