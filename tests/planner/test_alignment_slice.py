@@ -43,6 +43,23 @@ def test_a_slice_is_within_budget_and_limit_and_as_large_as_they_allow(logs, bud
         assert piece.count == most < sum(map(len, logs.values()))
 
 
+@given(logs, st.integers(1, 100), st.integers(0, 250), st.integers(1, 20))
+def test_records_that_came_after_the_offsets_were_told_change_nothing(logs, budget, limit, since):
+    """A look meets them, and must neither count them in nor take them for those before them."""
+    ends = {split: max(0, len(log) - since) for split, log in logs.items()}
+    index = TimeIndex(FakeEventTimes(logs))
+    index.look(ends, now=0)
+    index.locate(dict.fromkeys(logs, 0))
+    rooms = {split: Room(0, end) for split, end in ends.items()}
+    piece = slice_of(rooms, budget=budget, limit=limit, drift=NEVER, index=index)
+    there = {split: logs[split][:end] for split, end in ends.items()}
+    read = [time for split, end in piece.ends.items() for time in there[split][:end]]
+    most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in there.values())
+    assert len(read) == piece.count
+    assert min(most, 0.9 * budget) <= piece.count <= budget
+    assert all(time <= limit for time in read)
+
+
 @given(logs, st.integers(1, 30), st.integers(0, 250))
 def test_slice_after_slice_everything_up_to_the_limit_is_read(logs, budget, limit):
     index, starts = TimeIndex(FakeEventTimes(logs)), dict.fromkeys(logs, 0)
