@@ -32,8 +32,8 @@ from support.kafka import client_settings
 
 GOALS = {4: 0.010, 64: 0.025, 512: 0.120}
 WARM_UP = 15
-PLANNINGS = 100
-SECONDS = 150.0
+PLANNINGS = 200
+SECONDS = 120.0
 """The longest that plannings are waited for: with 512 tasks a batch takes seconds."""
 EVERY_SECONDS = 0.25
 """How often each partition gets a record."""
