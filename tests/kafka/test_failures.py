@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
 
-from headgate_contract import QueryControl
+from headgate_contract import AlignmentControl, QueryControl, SourceControl
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import PASSWORD, USER, Broker
 from support.kafka_records import Ramp, fill
@@ -116,3 +116,29 @@ def test_a_broker_that_stays_away_fails_the_query_in_the_end(
         f"query governed: source {topic}: {gone} does not answer; see that it runs and can be reached from the "
         "driver (`kafka.bootstrap.servers`)"
     )
+
+
+def test_a_topic_that_vanishes_is_named_with_the_remedy_and_its_siblings_go_on(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    gone, kept = kafka.topic(), kafka.topic()
+    aligned = SourceControl(
+        alignment=AlignmentControl(group="all", max_drift_seconds=1, idle_after_seconds=3600)
+    )
+    driver.control(
+        governed=QueryControl(sources={kept: aligned}), reader=QueryControl(sources={gone: aligned})
+    )
+    for topic in (gone, kept):
+        fill(kafka.bootstrap, topic, [Ramp(0, 10)])
+    with driver.running(stream(spark, kafka, kept), tmp_path / "kept") as sibling:
+        removed = stream(spark, kafka, gone, **IMPATIENT)
+        with outages_end_after(spark, 3), driver.running(removed, tmp_path / "gone", name="reader") as query:
+            await_rows(query, 10)
+            kafka.delete_topic(gone)
+            failure(query)
+        assert explanation(driver) == (
+            f"query reader: source {gone}: topic {gone} does not exist at {kafka.bootstrap}; create it, or correct "
+            "`subscribe` in the job"
+        )
+        fill(kafka.bootstrap, kept, [Ramp(0, 10, start_ms=1_800_000_000_000)])
+        assert sum(await_rows(sibling, 20)) == 20
