@@ -251,6 +251,16 @@ def test_a_name_that_the_output_cannot_write_is_written_by_number(folder: Path) 
 # What is said of an end ---------------------------------------------------------------------------
 
 
+def test_a_driver_that_is_started_again_has_its_failure_told_before(folder: Path) -> None:
+    job(folder, exitCode=3, output="the last words")
+    with local_run(folder, "flights", *OPTIONS) as run:
+        assert run.wait() == 3
+        assert run.errors.count("  | the last words") == 2
+    with local_run(folder, "flights", *OPTIONS, "--driver-output") as run:
+        assert run.wait() == 3
+        assert run.errors.count("  | the last words") == 1, "it is mirrored as it comes"
+
+
 def test_a_driver_that_somebody_else_killed_is_not_told_as_a_stop(folder: Path) -> None:
     job(folder, exitCode=137, output="the last words")
     with local_run(folder, "flights", *OPTIONS) as run:

@@ -26,15 +26,19 @@ from headgate.cli.local_wishes import StopWishes
 from headgate.cli.streams import let_go
 from headgate.cli.view import View
 from headgate.cli.view.guarded import GuardedView
-from headgate.cli.view.lines import DriverOutputView, HistoryView, JsonView, PlainView
+from headgate.cli.view.lines import (
+    DriverOutputView,
+    HistoryView,
+    JsonView,
+    LastWordsView,
+    PlainView,
+    last_words,
+)
 from headgate.cli.view.terminal import TerminalView
 from headgate.decision.driver import State
 from headgate.decision.lifecycle import how_it_ended
 from headgate.errors import UsageError
 from headgate.factory.local import local_application
-
-LAST_LINES = 20
-"""Of the driver's log, shown when the application has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +123,9 @@ def _views(run: LocalRun, log: DriverLog, options: Options) -> tuple[View, ...]:
     else:
         shown = PlainView(sys.stdout)
     kept = (HistoryView(options.report),) if options.report else ()
-    mirrored = (guarded(DriverOutputView(log, sys.stderr), sys.stderr),) if options.driver_output else ()
-    return (*mirrored, guarded(shown, sys.stdout), *kept)
+    if options.driver_output:
+        return (guarded(DriverOutputView(log, sys.stderr), sys.stderr), guarded(shown, sys.stdout), *kept)
+    return (guarded(shown, sys.stdout), LastWordsView(log, _tell), *kept)
 
 
 def _run(run: LocalRun, tick_seconds: float, views: tuple[View, ...]) -> int:
@@ -146,7 +151,7 @@ def _explanation(exit_code: int, run: LocalRun, log: DriverLog) -> Iterator[str]
         )
         if exit_code == EXIT_KILLED:
             yield f"exit code {EXIT_KILLED} is that of a process that was killed (signal 9), often for want of memory"
-        yield from (f"  | {line}" for line in log.tail(LAST_LINES))
+        yield from last_words(log)
     yield f"everything that the driver printed is in {log.path}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,16 @@ from headgate.adapters.driver_log import DriverLog
 from headgate.cli.view import Moment
 from headgate.cli.view.frame import Frame, QueryFrame, event_line
 from headgate.cli.view.words import amount, clock, duration, eta, rate
+from headgate.decision.driver import StepReason
 
 SUMMARY_SECONDS = 10.0
 """How often a line of numbers is worth its place in a log while they move."""
 
 MOST_SAMPLES = 50_000
 """A history longer than this loses every other sample, so that it may run for days."""
+
+LAST_LINES = 20
+"""Of the driver's log, shown when it has failed."""
 
 
 class PlainView:
@@ -153,3 +158,24 @@ class DriverOutputView:
 
     def close(self, exit_code: int | None) -> None:
         """Nothing is held back."""
+
+
+class LastWordsView:
+    """Tells what a driver said last that has failed and is started again: that is given up minutes later, if ever."""
+
+    def __init__(self, log: DriverLog, tell: Callable[[Iterable[str]], None]) -> None:
+        self._log = log
+        self._tell = tell
+
+    def show(self, moment: Moment) -> None:
+        """Write the end of the log where an attempt has failed."""
+        if any(event.reason == StepReason.BACKING_OFF for event in moment.events):
+            self._tell(last_words(self._log))
+
+    def close(self, exit_code: int | None) -> None:
+        """Nothing is held back."""
+
+
+def last_words(log: DriverLog) -> Iterable[str]:
+    """Return the last lines of a log, set off from what is said of them."""
+    return [f"  | {line}" for line in log.tail(LAST_LINES)]
