@@ -290,6 +290,17 @@ def test_the_exit_code_of_a_jvm_tells_what_it_died_of(code, memory):
     assert ran_out_of_memory(context) is memory
 
 
+@pytest.mark.parametrize(("stopped", "memory"), [(True, True), (False, False)])
+def test_a_jvm_that_has_stopped_spark_by_itself_is_ending_though_it_answers(stopped, memory):
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(52)"])
+    spark = SimpleNamespace(isStopped=lambda: stopped)
+    context = SimpleNamespace(
+        _gateway=SimpleNamespace(proc=process), _jvm=AnsweringJvm(), _jsc=SimpleNamespace(sc=lambda: spark)
+    )
+    assert ran_out_of_memory(context) is memory
+    process.wait()
+
+
 def test_a_jvm_that_answers_or_was_never_started_did_not_run_out_of_memory():
     alive = SimpleNamespace(_gateway=SimpleNamespace(proc=object()), _jvm=AnsweringJvm())
     assert not ran_out_of_memory(alive)

@@ -12,14 +12,14 @@ from typing import Any
 
 SPARK_OUT_OF_MEMORY = 52
 """Spark's own `SparkExitCode.OOM`."""
-END_SECONDS = 15.0
-"""How long a JVM that no longer answers may take to end: without memory its shutdown is slow."""
+END_SECONDS = 30.0
+"""How long a JVM that is ending may take for it: without memory its shutdown is slow."""
 
 
 def ran_out_of_memory(spark_context: Any) -> bool:
     """Tell whether the JVM of a context has ended for want of memory; False while it lives."""
     process = getattr(getattr(spark_context, "_gateway", None), "proc", None)
-    if process is None or _answers(spark_context):
+    if process is None or _goes_on(spark_context):
         return False
     try:
         code = process.wait(END_SECONDS)
@@ -28,8 +28,14 @@ def ran_out_of_memory(spark_context: Any) -> bool:
     return code in (SPARK_OUT_OF_MEMORY, -signal.SIGKILL)
 
 
-def _answers(spark_context: Any) -> bool:
+def _goes_on(spark_context: Any) -> bool:
+    """Tell whether the JVM is not ending. One that is still answers for a while, but its own hook has stopped Spark.
+
+    PySpark lets go of a context that the script itself has stopped.
+    """
     try:
-        return bool(spark_context._jvm.java.lang.System.nanoTime())
+        answers = bool(spark_context._jvm.java.lang.System.nanoTime())
+        java_context = getattr(spark_context, "_jsc", None)
+        return answers and (java_context is None or not java_context.sc().isStopped())
     except Exception:  # a JVM that is ending fails in many ways
         return False
