@@ -169,7 +169,7 @@ def test_a_second_run_of_the_application_is_refused_with_the_holder(folder: Path
     with running(folder) as run:
         run.wait_for_event("Running")
         second = subprocess.run(
-            command(*OPTIONS), cwd=folder, capture_output=True, text=True, timeout=60, check=False
+            command(*OPTIONS), cwd=folder, capture_output=True, text=True, timeout=240, check=False
         )
         assert second.returncode == 75
         assert f"pid {run.process.pid}" in second.stderr
@@ -204,8 +204,11 @@ def test_an_edit_is_applied_to_the_running_driver(folder: Path) -> None:
         run.wait_for_event("BacklogLeft")
         edit(folder, "interval: 5s", "interval: 7s")
         run.wait_for_event("ControlPublished")
-        control = json.loads((run.state_dir / "control.json").read_text())
-        assert control["queries"]["delays"]["intervalSeconds"] == 7.0
+        control = run.state_dir / "control.json"
+        wait_until(
+            lambda: json.loads(control.read_text())["queries"]["delays"]["intervalSeconds"] == 7.0,
+            "the interval in the control document",
+        )
         assert run.samples[-1]["pid"] == before["pid"]
 
 
@@ -270,7 +273,7 @@ def test_what_cannot_run_is_refused_in_a_sentence(
 ) -> None:
     edit(folder, before, after)
     refused = subprocess.run(
-        command(*OPTIONS), cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        command(*OPTIONS), cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
     assert refused.returncode == code
     assert says in refused.stderr
@@ -278,13 +281,13 @@ def test_what_cannot_run_is_refused_in_a_sentence(
 
 
 def test_plain_lines_are_written_where_there_is_no_terminal(folder: Path) -> None:
-    job(folder, runsSeconds=1.0)
+    job(folder, runsSeconds=0, runsScrapes=5)
     done = subprocess.run(
         command(*OPTIONS, "--driver-output"),
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0
@@ -314,7 +317,7 @@ def test_a_terminal_gets_a_drawing(folder: Path) -> None:
         assert process.returncode == 0
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(240)
         os.close(ours)
 
 

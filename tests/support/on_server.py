@@ -29,7 +29,7 @@ class OnServer:
         self._runner = runner
         self.plane = plane
         self.namespace = namespace
-        self.cluster = Cluster(api, timeout_seconds=5.0)
+        self.cluster = Cluster(api, timeout_seconds=60.0)
         self.kubelet = FakeKubelet(self.cluster, namespace)
         self.skew = 0.0
         """How far the operator's clock is ahead of everybody else's, in seconds."""
