@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 import pytest
 
 from headgate_spark.kafka.event_times import KafkaEventTimes
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Split
 from support.waiting import wait_until
 
 FLIGHTS, WEATHER = Split("flights", "f/0"), Split("weather", "w/0")
@@ -93,6 +93,25 @@ def test_that_there_was_no_record_is_asked_again(event_times: KafkaEventTimes, t
     times.go.set()
     assert asked(event_times, FLIGHTS) == {FLIGHTS: None}
     assert len(times.asked) >= 2
+
+
+def test_a_late_answer_on_the_latest_records_tells_up_to_where_it_holds(
+    event_times: KafkaEventTimes, times: Times
+):
+    times.go.clear()
+    with pytest.raises(EventTimesUnknownError):
+        event_times.latest({FLIGHTS: 10})
+    times.go.set()
+
+    def answer() -> dict[Split, Latest] | None:
+        event_times.begin()
+        try:
+            return event_times.latest({FLIGHTS: 12})
+        except EventTimesUnknownError:
+            return None
+
+    assert wait_until(answer, "an answer") == {FLIGHTS: Latest(Found(7, 70), before=10)}
+    assert len(times.asked) == 1
 
 
 def test_what_kafka_says_is_told_and_it_is_asked_again(event_times: KafkaEventTimes, times: Times):
