@@ -80,8 +80,11 @@ class Files:
     """Those of Spark's source, for the batch and for the stream."""
 
     def cut(self, spark: SparkSession) -> Cut:
-        """Return the files that are there."""
-        return sorted(self._read(spark.read).inputFiles())
+        """Return the files that are there and have rows, written as the rows themselves tell it.
+
+        `inputFiles` writes the same path in another way, and a filter on it would find nothing.
+        """
+        return sorted(row[0] for row in self._read(spark.read).select(_FILE).distinct().collect())
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the rows of the files that were there, as a batch."""
@@ -97,9 +100,12 @@ class Files:
         return rows
 
 
+_FILE = "_metadata.file_path"
+
+
 def _is_one_of(files: list[str]) -> Column:
     """Tell rows of these files; Spark leaves out the other files without opening them."""
-    return F.col("_metadata.file_path").isin(files)
+    return F.col(_FILE).isin(files)
 
 
 @dataclass(frozen=True)
