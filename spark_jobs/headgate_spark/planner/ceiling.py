@@ -5,10 +5,10 @@ cache that no longer holds the keys, a shuffle that goes to disk, a sink that th
 see it: two batches of half the size would be done sooner than the one that takes as long as it should. And the line
 through what smaller batches took leads over the cliff, again and again.
 
-So every full batch is compared with the largest one before it that was clearly smaller. Is it much slower per record,
-then there is a cliff, somewhere above the largest of those that were cheap. The next batches look for it by halves,
-until it is known closely; then the size below it is kept to. What made the difference may pass, so after some batches
-the larger size is tried once more, each time after twice as many.
+So every full batch is compared with the largest one before it that was clearly smaller. Is one much slower per
+record, and later another one, then there is a cliff, somewhere above the largest of those that were cheap. The next
+batches look for it by halves, until it is known closely; then the size below it is kept to. What made the difference
+may pass, so after some batches the larger size is tried once more, each time after twice as many.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Ceiling:
         self._samples: deque[Sample] = deque(maxlen=REMEMBERED)
         self._cliff: _Cliff | None = None
         self._patience = FIRST_PATIENCE
+        self._is_surprised = False
+        """Once is chance: a broker that was away, a neighbour that took the machine."""
 
     @property
     def records(self) -> float:
@@ -66,13 +68,16 @@ class Ceiling:
     def measure(self, sample: Sample) -> None:
         """Learn from a full batch."""
         smaller = [s for s in self._samples if s.records * CLEARLY <= sample.records]
-        self._samples.append(sample)
         if self._cliff is not None:
             self._search(self._cliff, sample)
         elif smaller and _rate(sample) < DEARER * _rate(max(smaller, key=_records)):
+            self._is_surprised = not self._is_surprised
+            if self._is_surprised:
+                return
             best = max(map(_rate, smaller))
             cheap = (s for s in smaller if _rate(s) >= DEARER_IN_SEARCH * best)
             self._cliff = _Cliff(max(cheap, key=_records), sample.records)
+        self._samples.append(sample)
 
     def _search(self, cliff: _Cliff, sample: Sample) -> None:
         if sample.records <= cliff.good.records:
