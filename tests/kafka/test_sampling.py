@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
 from hypothesis import given
@@ -24,8 +25,8 @@ class Log:
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads += 1
-        at = asked["t/0"]
-        return {"t/0": [record for record in self.records if record.offset >= at][: min(most, self.most)]}
+        begin = bisect_left(self.records, asked["t/0"], key=lambda record: record.offset)
+        return {"t/0": list(self.records[begin : begin + min(most, self.most)])}
 
     def close(self) -> None:
         pass
@@ -34,12 +35,18 @@ class Log:
         return dict.fromkeys(partitions, self.end)
 
 
-def valid(record: Record) -> int | None:
+def valid(_: str, record: Record) -> int | None:
     return record.timestamp if 0 <= record.timestamp < NEVER else None
 
 
 def first_later(log: Log, time: int, beginning: int = 0) -> Found | None:
     return Sampler(log, valid).first_later({"t/0": time}, {"t/0": beginning})["t/0"]
+
+
+def is_far_enough(log: Log, found: Found | None, time: int, slack: int) -> bool:
+    """Tell whether nothing before what was found is later than asked for by more than some slack."""
+    end = log.end if found is None else found.offset
+    return all(valid("", r) is None or r.timestamp <= time + slack for r in log.records if r.offset < end)
 
 
 rising = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5)), max_size=300)
@@ -63,8 +70,83 @@ def test_records_whose_time_does_not_count_are_passed_over(kinds, time):
     stamps = {"missing": -1, "future": NEVER + 5}
     records = [Record(n, stamps.get(kind, n)) for n, kind in enumerate(kinds)]
     expected = next((Found(n, n) for n, kind in enumerate(kinds) if kind == "good" and n > time), None)
-    found = first_later(Log(records), time)
-    assert found == expected or not any(kind == "good" for kind in kinds[max(0, time) :][:RUN])
+    assert first_later(Log(records), time) == expected
+
+
+stretches = st.lists(
+    st.tuples(st.integers(1, 40), st.integers(0, RUN - 1), st.sampled_from([-1, NEVER + 5])), max_size=30
+)
+"""Numbers of records with an event time, of records behind them without one, and what these have instead."""
+
+
+@given(
+    stretches,
+    st.lists(st.integers(0, 40), min_size=1, max_size=60),
+    st.integers(0, 40),
+    st.lists(st.integers(-1, 2200), min_size=1, max_size=8),
+)
+def test_what_is_read_too_far_is_at_most_the_out_of_orderness(counts, lateness, disorder, asked):
+    """Whatever is missing between the records, and whatever was asked before."""
+    kinds = [kind for good, bad, stamp in counts for kind in [None] * good + [stamp] * bad]
+    late = [min(lateness[n % len(lateness)], disorder) for n in range(len(kinds))]
+    stamps = [max(0, n - late[n]) if kind is None else kind for n, kind in enumerate(kinds)]
+    log = Log([Record(3 * n, stamp) for n, stamp in enumerate(stamps)])
+    sampler = Sampler(log, valid)
+    sampler.latest({"t/0": 0})
+    for time in asked:
+        found = sampler.first_later({"t/0": time}, {"t/0": 0})["t/0"]
+        assert found is None or found.time > time
+        assert is_far_enough(log, found, time, slack=disorder)
+    assert sampler.out_of_orderness <= disorder
+
+
+def test_how_much_the_records_are_out_of_order_is_told():
+    log = Log([Record(n, n - 7 * (n % 2)) for n in range(10, 1000)])
+    sampler = Sampler(log, valid)
+    sampler.first_later({"t/0": 500}, {"t/0": 0})
+    assert sampler.out_of_orderness == 6
+
+
+def test_out_of_orderness_between_looks_is_told_too():
+    log = Log([Record(n, n if n < 500 else n - 300) for n in range(1000)])
+    sampler = Sampler(log, valid)
+    for time in (480, 100):
+        sampler.first_later({"t/0": time}, {"t/0": 0})
+    assert 0 < sampler.out_of_orderness < 300
+
+
+def test_a_long_stretch_without_event_times_is_passed_over_in_few_looks():
+    records = [Record(n, n if n < 1000 or n > 900_000 else -1) for n in range(1_000_000)]
+    log = Log(records)
+    sampler = Sampler(log, valid)
+    assert sampler.first_later({"t/0": 950_000}, {"t/0": 0}) == {"t/0": Found(950_001, 950_001)}
+    assert sampler.first_later({"t/0": 999}, {"t/0": 0}) == {"t/0": Found(900_001, 900_001)}
+    assert log.reads <= 250
+
+
+def test_the_latest_is_looked_for_before_an_end_without_event_times():
+    log = Log([Record(n, n if n < 1000 else -1) for n in range(100_000)])
+    sampler = Sampler(log, valid)
+    found = sampler.latest({"t/0": 0})["t/0"]
+    assert found is not None
+    reads = log.reads
+    assert sampler.latest({"t/0": 0}) == {"t/0": found}
+    assert log.reads == reads, "what was looked at is not looked at again"
+
+
+def test_what_a_log_no_longer_has_is_forgotten():
+    log = Log([Record(n, n) for n in range(100)])
+    sampler = Sampler(log, valid)
+    assert sampler.latest({"t/0": 0}) == {"t/0": Found(99, 99)}
+    log.records, log.end = [Record(n, 10 * n) for n in range(50)], 50
+    assert sampler.latest({"t/0": 0}) == {"t/0": Found(49, 490)}
+
+
+def test_far_more_records_than_are_remembered_are_searched():
+    log = Log([Record(n, n) for n in range(50_000)])
+    sampler = Sampler(log, valid)
+    for time in range(0, 50_000, 777):
+        assert sampler.first_later({"t/0": time}, {"t/0": 0}) == {"t/0": Found(time + 1, time + 1)}
 
 
 def test_a_search_takes_few_reads():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Millis, Sampled, Split
 
 Log = list[Millis]
 
@@ -24,6 +24,9 @@ class FakeEventTimes:
     def problem(self, source: str) -> str | None:
         known = any(split.source == source for split in self.logs)
         return None if known else f"source {source} has no log"
+
+    def sampled(self, source: str) -> Sampled | None:
+        return None
 
     def begin(self) -> None:
         """There is no budget."""

@@ -17,7 +17,7 @@ import structlog
 
 from headgate_spark.kafka.lookups import LATEST_RECORD
 from headgate_spark.kafka.sampling import Record, Records, Sampler
-from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
+from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis
 
 log = structlog.get_logger("headgate")
 
@@ -44,7 +44,7 @@ class RecordTimes:
         lookups: Lookups,
         records: Callable[[], Records],
         *,
-        max_future: Millis,
+        max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`records` connects what reads single records, if that is ever needed."""
@@ -83,10 +83,15 @@ class RecordTimes:
             self._sampler.records.close()
 
     @property
+    def sampled(self) -> None:
+        """Nothing: there is an index."""
+        return None
+
+    @property
     def _horizon(self) -> Millis:
         return round(self._clock() * 1000) + self.max_future
 
-    def _counts(self, record: Record) -> Millis | None:
+    def _counts(self, _: str, record: Record) -> Millis | None:
         return record.timestamp if 0 <= record.timestamp <= self._horizon else None
 
     def _hides(self, split: str, found: Found | None) -> bool:

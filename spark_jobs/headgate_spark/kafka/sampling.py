@@ -1,25 +1,31 @@
 """Event times that Kafka has no index of: found by looking at single records.
 
-What lies behind a record that is dated far ahead is hidden from the index. There a record is looked at half-way
-between one that is known to be early enough and one that is known to be later, and so on, for all partitions at once.
-That finds the first later record where event times rise with the offset. Where they do not, a record between two
-samples may be later than was found out: exact is only the index.
+That is so behind a record that is dated far ahead, which hides the others from the index, and for event times inside
+the payload. A few consecutive records are looked at where a line between two known ones leads to, or half-way between
+one that is early enough and one that is later, and so on, for all partitions at once (`searching`). What was looked
+at is remembered, so the next search begins close by.
+
+    records before the one that is found <= what was asked for + out-of-orderness of the partition
+
+where out-of-orderness is by how much a record may be later than one behind it: nothing, where event times rise with
+the offset. How much of it was seen among the samples is told. Exact whatever the order is only the index.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from headgate_spark.planner.event_times import Found, Millis
+from headgate_spark.kafka.searching import RUN, Search
+from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
 
-RUN = 32
-"""Records that are read at once: the last steps of a search are one run, and so is the end of a log."""
-MOST_SAMPLES = 4096
-"""Of one partition; beyond it the earliest half is forgotten."""
+MOST_SAMPLES = 512
+"""Of one partition; beyond it every second one is forgotten."""
+WIDEN = 4
+"""How much further from the end of a log the next look is, where the last records have no event time."""
 
 
 class Record(NamedTuple):
@@ -43,40 +49,8 @@ class Records(Protocol):
         """Return the end of the log of each partition."""
 
 
-TimeOf = Callable[[Record], Millis | None]
-"""Return the event time of a record; `None`: it has none that counts."""
-
-
-@dataclass
-class _Range:
-    """The search in one partition: the first later record is after `low` and before `high`, or else it is `found`."""
-
-    low: int
-    high: int
-    found: Found | None
-
-    @property
-    def is_open(self) -> bool:
-        return self.high - self.low > 1
-
-    @property
-    def next_place(self) -> int:
-        """Where to look: half-way, or, where one run may do, at the beginning."""
-        width = self.high - self.low - 1
-        return self.low + 1 if width <= RUN else self.low + 1 + width // 2
-
-    def narrow(self, place: int, last: int | None, times: Sequence[Found], time: Millis) -> None:
-        """Take in what was read from `place` on: the records with an event time, and where the last one was."""
-        times = [found for found in times if found.offset < self.high]
-        later = next((found for found in times if found.time > time), None)
-        if later is not None and (later is not times[0] or place == self.low + 1):
-            self.found, self.low, self.high = later, place - 1, place
-        elif later is not None:
-            self.found, self.high = later, place
-        elif last is None or (not times and place > self.low + 1):
-            self.high = place
-        else:
-            self.low = min(last, self.high - 1)
+TimeOf = Callable[[str, Record], Millis | None]
+"""Return the event time of a record of a partition; `None`: it has none that counts."""
 
 
 @dataclass
@@ -85,44 +59,96 @@ class Sampler:
 
     records: Records
     time_of: TimeOf
+    out_of_orderness: Millis = 0
+    """The most by which a sample was later than one behind it."""
     _samples: defaultdict[str, list[Found]] = field(default_factory=lambda: defaultdict(list))
+    """By partition, in the order of their offsets."""
+    _looked: dict[str, int] = field(default_factory=dict)
+    """The end of each partition's log when its latest record was last looked for."""
 
     def first_later(
         self, asked: Mapping[str, Millis], beginnings: Mapping[str, int]
     ) -> dict[str, Found | None]:
         """Return for each partition the first record from its beginning on that is later than asked for."""
         ends = self.records.ends(list(asked))
-        ranges = {
-            split: self._range(split, time, beginnings[split], ends[split]) for split, time in asked.items()
+        searches = {
+            split: self._search(split, time, beginnings[split], ends[split]) for split, time in asked.items()
         }
-        while places := {split: r.next_place for split, r in ranges.items() if r.is_open}:
+        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
             read = self.records.read(places, RUN)
             for split, place in places.items():
-                last = max((record.offset for record in read[split]), default=None)
-                ranges[split].narrow(place, last, self._times(split, read[split]), asked[split])
-        return {split: r.found for split, r in ranges.items()}
+                searches[split].narrow(place, self._times(split, read[split]))
+        return {split: search.found for split, search in searches.items()}
 
     def latest(self, beginnings: Mapping[str, int]) -> dict[str, Found | None]:
-        """Return for each partition the latest of its last records."""
+        """Return for each partition the latest record that was ever looked at, its last ones among them.
+
+        Where those have no event time, it looks further and further from the end, until one has.
+        """
         ends = self.records.ends(list(beginnings))
-        places = {split: max(at, ends[split] - RUN) for split, at in beginnings.items() if at < ends[split]}
-        read = self.records.read(places, RUN) if places else {}
-        times = {split: self._times(split, read.get(split, ())) for split in beginnings}
-        return {split: max(found, key=lambda f: f.time, default=None) for split, found in times.items()}
+        since = {split: self._not_looked_at(split, at, ends[split]) for split, at in beginnings.items()}
+        width = RUN
+        while places := {
+            split: max(at, ends[split] - width) for split, at in since.items() if at < ends[split]
+        }:
+            read = self.records.read(places, RUN)
+            for split, place in places.items():
+                times = self._times(split, read[split], few=True)
+                if place == since[split] or any(time is not None for _, time in times):
+                    since[split] = ends[split]
+            width *= WIDEN
+        self._looked |= ends
+        return {split: max(self._samples[split], key=_time, default=None) for split in beginnings}
 
-    def _range(self, split: str, time: Millis, beginning: int, end: int) -> _Range:
-        known = [s for s in self._samples[split] if s.offset >= beginning]
-        later = next((s for s in known if s.time > time), None)
-        early = [s.offset for s in known if s.time <= time and (later is None or s.offset < later.offset)]
-        return _Range(max(early, default=beginning - 1), end if later is None else later.offset, later)
+    def _not_looked_at(self, split: str, beginning: int, end: int) -> int:
+        """Return from where on a later record than those that are known may be."""
+        known = self._known(split, beginning, end)
+        last = known[-1].offset + 1 if known else beginning
+        looked = self._looked.get(split, last)
+        return max(last, looked) if looked <= end else last
 
-    def _times(self, split: str, read: Sequence[Record]) -> list[Found]:
-        """Return the records that have an event time, and remember them."""
-        found = [Found(r.offset, time) for r in read if (time := self.time_of(r)) is not None]
+    def _search(self, split: str, time: Millis, beginning: int, end: int) -> Search:
+        known = self._known(split, beginning, end)
+        later = next((at for at, sample in enumerate(known) if sample.time > time), len(known))
+        low = known[later - 1] if later else None
+        found = known[later] if later < len(known) else None
+        return Search(
+            time,
+            low=beginning - 1 if low is None else low.offset,
+            high=end if found is None else found.offset,
+            low_time=None if low is None else low.time,
+            found=found,
+        )
+
+    def _known(self, split: str, beginning: int, end: int) -> list[Found]:
+        """Return the samples of a partition; those that its log no longer has are forgotten."""
         known = self._samples[split]
-        for sample in found[:1] + found[-1:]:
-            if sample not in known:
-                insort(known, sample)
+        if known and (known[0].offset < beginning or known[-1].offset >= end):
+            known[:] = [sample for sample in known if beginning <= sample.offset < end]
+        return known
+
+    def _times(
+        self, split: str, read: Sequence[Record], *, few: bool = False
+    ) -> list[tuple[int, Millis | None]]:
+        """Return offsets and event times of consecutive records, and remember those that have one, or a `few`."""
+        times = [(record.offset, self.time_of(split, record)) for record in read]
+        if found := [Found(offset, time) for offset, time in times if time is not None]:
+            self._remember(self._samples[split], found, few)
+        return times
+
+    def _remember(self, known: list[Found], run: list[Found], few: bool) -> None:
+        begin = bisect_left(known, Found(run[0].offset, BEFORE_ALL))
+        end = bisect_left(known, Found(run[-1].offset + 1, BEFORE_ALL))
+        highest = max(map(_time, known[:begin]), default=BEFORE_ALL)
+        for sample in run:
+            highest = max(highest, sample.time)
+            self.out_of_orderness = max(self.out_of_orderness, highest - sample.time)
+        lowest_behind = min(map(_time, known[end:]), default=highest)
+        self.out_of_orderness = max(self.out_of_orderness, highest - lowest_behind)
+        known[begin:end] = sorted({max(run, key=_time), run[-1]}) if few else run
         if len(known) > MOST_SAMPLES:
-            del known[: MOST_SAMPLES // 2]
-        return found
+            del known[1:-1:2]
+
+
+def _time(sample: Found) -> Millis:
+    return sample.time

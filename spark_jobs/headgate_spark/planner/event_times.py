@@ -9,7 +9,9 @@ change, and new ones come after the old), so each answer is kept as a step of a 
                        offset ->
 
 Kafka's index answers exactly so, whatever the order of the records: everything before the record that is found is not
-later than what was asked for. `headgate_spark.kafka` implements the port.
+later than what was asked for. Where there is no index, for event times inside the payload, single records are looked
+at, and what is before the record that is found may be later by as much as the records are out of order.
+`headgate_spark.kafka` implements the port.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ Millis = int
 
 BEFORE_ALL: Millis = -1
 """Earlier than every event time."""
+DEFAULT_MAX_FUTURE: Millis = 3_600_000
 
 
 class Split(NamedTuple):
@@ -49,6 +52,15 @@ class Latest(NamedTuple):
     """It is known of all records before this offset that they are not later."""
 
 
+class Sampled(NamedTuple):
+    """What was seen of a source that has no index of its event times, so that single records are looked at."""
+
+    out_of_orderness: Millis
+    """The most by which a record was later than one behind it."""
+    unreadable_splits: int
+    """Splits in which no record that was looked at has an event time."""
+
+
 class EventTimesUnknownError(Exception):
     """The answer is not there yet, or cannot be had; the message says of which source, why, and what to do."""
 
@@ -63,6 +75,12 @@ class EventTimes(Protocol):
 
     def problem(self, source: str) -> str | None:
         """Return why a source can tell no event times, and what to do about it; `None`: it can."""
+
+    def sampled(self, source: str) -> Sampled | None:
+        """Return what was seen of a source whose records are looked at; `None`: an index answers for it.
+
+        By as much as its records are out of order, answers may be wrong.
+        """
 
     def begin(self) -> None:
         """A planning begins, and with it the time that its questions may take together."""
@@ -80,6 +98,9 @@ class NoEventTimes:
     def problem(self, source: str) -> str | None:
         """Return the same for every source."""
         return f"source {source} tells no event times; only Kafka sources do"
+
+    def sampled(self, source: str) -> None:
+        """Nothing is looked at."""
 
     def begin(self) -> None:
         """Nothing will be asked."""
