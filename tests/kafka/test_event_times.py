@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 
+from headgate_contract import EventTimeControl
 from headgate_spark.kafka.event_times import KafkaEventTimes
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Sampled, Split
 from support.waiting import wait_until
 
 FLIGHTS, WEATHER = Split("flights", "f/0"), Split("weather", "w/0")
@@ -25,10 +26,16 @@ class Times:
         self.error: Exception | None = None
         self.asked: list[Mapping[str, int]] = []
         self.closed = threading.Event()
+        self.connected: list[EventTimeControl | None] = []
+        self.sampled: Sampled | None = None
+
+    def connect(self, source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
+        self.connected.append(where)
+        return self
 
     def first_later(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
         self.asked.append(asked)
-        assert self.go.wait(60)
+        assert self.go.wait(240)
         if self.error is not None:
             raise self.error
         return dict.fromkeys(asked, self.answer)
@@ -47,7 +54,7 @@ def times() -> Times:
 
 @pytest.fixture
 def event_times(times: Times) -> Iterator[KafkaEventTimes]:
-    opened = KafkaEventTimes(lambda source, options, future: times, budget_seconds=0.05)  # type: ignore[arg-type,return-value]
+    opened = KafkaEventTimes(times.connect, budget_seconds=0.05)
     for source in ("flights", "weather"):
         opened.open(source, {})
     yield opened
@@ -133,4 +140,47 @@ def test_a_source_that_is_prepared_is_connected_and_closed_at_the_end(
     event_times.prepare("flights", 30.0)
     wait_until(lambda: times.max_future == 30_000, "the connection")
     event_times.close()
-    assert times.closed.wait(60)
+    assert times.closed.wait(240)
+
+
+def test_a_source_is_connected_anew_when_its_event_time_is_elsewhere(
+    event_times: KafkaEventTimes, times: Times
+):
+    places = [None, EventTimeControl(column="$.at"), EventTimeControl(column="$.to"), None]
+    for where in places:
+        for _ in range(2):
+            event_times.prepare("flights", 30.0, where)
+        assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+    assert times.connected == places
+    assert times.closed.is_set()
+
+
+def test_what_is_not_answered_yet_when_the_event_time_moves_is_asked_anew(
+    event_times: KafkaEventTimes, times: Times
+):
+    times.go.clear()
+    with pytest.raises(EventTimesUnknownError):
+        event_times.first_later({FLIGHTS: 5})
+    event_times.prepare("flights", 30.0, EventTimeControl(column="$.at"))
+    times.go.set()
+    assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+    assert len(times.asked) == 2
+
+
+def test_a_payload_that_nothing_reads_is_a_problem_and_nothing_is_connected_for_it(
+    event_times: KafkaEventTimes, times: Times
+):
+    event_times.prepare("flights", 30.0, EventTimeControl(column="$.at", format="Protobuf"))
+    assert 'event_time.register("flights", decoder)' in (event_times.problem("flights") or "")
+    event_times.prepare("flights", 30.0, EventTimeControl(column="$.at"))
+    assert event_times.problem("flights") is None
+    assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+    assert times.connected == [EventTimeControl(column="$.at")]
+
+
+def test_what_the_samples_have_told_is_passed_on(event_times: KafkaEventTimes, times: Times):
+    assert event_times.sampled("flights") is None
+    times.sampled = Sampled(250, 1)
+    asked(event_times, FLIGHTS)
+    assert event_times.sampled("flights") == Sampled(250, 1)
+    assert event_times.sampled("airports") is None

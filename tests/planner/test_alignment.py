@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from headgate_contract import BatchControl, EventTimeControl, QueryControl
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Sampled, Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
 
@@ -418,12 +418,23 @@ def test_a_source_without_event_times_is_named_and_its_siblings_are_aligned_with
     assert query.ends == {"flights": {"0": 18}, "weather": {"0": 18}, "airports": {"0": 1}}
 
 
-def test_an_event_time_in_a_column_is_refused_with_what_to_do():
-    aligned = member(1)
-    in_a_column = replace(aligned, event_time=EventTimeControl(column="$.at"))
+def test_what_was_known_of_event_times_is_forgotten_when_they_are_in_another_column():
+    aligned = member(1, idle_after=3600)
     driver, query = one_query(
-        backlog(flights=in_a_column, weather=aligned), flights={"0": [1]}, weather={"0": [1]}
+        backlog(flights=aligned, weather=aligned), flights={"0": every(500, 9000)}, weather={"0": [1000]}
     )
-    assert "leave out eventTime.column" in query.alignment.refused["flights"]
-    driver.run_for(2)
-    assert query.ends == {"flights": {"0": 1}, "weather": {"0": 1}}
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 5}, "weather": {"0": 1}}
+    query.times.logs[Split("flights", "0")] = every(100, 1800)
+    in_a_column = replace(aligned, event_time=EventTimeControl(column="$.at"))
+    query.spark.control(backlog(flights=in_a_column, weather=aligned))
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 18}, "weather": {"0": 1}}
+
+
+def test_what_samples_have_told_of_a_source_stands_in_its_snapshot(monkeypatch):
+    driver, query = one_query(backlog(flights=member(1)), flights={"0": [1]})
+    monkeypatch.setattr(query.times, "sampled", lambda source: Sampled(2500, 1))
+    driver.run_for(1)
+    standing = query.spark.source("flights").alignment
+    assert (standing.out_of_orderness, standing.unreadable_splits) == (2.5, 1)

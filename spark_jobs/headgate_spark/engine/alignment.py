@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_contract import ControlDocument, EventTimeControl, QueryControl, SourceControl
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
@@ -25,8 +25,11 @@ class SourceTimes(EventTimes, Protocol):
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a Kafka source that was opened with these options."""
 
-    def prepare(self, source: str, max_future_seconds: float) -> None:
-        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count."""
+    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
+        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count.
+
+        `event_time` is where in its records they are; `None`: where the source itself can tell them.
+        """
 
     def close(self) -> None:
         """The run has ended."""
@@ -56,7 +59,7 @@ class RunAlignment:
         """Take a document: what is a member now is to be asked about."""
         for name, source in ({} if control is None else control.sources).items():
             if source.alignment is not None:
-                self._times.prepare(name, source.max_future_seconds)
+                self._times.prepare(name, source.max_future_seconds, source.event_time)
 
     def warn(self) -> None:
         """Say once which sources cannot be aligned."""

@@ -1,4 +1,4 @@
-"""Event times of Kafka sources, by the timestamps of their records.
+"""Event times of Kafka sources: the timestamps of their records, or what a column of their values says.
 
 The planner asks under a run's lock, in the trigger of its query, and may not wait for a broker that is slow or gone.
 So each source has a thread that asks; the planner waits for it within a budget, and otherwise says that event times
@@ -10,16 +10,27 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTimeError
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
+from headgate_contract import EventTimeControl
 from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
-from headgate_spark.kafka.record_times import RecordTimes
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Millis, Split
+from headgate_spark.kafka.payload import reader_of
+from headgate_spark.kafka.payload_times import PayloadTimes
+from headgate_spark.kafka.record_times import Answers, Asked, RecordTimes
+from headgate_spark.planner.event_times import (
+    DEFAULT_MAX_FUTURE,
+    EventTimesUnknownError,
+    Found,
+    Latest,
+    Millis,
+    Sampled,
+    Split,
+)
 
 log = structlog.get_logger("headgate")
 
@@ -27,14 +38,32 @@ T = TypeVar("T")
 
 BUDGET_SECONDS = 2.0
 """How long one planning waits for answers, all together: less than half of what the shim grants a call (5 s)."""
-DEFAULT_MAX_FUTURE: Millis = 3_600_000
 
-Connect = Callable[[str, Mapping[str, str], Millis], RecordTimes]
-"""Makes what tells the event times of a source: from its name, its options, and `maxFuture` in milliseconds."""
+
+class Times(Protocol):
+    """Tells the event times of one source; may raise anything. `max_future` is in milliseconds."""
+
+    max_future: Millis
+
+    def first_later(self, asked: Asked) -> Answers:
+        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
+
+    def latest(self, partitions: Collection[str]) -> Answers:
+        """Return for each partition the record with the largest event time up to now; `None`: there is none."""
+
+    @property
+    def sampled(self) -> Sampled | None:
+        """What looking at single records has told; `None`: there is an index."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+Connect = Callable[[str, Mapping[str, str], EventTimeControl | None], Times]
+"""Makes what tells the event times of a source: from its name, its options, and where in the value they are."""
 
 Question = tuple[str, Mapping[str, int]]
-"""Which method of `RecordTimes`, and for which partitions what is asked."""
-Answers = Mapping[str, Found | None]
+"""Which method of `Times`, and for which partitions what is asked."""
 
 
 class KafkaEventTimes:
@@ -50,20 +79,27 @@ class KafkaEventTimes:
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source. Nothing is connected before it is asked for."""
-        self._sources[source] = _Asking(source, lambda future: self._connect(source, options, future))
+        self._sources[source] = _Asking(source, lambda where: self._connect(source, options, where))
 
-    def prepare(self, source: str, max_future_seconds: float) -> None:
-        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count."""
+    def prepare(
+        self, source: str, max_future_seconds: float, event_time: EventTimeControl | None = None
+    ) -> None:
+        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count.
+
+        `event_time` is where in the values of its records they are; `None`: they are the records' timestamps.
+        """
         if source in self._sources:
-            self._sources[source].prepare(round(max_future_seconds * 1000))
+            self._sources[source].prepare(round(max_future_seconds * 1000), event_time)
 
     def problem(self, source: str) -> str | None:
-        """Return why a source cannot be aligned: it is none of Kafka."""
-        return (
-            None
-            if source in self._sources
-            else f"source {source} tells no event times; only Kafka sources do"
-        )
+        """Return why a source cannot be aligned: it is none of Kafka, or nothing could read its event times."""
+        if source not in self._sources:
+            return f"source {source} tells no event times; only Kafka sources do"
+        return self._sources[source].problem
+
+    def sampled(self, source: str) -> Sampled | None:
+        """Return what looking at records of a source has told of it; `None`: nothing had to be looked at."""
+        return self._sources[source].sampled if source in self._sources else None
 
     def close(self) -> None:
         """The run has ended."""
@@ -106,9 +142,12 @@ class KafkaEventTimes:
 def by_clients_of(jvm: Any) -> KafkaEventTimes:
     """Return the event times of a run, asked by the Kafka client that Spark's connector has brought into the JVM."""
 
-    def connect(source: str, options: Mapping[str, str], max_future: Millis) -> RecordTimes:
+    def connect(source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
         lookups = JvmLookups(jvm, options)
-        return RecordTimes(source, lookups, lambda: JvmRecords(jvm, options, lookups), max_future=max_future)
+        if where is None:
+            return RecordTimes(source, lookups, lambda: JvmRecords(jvm, options, lookups))
+        records = JvmRecords(jvm, options, lookups, values=True)
+        return PayloadTimes(source, lookups, records, reader_of(source, where))
 
     return KafkaEventTimes(connect)
 
@@ -116,11 +155,12 @@ def by_clients_of(jvm: Any) -> KafkaEventTimes:
 class _Asking:
     """The thread that asks for one source, one question after the other."""
 
-    def __init__(self, source: str, connect: Callable[[Millis], RecordTimes]) -> None:
+    def __init__(self, source: str, connect: Callable[[EventTimeControl | None], Times]) -> None:
         self._source = source
         self._connect = connect
         self._max_future = DEFAULT_MAX_FUTURE
-        self._times: RecordTimes | None = None
+        self._event_time: EventTimeControl | None = None
+        self._times: Times | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._question: Question | None = None
         self._answer: Future[Answers] | None = None
@@ -128,10 +168,29 @@ class _Asking:
         """Whether it was asked in this planning: that there is no record may be wrong by the next one."""
         self._failing = False
 
-    def prepare(self, max_future: Millis) -> None:
-        """Connect; take how far ahead of now an event time may be."""
+    def prepare(self, max_future: Millis, event_time: EventTimeControl | None) -> None:
+        """Connect; take how far ahead of now an event time may be, and where it is."""
         self._max_future = max_future
-        self._submit(self._connected)
+        if event_time != self._event_time:
+            self._event_time, self._answer = event_time, None
+            self._submit(self._disconnect)
+        if self.problem is None:
+            self._submit(self._connected)
+
+    @property
+    def problem(self) -> str | None:
+        """Why its event times cannot be read, as they are declared."""
+        try:
+            if self._event_time is not None:
+                reader_of(self._source, self._event_time)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    @property
+    def sampled(self) -> Sampled | None:
+        """What looking at its records has told."""
+        return None if self._times is None else self._times.sampled
 
     def ask(self, question: Question) -> None:
         """Begin to ask, unless the same was asked before or an earlier question is not answered yet."""
@@ -194,12 +253,13 @@ class _Asking:
         times = self._connected()
         return times.first_later(asked) if what == "first_later" else times.latest(asked.keys())
 
-    def _connected(self) -> RecordTimes:
+    def _connected(self) -> Times:
         if self._times is None:
-            self._times = self._connect(self._max_future)
+            self._times = self._connect(self._event_time)
         self._times.max_future = self._max_future
         return self._times
 
     def _disconnect(self) -> None:
         if self._times is not None:
             self._times.close()
+        self._times = None

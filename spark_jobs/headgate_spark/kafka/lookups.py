@@ -1,11 +1,12 @@
-"""Offsets by timestamp, through the Kafka client that Spark's connector has brought into the JVM.
+"""Offsets by timestamp, and single records, through the Kafka client that Spark's connector has brought into the JVM.
 
-One call of Py4J and one request per broker, whatever the number of partitions: the shim's `KafkaOffsets` takes and
-gives JSON. Nothing here joins a consumer group or commits to one.
+One call of Py4J and one request per broker, whatever the number of partitions: the shim's `KafkaOffsets` and
+`KafkaRecords` take and give JSON. Nothing here joins a consumer group or commits to one.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -20,6 +21,8 @@ TIMEOUT_SECONDS = 30
 
 READ_SECONDS = 5
 """Until a record has come."""
+FETCH_BYTES = 65_536
+"""Fetched of a partition to look at a few records of it; one batch of its producer, should that be larger."""
 
 END = -1
 """Asked for in place of a timestamp: the offset after the last record."""
@@ -30,6 +33,12 @@ BEGINNING = -2
 
 _CLIENT_ID = "headgate-event-times"
 _OF_CONSUMERS = ("group.id", "client.id")
+_OF_SAMPLES = {
+    "enable.auto.commit": "false",
+    "auto.offset.reset": "earliest",
+    "isolation.level": "read_uncommitted",  # as in Kafka's index; a transaction in progress is no reason to wait
+    "max.partition.fetch.bytes": str(FETCH_BYTES),
+}
 
 
 class PartitionError(Exception):
@@ -60,24 +69,27 @@ class JvmLookups:
 class JvmRecords:
     """Single records of the partitions that one source reads. Partitions are assigned: no group is joined."""
 
-    def __init__(self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups) -> None:
-        """Raises what the client raises. `lookups` tells the ends of the partitions."""
+    def __init__(
+        self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups, *, values: bool = False
+    ) -> None:
+        """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
         bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        alone = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-        self._consumer = consumer(_settings(jvm, options, alone), bytes_of(), bytes_of())
+        self._consumer = consumer(_settings(jvm, options, _OF_SAMPLES), bytes_of(), bytes_of())
         self._records = jvm.dev.headgate.spark.KafkaRecords(self._consumer)
         self._lookups = lookups
+        self._values = values
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
 
         Raises `PartitionError` if a partition does not answer.
         """
-        answers = json.loads(self._records.read(json.dumps(dict(asked)), most, False, READ_SECONDS * 1000))
+        told = self._records.read(json.dumps(dict(asked)), most, self._values, READ_SECONDS * 1000)
+        answers = json.loads(told)
         if silent := sorted(asked.keys() - answers.keys()):
             raise PartitionError(f"partition {silent[0]}: no records came within {READ_SECONDS} s")
-        return {split: [Record(*record) for record in records] for split, records in answers.items()}
+        return {split: [_record(*record) for record in records] for split, records in answers.items()}
 
     def ends(self, partitions: Collection[str]) -> dict[str, int]:
         """Return the end of the log of each partition."""
@@ -106,6 +118,10 @@ def beginnings(lookups: JvmLookups, splits: Collection[str]) -> dict[str, int]:
     finally:
         lookups.close()
     return {split: first.offset for split, first in found.items() if first is not None}
+
+
+def _record(offset: int, timestamp: Millis, value: str | None = None) -> Record:
+    return Record(offset, timestamp, None if value is None else base64.b64decode(value))
 
 
 def _found(split: str, answer: list[int] | str) -> Found | None:

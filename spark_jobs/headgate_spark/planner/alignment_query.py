@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from headgate_contract import AlignmentControl, SourceControl
+from headgate_contract import AlignmentControl, EventTimeControl, SourceControl
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Membership, Part, View
 from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis
 from headgate_spark.planner.model import AlignmentSnapshot, HeldBy
 from headgate_spark.planner.time_index import TimeIndex
+
+Columns = Mapping[str, EventTimeControl | None]
+"""Where the members have their event times, by source; `None`: where the source itself can tell them."""
 
 
 class QueryAlignment:
@@ -27,6 +30,7 @@ class QueryAlignment:
         self._index = TimeIndex(times)
         self._memberships: dict[str, Membership] = {}
         self._group_of: dict[str, str] = {}
+        self._columns: Columns = {}
         self.refused: Mapping[str, str] = {}
         """Sources that are declared as members and can never tell event times, and why."""
 
@@ -35,8 +39,10 @@ class QueryAlignment:
     def control(self, sources: Mapping[str, SourceControl], now: float) -> None:
         """Take what the document says of the sources of the query."""
         controls = self._joining(sources)
-        for source in self._group_of.keys() - {name for members in controls.values() for name in members}:
+        columns = {name: sources[name].event_time for members in controls.values() for name in members}
+        for source in self._group_of.keys() - columns.keys() | _changed(self._columns, columns):
             self._index.forget(source)
+        self._columns = columns
         self._group_of = {name: group for group, members in controls.items() for name in members}
         self._groups.leave(self._query, stays_in=controls.keys())
         before, self._memberships = self._memberships, {}
@@ -102,11 +108,14 @@ class QueryAlignment:
         membership = self._memberships[self._group_of[source]]
         floor, reached = membership.floor, membership.reached(source)
         holder = floor.unknown or floor.holder
+        sampled = self._times.sampled(source)
         return AlignmentSnapshot(
             limit=_seconds(membership.limit),
             floor=_seconds(floor.time),
             drift=None if floor.time is None or reached is None else (reached - floor.time) / 1000,
             held_by=None if holder is None else holder.name,
+            out_of_orderness=None if sampled is None else sampled.out_of_orderness / 1000,
+            unreadable_splits=None if sampled is None else sampled.unreadable_splits,
         )
 
     def watermark_held_by(self, now: float) -> str | None:
@@ -123,7 +132,7 @@ class QueryAlignment:
     def _joining(self, sources: Mapping[str, SourceControl]) -> dict[str, dict[str, AlignmentControl]]:
         """Return the members by group; note why the other sources that should be cannot."""
         declared = {name: c.alignment for name, c in sources.items() if c.alignment is not None}
-        told = {name: _in_a_column(name, sources[name]) or self._times.problem(name) for name in declared}
+        told = {name: self._times.problem(name) for name in declared}
         self.refused = {name: problem for name, problem in told.items() if problem is not None}
         joining: defaultdict[str, dict[str, AlignmentControl]] = defaultdict(dict)
         for name, control in declared.items():
@@ -132,14 +141,9 @@ class QueryAlignment:
         return joining
 
 
-def _in_a_column(source: str, control: SourceControl) -> str | None:
-    """Return why a source cannot be aligned by the event time that it declares; `None`: it can."""
-    if control.event_time is None:
-        return None
-    return (
-        f"source {source} has its event time in column {control.event_time.column}, which is not read yet; leave out "
-        "eventTime.column to align it by the timestamps of its records"
-    )
+def _changed(before: Columns, now: Columns) -> set[str]:
+    """Return the sources whose event time is elsewhere than before."""
+    return {name for name in before.keys() & now.keys() if before[name] != now[name]}
 
 
 def _seconds(time: Millis | None) -> float | None:

@@ -195,6 +195,10 @@ class AlignmentSnapshot:
     """Seconds by which the slowest split of the source will then be ahead of the floor."""
     held_by: str | None
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
+    out_of_orderness: float | None = None
+    """Seconds by which records were seen to be later than some behind them; `None`: an index tells event times."""
+    unreadable_splits: int | None = None
+    """Splits of whose records none that was looked at has an event time; `None` as before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,120 @@
+"""The event time inside the value of a record: what `eventTime.column` and `eventTime.format` say.
+
+    value -> decoded -> what `column` leads to -> milliseconds since 1970
+
+JSON is decoded here; Avro, Protobuf and whatever else by a function that the job registers
+(`headgate_spark.event_time`). Moments come in many forms, and the resource does not name one: texts are those of
+ISO 8601, and a number tells its unit by its size, since the ranges do not overlap between 1973 and 5138.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from headgate_contract import EventTimeControl
+from headgate_spark import event_time
+from headgate_spark.event_time import Decoder
+from headgate_spark.kafka import json_path
+from headgate_spark.planner.event_times import Millis
+
+JSON = "Json"
+
+SHORTEST_NUMBER = 9
+"""Digits of a text that is a number; one of eight is a date (`20131125`)."""
+MOST_TOLD = 120
+"""Characters of a reason: a decoder may tell a whole record."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLI = timedelta(milliseconds=1)
+_PER_SECOND = ((10**11, 1), (10**14, 10**3), (10**17, 10**6))
+"""Numbers below the first of a pair are moments in so many parts of a second."""
+_NANOS = 10**9
+
+
+class NoEventTimeError(Exception):
+    """A value has no event time that can be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Finds the event time in a value."""
+
+    column: str
+    """As it is declared, for messages."""
+    path: json_path.Path
+    decode: Decoder
+
+    def event_time(self, value: bytes) -> Millis:
+        """Return the event time in a value. Raises `NoEventTimeError`."""
+        try:
+            decoded = self.decode(value)
+        except Exception as error:  # decoders are the job's, and fail in many ways
+            raise NoEventTimeError(_told(f"it cannot be decoded ({type(error).__name__}: {error})")) from None
+        try:
+            moment = json_path.follow(self.path, decoded)
+        except LookupError:
+            raise NoEventTimeError("it has no such member") from None
+        try:
+            return millis_of(moment)
+        except (ValueError, OverflowError):
+            raise NoEventTimeError(_told(f"it has {moment!r} there, which is no moment since 1970")) from None
+
+
+def reader_of(source: str, where: EventTimeControl) -> Reader:
+    """Return what finds the event time in a value. Raises `ValueError`, with what to do, where nothing could."""
+    try:
+        path = json_path.parse(where.column)
+    except ValueError as error:
+        raise ValueError(f"source {source}: eventTime.column: {error}; correct it") from None
+    form = where.format or JSON
+    decode = event_time.registered(source) or (json.loads if form == JSON else None)
+    if decode is None:
+        raise ValueError(
+            f"source {source} has its event time in {where.column} of a payload in {form}, for which the job has "
+            f'registered no decoder; call headgate_spark.event_time.register("{source}", decoder) before the query '
+            "starts, or leave out eventTime.column to align it by the timestamps of its records"
+        )
+    return Reader(where.column, path, decode)
+
+
+def millis_of(moment: object) -> Millis:
+    """Return a moment in milliseconds since 1970; without an offset it is one of UTC. Raises `ValueError`."""
+    match moment:
+        case bool():
+            raise ValueError
+        case int() | float():
+            millis = _of_number(moment)
+        case str():
+            millis = _of_text(moment.strip())
+        case datetime():
+            millis = _of_datetime(moment)
+        case _:
+            raise ValueError
+    if millis < 0:
+        raise ValueError
+    return millis
+
+
+def _told(reason: str) -> str:
+    return reason if len(reason) <= MOST_TOLD else reason[:MOST_TOLD] + "…"
+
+
+def _of_number(number: float) -> Millis:
+    if not math.isfinite(number):
+        raise ValueError
+    parts = next((parts for below, parts in _PER_SECOND if abs(number) < below), _NANOS)
+    return math.floor(number * 1000 // parts)
+
+
+def _of_text(text: str) -> Millis:
+    if text.isdecimal() and len(text) >= SHORTEST_NUMBER:
+        return _of_number(int(text))
+    return _of_datetime(datetime.fromisoformat(text))
+
+
+def _of_datetime(moment: datetime) -> Millis:
+    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (known - _EPOCH) // _MILLI

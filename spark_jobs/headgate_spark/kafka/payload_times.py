@@ -1,0 +1,119 @@
+"""Event times of one Kafka source that stand inside the values of its records (`eventTime.column`).
+
+Kafka has no index of them, so records are looked at (`sampling`), on the thread that asks for the source
+(`event_times`). A record without a value, or whose value has no event time that can be read, or one further ahead
+than `maxFuture`, does not count. A partition of which no record that was looked at has an event time is named once in
+the driver's log, with the reason of the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+
+import structlog
+
+from headgate_spark.kafka.lookups import BEGINNING
+from headgate_spark.kafka.payload import NoEventTimeError, Reader
+from headgate_spark.kafka.record_times import Answers, Asked, Lookups
+from headgate_spark.kafka.sampling import Record, Records, Sampler
+from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis, Sampled
+
+log = structlog.get_logger("headgate")
+
+
+class PayloadTimes:
+    """What the values of a source's records tell. `max_future` is in milliseconds and may be changed at any time."""
+
+    def __init__(
+        self,
+        source: str,
+        lookups: Lookups,
+        records: Records,
+        reader: Reader,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`lookups` tells where partitions begin, `reader` finds the event time in a value."""
+        self.max_future = DEFAULT_MAX_FUTURE
+        self._source = source
+        self._lookups = lookups
+        self._reader = reader
+        self._clock = clock
+        self._sampler = Sampler(records, self._time_of)
+        self._beginnings: dict[str, int] = {}
+        self._problems: dict[str, str] = {}
+        """Why the last record of a partition that does not count does not."""
+        self._far_ahead: set[str] = set()
+        self._unreadable: set[str] = set()
+
+    def first_later(self, asked: Asked) -> Answers:
+        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
+        return self._sampler.first_later(asked, self._beginnings_of(asked.keys()))
+
+    def latest(self, partitions: Collection[str]) -> Answers:
+        """Return for each partition the latest record that was looked at; `None`: there is none."""
+        found: Answers = dict(self._sampler.latest(self._beginnings_of(partitions)))
+        for split, last in found.items():
+            if last is not None:
+                self._unreadable.discard(split)
+            elif split in self._problems and split not in self._unreadable:
+                self._unreadable.add(split)
+                self._warn_of(split)
+        return found
+
+    @property
+    def sampled(self) -> Sampled:
+        """What the samples tell of the source."""
+        return Sampled(self._sampler.out_of_orderness, len(self._unreadable))
+
+    def close(self) -> None:
+        """Give the clients back."""
+        self._lookups.close()
+        self._sampler.records.close()
+
+    def _beginnings_of(self, splits: Collection[str]) -> Mapping[str, int]:
+        """Return where the logs begin, or began: what was removed since is passed over when it is looked at."""
+        if new := [split for split in splits if split not in self._beginnings]:
+            found = self._lookups.find(dict.fromkeys(new, BEGINNING))
+            self._beginnings |= {
+                split: 0 if first is None else first.offset for split, first in found.items()
+            }
+        return {split: self._beginnings[split] for split in splits}
+
+    def _time_of(self, split: str, record: Record) -> Millis | None:
+        if record.value is None:
+            self._problems[split] = "it has no value"
+            return None
+        try:
+            at = self._reader.event_time(record.value)
+        except NoEventTimeError as error:
+            self._problems[split] = str(error)
+            return None
+        if at > round(self._clock() * 1000) + self.max_future:
+            self._note_far_ahead(split, record.offset, at)
+            return None
+        return at
+
+    def _note_far_ahead(self, split: str, offset: int, at: Millis) -> None:
+        self._problems[split] = f"its event time, {at}, is too far ahead"
+        if split not in self._far_ahead:
+            self._far_ahead.add(split)
+            log.warning(
+                "a record's event time is too far ahead; such records do not count",
+                source=self._source,
+                split=split,
+                column=self._reader.column,
+                offset=offset,
+                event_time=at,
+            )
+
+    def _warn_of(self, split: str) -> None:
+        log.warning(
+            "no record that was looked at has an event time; the partition is read without alignment until one has. "
+            "Correct eventTime.column or eventTime.format, or leave them out to go by the timestamps of records",
+            source=self._source,
+            split=split,
+            column=self._reader.column,
+            last_record=self._problems[split],
+        )
