@@ -149,6 +149,14 @@ SOURCE_ALIGNMENT_HELD_BY = _gauge(
     ("query", "source", "member"),
     "1; member is the slowest of its group, as query/source.",
 )
+SOURCE_OUT_OF_ORDERNESS = _gauge(
+    "source_event_time_out_of_orderness_seconds",
+    _SOURCE,
+    "The most by which a sampled record's event time was later than one behind it.",
+)
+SOURCE_UNREADABLE_SPLITS = _gauge(
+    "source_event_time_unreadable_splits", _SOURCE, "Splits in which no sampled record has an event time."
+)
 SOURCE_PAUSED = _gauge("source_paused", _SOURCE, "1 while the source is paused by a person.")
 SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at its frozen end.")
 SOURCE_HELD = _counter(

@@ -172,17 +172,33 @@ def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(l
     assert (shown.limit, shown.drift) == (None, None)
 
 
-def test_a_source_whose_event_time_is_in_a_column_is_told_how_to_join() -> None:
-    loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup"}})
+def test_a_source_whose_payload_cannot_be_read_is_told_how_to_join() -> None:
+    loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup", "format": "Avro"}})
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": {}})
     is_in_lane(loop, "taxis", "offsets")
     loop.acknowledged_turn()
     assert said(loop)[1:] == (
         "CannotJoin",
-        "source delays/taxis cannot join group trips: its event time is in column $.pickup, which is not read yet; "
-        "leave out eventTime.column to align it by the timestamps of its records. The others of the group are "
-        "aligned without it",
+        "source delays/taxis cannot join group trips: the driver cannot read its event time, $.pickup of a payload "
+        "in Avro; the driver's log says why; correct eventTime, have the job register a decoder, or leave out "
+        "eventTime.column to align it by the timestamps of its records. The others of the group are aligned without "
+        "it",
     )
+
+
+def test_partitions_whose_payload_has_no_event_time_are_counted_and_told_how_to_join() -> None:
+    loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup"}})
+    reports(loop, cars=at(0.0), taxis=at(1.0, event_time_unreadable_splits=2.0))
+    assert said(loop) == (
+        FALSE,
+        "CannotJoin",
+        "2 of the partitions of source delays/taxis cannot join group trips: no record of theirs that was looked at "
+        "has an event time, $.pickup of a payload in Json; the driver's log says why; correct eventTime, have the "
+        "job register a decoder, or leave out eventTime.column to align it by the timestamps of its records. The "
+        "others of the group are aligned without them",
+    )
+    reports(loop, cars=at(0.0), taxis=at(1.0, event_time_unreadable_splits=0.0))
+    assert said(loop)[1] == "WithinDrift"
 
 
 def test_before_a_query_has_planned_nobody_is_said_to_be_unable() -> None:

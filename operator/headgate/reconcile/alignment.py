@@ -49,7 +49,10 @@ NO_EVENT_TIME_IN: Final[Mapping[str, str]] = {
 }
 """Why a source takes no part, by the lane in which it is planned."""
 _ONLY_KAFKA: Final = "take alignment out of it, or read it from Kafka"
-_BY_TIMESTAMP: Final = "leave out eventTime.column to align it by the timestamps of its records"
+_BY_TIMESTAMP: Final = (
+    "the driver's log says why; correct eventTime, have the job register a decoder, or leave out eventTime.column to "
+    "align it by the timestamps of its records"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +172,24 @@ def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
 def _cannot_join(group: Group) -> Iterator[str]:
     for member in group.strangers:
         if (column := member.source.event_time.column) is not None:
-            why, remedy = f"its event time is in column {column}, which is not read yet", _BY_TIMESTAMP
+            why, remedy = f"the driver cannot read its event time, {_place(member, column)}", _BY_TIMESTAMP
         else:
             why, remedy = NO_EVENT_TIME_IN.get(member.reported.lane or "", "its lane is unknown"), _ONLY_KAFKA
         yield (
             f"source {member.name} cannot join group {group.name}: {why}; {remedy}. The others of the group are "
             "aligned without it"
         )
+    for member in group.members:
+        if (splits := member.reported.unreadable_splits) and (column := member.source.event_time.column):
+            yield (
+                f"{splits:.0f} of the partitions of source {member.name} cannot join group {group.name}: no record "
+                f"of theirs that was looked at has an event time, {_place(member, column)}; {_BY_TIMESTAMP}. The "
+                "others of the group are aligned without them"
+            )
+
+
+def _place(member: Member, column: str) -> str:
+    return f"{column} of a payload in {member.source.event_time.format.value}"
 
 
 def _ahead(group: Group) -> Iterator[str]:

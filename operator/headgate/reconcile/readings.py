@@ -54,6 +54,8 @@ class SourceMetrics:
     alignment_drift_seconds: float | None = None
     alignment_held_by: str | None = None
     """The member of its group that is waited for, as `query/source`."""
+    unreadable_splits: float | None = None
+    """Splits whose records have no event time that the driver could read; `None`: it does not look into them."""
     held_seconds: Mapping[str, float] = field(default_factory=dict)
     """Since the driver started, by reason."""
     held_lately: Mapping[str, float] | None = None
@@ -225,6 +227,7 @@ def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetri
         alignment_floor=value(metrics.SOURCE_ALIGNMENT_FLOOR),
         alignment_drift_seconds=value(metrics.SOURCE_ALIGNMENT_DRIFT),
         alignment_held_by=next(iter(details(metrics.SOURCE_ALIGNMENT_HELD_BY.name)), None),
+        unreadable_splits=value(metrics.SOURCE_UNREADABLE_SPLITS),
         held_seconds=details(metrics.SOURCE_HELD.name),
         held_lately=details(HELD_LATELY) or None,
     )

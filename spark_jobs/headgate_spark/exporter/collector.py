@@ -171,6 +171,8 @@ def _of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterato
     yield m.SOURCE_ALIGNMENT_LIMIT, labels, alignment.limit
     yield m.SOURCE_ALIGNMENT_FLOOR, labels, alignment.floor
     yield m.SOURCE_ALIGNMENT_DRIFT, labels, alignment.drift
+    yield m.SOURCE_OUT_OF_ORDERNESS, labels, alignment.out_of_orderness
+    yield m.SOURCE_UNREADABLE_SPLITS, labels, alignment.unreadable_splits
     if alignment.held_by is not None:
         yield m.SOURCE_ALIGNMENT_HELD_BY, (*labels, alignment.held_by), 1.0
 

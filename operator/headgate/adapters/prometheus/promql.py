@@ -28,6 +28,7 @@ DETAILS = (
     metrics.SOURCE_ALIGNMENT_LIMIT,
     metrics.SOURCE_ALIGNMENT_FLOOR,
     metrics.SOURCE_ALIGNMENT_DRIFT,
+    metrics.SOURCE_UNREADABLE_SPLITS,
     metrics.SOURCE_ALIGNMENT_HELD_BY,
 )
 """What a status shows and no vote depends on."""
