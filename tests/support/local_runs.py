@@ -80,10 +80,13 @@ class LocalRun:
 def local_run(
     folder: Path, application: str, *options: str, environment: dict[str, str] | None = None
 ) -> Iterator[LocalRun]:
-    """Start `headgate local app.yaml` in `folder`; whatever is left of it afterwards is killed."""
+    """Start `headgate local app.yaml` in `folder`; whatever is left of it afterwards is killed.
+
+    It listens to a terminal that is closed also where the tests themselves were started by `nohup`.
+    """
     with (folder / "out.jsonl").open("wb") as out, (folder / "err.txt").open("wb") as err:
         process = subprocess.Popen(
-            command("--json", *options),
+            ["env", "--default-signal=HUP", *command("--json", *options)],
             cwd=folder,
             stdout=out,
             stderr=err,
