@@ -110,13 +110,9 @@ class BatchSizer:
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf, self._ceiling.records]
-        last = self._last_measured
-        if last is not None:
-            shown = last.records * seconds / last.seconds
-            limits.append(shown if last.seconds > seconds else shown * EXTRAPOLATED)
-        if self.cost is not None:
+        if self.cost is not None and self._last_measured is not None:
             estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
-            limits.append(max(estimated, self._shown(seconds)))
+            limits.append(_as_shown(estimated, self._last_measured, seconds))
         if self._last_full is None:
             limits.append(batch.initial_records)
         else:
@@ -131,11 +127,6 @@ class BatchSizer:
         return max(
             (s.records for asked, s in self._filled if asked < target / 2 and s.seconds <= target), default=0
         )
-
-    def _shown(self, seconds: float) -> float:
-        """Return how many records take at most `seconds` by the last full batch alone; 0 where it took longer."""
-        last = self._last_measured
-        return last.records * seconds / last.seconds if last and 0 < last.seconds < seconds else 0.0
 
     def ended(
         self, grant: Grant, records: int, seconds: float, *, cut: bool, batch_id: int | None = None
@@ -163,3 +154,11 @@ class BatchSizer:
         if batch_id in self._unweighed:
             records, filled = self._unweighed.pop(batch_id)
             self.memory = self.memory.after(records, use, full=filled)
+
+
+def _as_shown(estimated: float, last: Sample, seconds: float) -> float:
+    """Return the estimate of how many records take `seconds`, as far as the last full batch by itself allows."""
+    shown = last.records * seconds / last.seconds
+    least = shown if last.seconds < seconds else 0.0
+    most = shown if last.seconds > seconds else shown * EXTRAPOLATED
+    return min(max(estimated, least), most)
