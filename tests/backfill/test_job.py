@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime, timedelta
@@ -15,21 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.backfills import finish
+from support.jobs import load_job
 
 pytestmark = pytest.mark.spark
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
-JOB = Path(__file__).parents[2] / "spark_jobs" / "jobs" / "shipments.py"
 
 
 @pytest.fixture
 def job() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shipments_job", JOB)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_job("shipments")
 
 
 @pytest.fixture

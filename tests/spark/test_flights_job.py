@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -17,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.demo import recordings
 from benchmarks.demo.outputs import read_output
+from support.jobs import load_job
 from support.spark import wait_until
 
 pytestmark = pytest.mark.spark
@@ -24,16 +23,6 @@ pytestmark = pytest.mark.spark
 FROM, TO = datetime(2013, 3, 1, tzinfo=UTC), datetime(2013, 4, 1, tzinfo=UTC)
 """March: the hour that the change to summer time leaves out is in it."""
 DELAY = pd.Timedelta("10min")
-
-
-def load_job() -> ModuleType:
-    path = Path(__file__).parents[2] / "spark_jobs" / "jobs" / "flights.py"
-    spec = importlib.util.spec_from_file_location("flights_job", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def month(table: pa.Table, column: str) -> pa.Table:
@@ -76,7 +65,7 @@ def without_nan(row: dict[str, Any]) -> dict[str, Any]:
 def test_the_result_does_not_depend_on_where_batches_end(
     spark: SparkSession, data: Path, tmp_path: Path, rows_per_batch: int | None
 ) -> None:
-    job = load_job()
+    job = load_job("flights")
     args = Namespace(
         data=str(data),
         out=str(tmp_path / "out"),
