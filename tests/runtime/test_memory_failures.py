@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -241,6 +242,63 @@ def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_onc
         driver.governor.jvm_ran_out_of_memory()
         assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
     assert set(driver.governor.too_large) == {"orders"}
+
+
+class DyingJvm(Kept):
+    """A store whose JVM dies while it saves."""
+
+    def save(self, value):
+        raise ConnectionResetError("Connection reset by peer")
+
+
+class CheckpointOfDyingJvm(UnfinishedCheckpoint):
+    def __init__(self, behind):
+        super().__init__()
+        self.batches, self._behind = DyingJvm(), behind
+
+    def without_jvm(self):
+        return self._behind
+
+
+def test_a_failure_that_the_dying_jvm_did_not_keep_is_kept_without_it_and_counted_once():
+    behind = UnfinishedCheckpoint()
+    driver = DriverProcess(CheckpointOfDyingJvm(behind))
+    driver.run("java.lang.OutOfMemoryError: Java heap space")
+    assert behind.batches.load() is None
+    driver.governor.jvm_ran_out_of_memory()
+    assert BatchMemory.of(behind.batches.load()).failure == MemoryFailure(batch=7, times=1)
+    assert driver.governor.too_large == {}
+
+
+class SlowKept(Kept):
+    """A store that is not done before `other` is, if `other` does not wait for it."""
+
+    def __init__(self, other):
+        super().__init__()
+        self.saving, self._other = threading.Event(), other
+
+    def save(self, value):
+        self.saving.set()
+        self._other.wait(0.2)
+        super().save(value)
+
+
+def test_the_end_of_the_script_waits_for_what_the_end_of_a_query_is_finding_out():
+    checkpoint, script_ended = UnfinishedCheckpoint(), threading.Event()
+    checkpoint.batches.save(BatchMemory().failed(7, None, None).value)
+    driver = DriverProcess(checkpoint)
+    driver.run(None)
+    run = driver.governor.runs[0]
+    run.started = Started(Trigger(), True, FailedQuery("java.lang.OutOfMemoryError: Java heap space"), None)
+    run.checkpoint.batches = SlowKept(script_ended)
+    ending = threading.Thread(target=driver.governor.closed, args=(1,))
+    ending.start()
+    assert run.checkpoint.batches.saving.wait(60)
+    driver.governor.jvm_ran_out_of_memory()
+    found = set(driver.governor.too_large)
+    script_ended.set()
+    ending.join()
+    assert found == {"orders"}
 
 
 # Without the JVM

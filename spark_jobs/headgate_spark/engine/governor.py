@@ -253,28 +253,38 @@ class Governor:
         if self._positions is not None:
             self._positions.ended(run.name)
         self._note_memory(run)
-        if run.checkpoint_lock is not None:
-            run.checkpoint_lock.release()
+        self._release(run)
         self._explain(run)
         log.info("query ended", query=run.name, run=run.run_id)
 
     def jvm_ran_out_of_memory(self) -> None:
         """The JVM has died for want of memory: note each batch that was running, without it.
 
-        It may have stopped its queries on the way, so a run that has ended is asked as well.
+        It may have stopped its queries on the way, so a run that has ended is asked as well; one that is just ending
+        has the run's lock until what it found is noted.
         """
         for run in [*self.runs, *self.ended_runs]:
-            checkpoint = run.checkpoint.without_jvm()
-            if checkpoint is not None:
-                self._too_large(run, run.ran_out_of_memory(checkpoint))
+            with run.lock:
+                checkpoint = run.checkpoint.without_jvm()
+                if checkpoint is not None:
+                    self._too_large(run, run.ran_out_of_memory(checkpoint))
 
     def _note_memory(self, run: QueryRun) -> None:
         try:
             if run.started is None:
                 run.started = self._wait_for_start(run.run_id)
-            self._too_large(run, run.failed_for_memory())
+            with run.lock:
+                self._too_large(run, run.failed_for_memory())
         except Exception as error:  # a JVM that is ending answers in many ways
             log.debug("the failure of a query could not be read", query=run.name, error=str(error))
+
+    def _release(self, run: QueryRun) -> None:
+        if run.checkpoint_lock is None:
+            return
+        try:
+            run.checkpoint_lock.release()
+        except Exception as error:  # a JVM that is gone has let go of it
+            log.debug("the lock on a checkpoint was not released", query=run.name, error=str(error))
 
     def _too_large(self, run: QueryRun, found: BatchTooLarge | None) -> None:
         if found is None:

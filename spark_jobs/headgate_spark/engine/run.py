@@ -190,6 +190,7 @@ class QueryRun:
     _quiet_rounds: int = 0
     _query_id: str = ""
     _memory_noted: bool = False
+    _memory_kept: bool = True
     _waits: Waits = field(default_factory=Waits)
     _settings: MemorySettings | None = None
     _warned_of: frozenset[str] = frozenset()
@@ -324,10 +325,11 @@ class QueryRun:
 
         `checkpoint` is this run's own, in a form that still works where the JVM is gone.
         """
-        if self._memory_noted:
-            return None
         if checkpoint is not None:
             self.checkpoint = checkpoint
+            self._keep_memory()  # the JVM may have died while it was to keep it
+        if self._memory_noted:
+            return None
         left = self.checkpoint.resumption()
         if not left.repeats or left.batch is None:
             return None
@@ -505,9 +507,15 @@ class QueryRun:
     def _remember(self, memory: BatchMemory) -> None:
         if memory == self.memory:
             return
-        self.memory = memory
+        self.memory, self._memory_kept = memory, False
+        self._keep_memory()
+
+    def _keep_memory(self) -> None:
+        if self._memory_kept:
+            return
         try:
-            self.checkpoint.batches.save(memory.value)
+            self.checkpoint.batches.save(self.memory.value)
+            self._memory_kept = True
         except Exception as error:  # this run knows; only the next would have to learn it anew
             log.warning("what was learnt of batches could not be kept", query=self.name, error=str(error))
 
