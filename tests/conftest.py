@@ -61,8 +61,9 @@ def _rank(piece: str) -> int:
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:
-    """Say which worker runs a test, where there are workers."""
+    """Say which worker runs a test, where there are workers; without the plugin (`-p no:xdist`) nobody asks."""
     return LongestFirst(config, log)
 
 
