@@ -289,6 +289,18 @@ def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, 
     assert governor.runs[0].memory.repeated == 0
 
 
+@pytest.mark.parametrize("offset", ['{"row":', '{"row":"five"}', "17", "[" * 100_000])
+def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_it(
+    governor, checkpoint, offset
+):
+    checkpoint.left = Resumption(7, repeats=False, offsets=('{"row":5}', offset))
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    opened(governor, 1)
+    opened(governor, 2)
+    start(governor, FakeQuery())
+    assert governor.admit(1, '{"row":5}') == "survey:1,2"
+
+
 def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
     checkpoint.batches.save({"repeated": 3, "colour": "blue"})
     opened(governor, 1)

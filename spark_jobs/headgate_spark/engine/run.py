@@ -401,7 +401,7 @@ class QueryRun:
         if self.resumption.batch is None:
             return None
         known = zip(self.sources.values(), self.resumption.offsets, strict=False)
-        positions = {opened.source.name: opened.position(offset) for opened, offset in known}
+        positions = {opened.source.name: _readable(opened, offset) for opened, offset in known}
         return {name: position for name, position in positions.items() if position is not None}
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
@@ -568,6 +568,14 @@ class QueryRun:
                 query=self.name,
                 waiting=waiting,
             )
+
+
+def _readable(opened: OpenSource, offset: str | None) -> Position | None:
+    """Return where an offset in the checkpoint is; a damaged one is unknown, and Spark's own error tells of it."""
+    try:
+        return opened.position(offset)
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
