@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import headgate
+from headgate_spark.launch.command import main
+
 RESULT = subprocess.CompletedProcess[str]
 SECONDS = 240
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] if os.geteuid() == 0 else []
@@ -65,6 +68,12 @@ def test_an_option_that_cannot_be_is_a_usage_error(
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
+
+
+def test_the_version_is_that_of_the_other_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"{headgate.__version__}\n")
 
 
 def test_ports_that_are_all_taken_are_a_usage_error_too(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import structlog
 
+from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
@@ -168,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
         help="Spark conf, as spark-submit's",
     )
     add("--properties-file", type=Path, metavar="FILE", help="Spark properties, as spark-submit's")
+    add("--version", action="version", version=__version__, help="print the version and exit")
     add(
         "script",
         nargs=argparse.REMAINDER,
