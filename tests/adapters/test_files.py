@@ -6,7 +6,7 @@ import pytest
 
 from headgate.adapters.driver_log import DriverLog
 from headgate.adapters.files import ControlFile, StoreFile
-from headgate.adapters.resource_file import Refused, ResourceFile
+from headgate.adapters.resource_file import SAVING_SECONDS, Back, Missing, Refused, ResourceFile
 from headgate.adapters.status_file import StatusFile
 from headgate.api.application import SparkApplication
 from headgate.api.status import ApplicationState, SparkApplicationStatus
@@ -176,6 +176,38 @@ def test_a_file_that_is_gone_for_a_moment_is_no_edit(tmp_path: Path) -> None:
     file = resource_file(path)
     path.rename(tmp_path / "elsewhere")
     assert file.changed() is None
+
+
+def test_a_file_that_stays_away_is_told_once_and_once_more_when_it_is_back(tmp_path: Path) -> None:
+    now = 100.0
+    path, elsewhere = resource(tmp_path), tmp_path / "elsewhere"
+    file = ResourceFile(path, None, lambda _: None, clock=lambda: now)
+    before = file.application
+    for _ in range(2):
+        path.rename(elsewhere)
+        assert file.changed() is None, "it may be being saved"
+        now += SAVING_SECONDS
+        assert file.changed() == Missing(f"{path}: No such file or directory")
+        now += SAVING_SECONDS
+        assert file.changed() is None, "told once"
+        assert file.application is before
+        elsewhere.rename(path)
+        assert file.changed() == Back(f"{path}: can be read again")
+        assert file.changed() is None
+
+
+def test_an_edit_that_comes_back_with_the_file_is_taken_in(tmp_path: Path) -> None:
+    now = 100.0
+    path = resource(tmp_path)
+    file = ResourceFile(path, None, lambda _: None, clock=lambda: now)
+    text = path.read_text()
+    path.unlink()
+    file.changed()
+    now += SAVING_SECONDS
+    file.changed()
+    path.write_text(text.replace("5s", "7s"))
+    assert isinstance(file.changed(), Back)
+    assert isinstance(file.changed(), SparkApplication)
 
 
 def test_another_name_is_another_application(tmp_path: Path) -> None:

@@ -222,6 +222,19 @@ def test_an_edit_that_is_refused_changes_nothing(folder: Path) -> None:
         assert "5 has no unit" in told["message"]
 
 
+def test_a_resource_file_that_is_deleted_and_restored_is_told(folder: Path) -> None:
+    with running(folder) as run:
+        before = run.wait_for_sample(lambda s: s["state"] == "Running", "the driver")
+        text = (folder / "app.yaml").read_text()
+        (folder / "app.yaml").unlink()
+        run.wait_for_event("ResourceMissing")
+        (told,) = (line for line in run.lines if line.get("reason") == "ResourceMissing")
+        assert "app.yaml: No such file or directory; the resource as it was read last stays" in told["message"]
+        (folder / "app.yaml").write_text(text)
+        run.wait_for_event("ResourceFound")
+        assert run.samples[-1]["pid"] == before["pid"]
+
+
 def test_an_edit_of_what_a_driver_starts_with_restarts_it_at_a_batch_boundary(folder: Path) -> None:
     with running(folder) as run:
         run.wait_for_event("Running")

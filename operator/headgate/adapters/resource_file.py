@@ -1,11 +1,13 @@
 """The declared application, read from a file that a person may edit while it runs.
 
 The last text that was accepted stays in force: an edit that is refused changes nothing but what people are
-told. The content is compared, not the time of change, since editors and mounted volumes replace files whole.
+told. The content is compared, not the time of change, since editors and mounted volumes replace files whole. For that
+a file may be away for a moment; one that stays away is told, once, and once more when it is back.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +17,27 @@ from headgate.api.finding import Severity
 from headgate.api.load import LoadedFile, load_bytes
 from headgate.errors import InvalidInputError, UsageError
 
+SAVING_SECONDS = 2.0
+"""A file may be away for so long: many editors save in two steps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The file has changed to something that cannot be taken."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The file could not be read for a while; `message` is file and cause."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The file can be read again; what has changed in it is told next."""
 
     message: str
 
@@ -29,19 +48,38 @@ class ResourceFile:
     `require` raises `InvalidInputError` for what this machine cannot run.
     """
 
-    def __init__(self, path: Path, name: str | None, require: Callable[[SparkApplication], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        name: str | None,
+        require: Callable[[SparkApplication], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._path = path
         self._require = require
-        self._raw = self._read()
+        self._clock = clock
+        self._away_since: float | None = None
+        self._is_missed = False
+        try:
+            self._raw = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{_cause(path, error)}; give the path of a resource file") from None
         self._generation = 1
         self.application = self._numbered(self._accepted(name))
 
-    def changed(self) -> SparkApplication | Refused | None:
-        """Return the application after an edit, or why the edit is refused; `None` if there was none."""
+    def changed(self) -> SparkApplication | Refused | Missing | Back | None:
+        """Return the application after an edit, or why the edit is refused, or that the file is away, or back.
+
+        `None`: there is nothing new.
+        """
         try:
-            raw = self._read()
-        except UsageError:
-            return None  # between the two steps in which many editors save
+            raw = self._path.read_bytes()
+        except OSError as error:
+            return self._missed(error)
+        self._away_since = None
+        if self._is_missed:
+            self._is_missed = False
+            return Back(f"{self._path}: can be read again")
         if raw == self._raw:
             return None
         self._raw = raw
@@ -55,22 +93,28 @@ class ResourceFile:
         self.application = self._numbered(application)
         return self.application
 
+    def _missed(self, error: OSError) -> Missing | None:
+        """Return that the file is away, once it has been so for longer than a save takes."""
+        now = self._clock()
+        self._away_since = now if self._away_since is None else self._away_since
+        if self._is_missed or now - self._away_since < SAVING_SECONDS:
+            return None
+        self._is_missed = True
+        return Missing(_cause(self._path, error))
+
     def _accepted(self, name: str | None) -> SparkApplication:
         application = _chosen(load_bytes(self._raw, str(self._path)), name)
         self._require(application)
         return application
 
-    def _read(self) -> bytes:
-        try:
-            return self._path.read_bytes()
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise UsageError(f"{self._path}: {reason}; give the path of a resource file") from None
-
     def _numbered(self, application: SparkApplication) -> SparkApplication:
         """Count the accepted edits as an API server counts changes of `spec`."""
         metadata = application.metadata.model_copy(update={"generation": self._generation})
         return application.model_copy(update={"metadata": metadata})
+
+
+def _cause(path: Path, error: OSError) -> str:
+    return f"{path}: {error.strerror or error}"
 
 
 def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:

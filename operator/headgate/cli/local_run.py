@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from headgate.adapters.resource_file import Refused, ResourceFile
+from headgate.adapters.resource_file import Back, Missing, Refused, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
 from headgate.api.status import Lane
@@ -44,6 +44,8 @@ STOPPING, STOPPED = "Stopping", "Stopped"
 """A person asked for a stop; a resource that is suspended says `Suspended` instead."""
 RESOURCE_REFUSED = "ResourceRefused"
 """An edit of the resource file is invalid; the one before stays in force."""
+RESOURCE_MISSING, RESOURCE_FOUND = "ResourceMissing", "ResourceFound"
+"""The resource file cannot be read for a while, and can be again; what was read last is in force meanwhile."""
 STATE_FOLDER = "StateFolder"
 """A file of the state folder is damaged, or cannot be written."""
 
@@ -129,6 +131,11 @@ class LocalRun:
             case Refused(message=message):
                 text = f"the file was edited, and the resource before stays in force: {message}"
                 yield Event(at=now, reason=RESOURCE_REFUSED, message=text, is_warning=True)
+            case Missing(message=message):
+                text = f"{message}; the resource as it was read last stays in force until the file is back"
+                yield Event(at=now, reason=RESOURCE_MISSING, message=text, is_warning=True)
+            case Back(message=message):
+                yield Event(at=now, reason=RESOURCE_FOUND, message=message)
             case SparkApplication() as after:
                 yield Event(at=now, reason=RESOURCE_CHANGED, message=_what_follows(before, after))
             case None:
