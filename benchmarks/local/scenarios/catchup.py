@@ -8,6 +8,7 @@ the second while there is a backlog and near the first once there is none, with 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.event_log import Batch
 from benchmarks.local.child import Child
@@ -17,15 +18,17 @@ from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
 from benchmarks.local.statistics import percentile
 
+T = TypeVar("T")
+
 LOW_LATENCY = ("--rows-per-batch=50000", "--trigger=500 milliseconds")
 CATCH_UP_SECONDS = 400.0
 """The longest that a run is waited for."""
-LIVE_SECONDS = 60.0
+LIVE_SECONDS = 120.0
 """Shorter than the recording is live, so that arrival never ends while it is measured."""
-SETTLING_SECONDS = 15.0
+SETTLING_SECONDS = 60.0
 """Staleness counts from here on, in every run. Catching up at low latency takes 200 small batches, which leave a JVM
-that has compiled whatever such a batch runs; after ten large ones the first small ones are still being compiled. What
-was before is in the details."""
+that has compiled whatever such a batch runs; after ten large ones the first small ones are still being compiled, and
+100 of them, which is what this is, leave both runs alike. What was before is in the details."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     return figures(outcomes)
 
 
-def rotated(variants: Sequence[Variant], turn: int) -> Sequence[Variant]:
+def rotated(variants: Sequence[T], turn: int) -> Sequence[T]:
     """Return the variants with another one first in each round: none is always the one after the slowest."""
     first = turn % len(variants)
     return [*variants[first:], *variants[:first]]
