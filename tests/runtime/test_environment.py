@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
-from headgate_spark.launch.environment import every_address, in_brackets, prepare
+from headgate_contract.listening import every_address
+from headgate_spark.launch.environment import in_brackets, prepare
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,12 @@ from typing import Any, NoReturn
 
 import structlog
 
+from headgate_contract.listening import every_address
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
-from headgate_spark.launch.environment import UnsupportedSessionError, every_address, prepare
+from headgate_spark.launch.environment import UnsupportedSessionError, prepare
 from headgate_spark.launch.logs import configure
 from headgate_spark.launch.runtime import Runtime
 from headgate_spark.launch.script import INTERRUPTED, run_script

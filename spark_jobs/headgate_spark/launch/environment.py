@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import socket
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
@@ -51,16 +50,6 @@ def in_brackets(pair: str) -> str:
     """
     key, _, host = pair.partition("=")
     return f"{key}=[{host}]" if key == "spark.driver.host" and ":" in host and host[0] != "[" else pair
-
-
-def every_address() -> str:
-    """Return the address that stands for every interface: `::`, on which Linux takes IPv4 too, if there is IPv6."""
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as tried:
-            tried.bind(("::", 0))
-    except OSError:
-        return "0.0.0.0"  # noqa: S104  asked for by leaving the address out
-    return "::"
 
 
 def require_java(environ: Mapping[str, str]) -> None:
