@@ -106,13 +106,13 @@ def test_a_job_that_ends_by_itself_ends_the_command(folder: Path) -> None:
         assert "Completed" in run.reasons
 
 
-def test_a_second_ctrl_c_kills(folder: Path) -> None:
+def test_a_second_signal_kills(folder: Path) -> None:
     job(folder, ignoresStop=True)
     with running(folder) as run:
         run.wait_for_event("Running")
         run.interrupt()
         run.wait_for_event("Stopping")
-        run.interrupt()
+        run.terminate()
         assert run.wait() == 137
         assert "the next run repeats that batch" in run.errors
 
@@ -229,7 +229,7 @@ def test_a_resource_file_that_is_deleted_and_restored_is_told(folder: Path) -> N
         (folder / "app.yaml").unlink()
         run.wait_for_event("ResourceMissing")
         (told,) = (line for line in run.lines if line.get("reason") == "ResourceMissing")
-        assert "app.yaml: No such file or directory; the resource as it was read last stays" in told["message"]
+        assert "app.yaml: No such file or directory; the resource as it was read last" in told["message"]
         (folder / "app.yaml").write_text(text)
         run.wait_for_event("ResourceFound")
         assert run.samples[-1]["pid"] == before["pid"]

@@ -103,14 +103,14 @@ def test_a_full_disk_is_told_once_and_does_not_keep_ctrl_c_from_stopping(
         assert not alive(json.loads((state / "driver.json").read_text())["pid"])
 
 
-def test_a_full_disk_does_not_keep_a_second_ctrl_c_from_killing(folder: Path, small_disk: Path) -> None:
+def test_a_full_disk_does_not_keep_a_second_signal_from_killing(folder: Path, small_disk: Path) -> None:
     job(folder, ignoresStop=True)
     with local_run(folder, "flights", *OPTIONS, "--state-dir", str(small_disk / "state")) as run:
         run.wait_for_event("Running")
         fill(small_disk)
         run.interrupt()
         run.wait_for_event("Stopping")
-        run.interrupt()
+        run.terminate()
         assert run.wait() == 137
         assert "the next run repeats that batch" in run.errors
 
@@ -375,3 +375,24 @@ def test_a_signal_ends_a_sleep_and_one_before_a_sleep_is_not_lost() -> None:
         [sys.executable, "-c", INTERRUPTED_ANYWHERE], capture_output=True, text=True, timeout=240, check=False
     )
     assert (ended.stdout, ended.stderr) == ("2 True\n", "")
+
+
+DELIVERED_AGAIN = """
+import signal
+from headgate.cli.local_wishes import StopWishes
+from headgate_contract.signals import StopSignals
+
+now = 0.0
+wishes = StopWishes(StopSignals(clock=lambda: now))
+with wishes.by_signals():
+    for now in (0.0, 0.1, 5.0, 5.1):
+        signal.raise_signal(signal.SIGTERM)
+        print(wishes.count)
+"""
+
+
+def test_a_signal_that_is_delivered_again_is_no_second_wish() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", DELIVERED_AGAIN], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert (ended.stdout.split(), ended.stderr) == (["1", "1", "2", "2"], "")

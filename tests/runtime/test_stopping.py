@@ -112,8 +112,36 @@ def test_a_second_signal_ends_a_script_that_will_not_be_ended(tmp_path: Path) ->
     with launched(tmp_path, DEAF) as process:
         process.send_signal(signal.SIGTERM)
         wait_until((tmp_path / "asked").exists, "the script to be told")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
+
+        def insist() -> bool:
+            process.send_signal(signal.SIGTERM)
+            return process.poll() is not None
+
+        wait_until(insist, "a signal to be taken for a second one")
+        assert process.returncode == 128 + signal.SIGTERM
+
+
+DELIVERED_AGAIN = """
+import signal, time
+from types import SimpleNamespace
+from headgate_contract.signals import StopSignals
+from headgate_spark.launch.stopping import Stopper
+
+time_stands_still = StopSignals(clock=lambda: 0.0)
+stopper = Stopper(SimpleNamespace(stop=list), grace_seconds=lambda: 0.0, signals=time_stands_still)
+stopper.install()
+stopper.start()
+with stopper.script():
+    while True:
+        signal.raise_signal(signal.SIGTERM)
+        time.sleep(0.001)
+"""
+
+
+def test_a_signal_that_is_delivered_again_is_no_second_one() -> None:
+    command = [sys.executable, "-c", DELIVERED_AGAIN]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("fork", FORKS.values(), ids=FORKS)

@@ -66,6 +66,10 @@ class LocalRun:
         """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
+    def terminate(self) -> None:
+        """Ask it to stop as a service manager does; after Ctrl-C that is a second wish, however soon it comes."""
+        self.process.send_signal(signal.SIGTERM)
+
     def wait(self, seconds: float = 240.0) -> int:
         """Return the exit code once it has ended."""
         return self.process.wait(seconds)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from headgate_contract.signals import StopSignals
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a service manager, and a terminal that is closed."""
 
@@ -21,8 +23,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class StopWishes:
     """How often a stop was asked for: once, at the end of the batch; more often, at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, signals: StopSignals | None = None) -> None:
         self.count = 0
+        self._signals = signals or StopSignals()
 
     @contextmanager
     def by_signals(self) -> Iterator[None]:
@@ -50,4 +53,6 @@ class StopWishes:
 
     def _count(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  the form of a handler
         """Count one more; a terminal that is closed sends SIGHUP again by its shell, and means it once."""
+        if not self._signals.is_new_wish(number):
+            return
         self.count = max(self.count, 1) if number == signal.SIGHUP else self.count + 1

@@ -26,6 +26,7 @@ from headgate.handlers.listening import listening_host
 from headgate.handlers.rights import Preflight, rights
 from headgate.handlers.service import Instruments, Service, end, service_of
 from headgate.settings import Settings, address_parts
+from headgate_contract.signals import StopSignals
 
 log = structlog.get_logger("headgate")
 
@@ -49,6 +50,7 @@ class Process:
     settings: Settings
     instruments: Instruments
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _signals: StopSignals = field(default_factory=StopSignals)
 
     async def run(self) -> int:
         """Live through it; returns the exit code."""
@@ -127,9 +129,11 @@ class Process:
 
     def _hear_signals(self) -> None:
         for number in STOP_SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, self._ask_to_stop)
+            asyncio.get_running_loop().add_signal_handler(number, self._ask_to_stop, number)
 
-    def _ask_to_stop(self) -> None:
+    def _ask_to_stop(self, number: int) -> None:
+        if not self._signals.is_new_wish(number):
+            return
         if self._stop.is_set():
             end_at_once("asked to stop twice")
         self._stop.set()

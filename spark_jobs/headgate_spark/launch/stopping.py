@@ -2,7 +2,8 @@
 
 The first SIGTERM or SIGINT ends planning; the queries are stopped as soon as the running batch of each has ended, or,
 after the grace period, in mid-batch (that batch then repeats at the next start). The script's own
-`awaitTermination` returns, and the script goes on to its own end. The second signal stops at once.
+`awaitTermination` returns, and the script goes on to its own end. The second signal stops at once, unless it is the
+first one delivered again.
 
 Python runs a signal's handler on the main thread, between two of its instructions; but the main thread is
 mostly inside a call to the JVM, and the kernel may have given the signal to another thread, so that nothing
@@ -26,6 +27,7 @@ from typing import Protocol
 
 import structlog
 
+from headgate_contract.signals import StopSignals
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.launch.forks import give_back_in_children, read_elsewhere
 
@@ -52,10 +54,13 @@ class Queries(Protocol):
 class Stopper:
     """Turns signals into an orderly end."""
 
-    def __init__(self, queries: Queries, *, grace_seconds: Callable[[], float]) -> None:
+    def __init__(
+        self, queries: Queries, *, grace_seconds: Callable[[], float], signals: StopSignals | None = None
+    ) -> None:
         self._queries = queries
         self._grace_seconds = grace_seconds
         self._asked = threading.Event()
+        self._stop_signals = signals or StopSignals()
         self._wake_up, self._signals = socket.socketpair()
         self._wake_up.setblocking(False)
         self._handlers = {**dict.fromkeys(STOPS, read_elsewhere), LEAVE: self._on_leave}
@@ -124,7 +129,7 @@ class Stopper:
 
     def _read_signals(self) -> None:
         while number := self._signals.recv(1):
-            if number[0] not in STOPS:
+            if number[0] not in STOPS or not self._stop_signals.is_new_wish(number[0]):
                 continue
             if self._asked.is_set():
                 # Not an exception: the main thread may hold locks that an orderly exit would wait for.
