@@ -122,13 +122,23 @@ def test_a_second_signal_ends_a_script_that_will_not_be_ended(tmp_path: Path) ->
 
 
 DELIVERED_AGAIN = """
-import signal, time
-from types import SimpleNamespace
+import signal, threading, time
 from headgate_contract.signals import StopSignals
 from headgate_spark.launch.stopping import Stopper
 
-time_stands_still = StopSignals(clock=lambda: 0.0)
-stopper = Stopper(SimpleNamespace(stop=list), grace_seconds=lambda: 0.0, signals=time_stands_still)
+came = threading.Semaphore(0)
+
+def stands_still():
+    came.release()
+    return 0.0
+
+class NoQueries:
+    def stop(self):
+        for _ in range(3):
+            came.acquire()
+        return []
+
+stopper = Stopper(NoQueries(), grace_seconds=lambda: 0.0, signals=StopSignals(clock=stands_still))
 stopper.install()
 stopper.start()
 with stopper.script():
