@@ -40,7 +40,7 @@ LINES: Final = (
     Line(
         "local",
         "staleness_vs_low_latency",
-        "how old results are once live (95th percentile), against low latency",
+        "how old results are from a minute after the catch-up on (95th percentile), against low latency",
         "{:.2f}x",
     ),
     Line(
