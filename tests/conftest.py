@@ -21,8 +21,12 @@ from support.cluster import Cluster
 from support.control_plane import control_plane_in
 from support.kafka import Broker, kafka_in
 
-# How long an example takes says how busy the machine is, and nothing about the code.
-settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
+# the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of.
+settings.register_profile(
+    "headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("explore", settings.get_profile("headgate"), derandomize=False, max_examples=1000)
 settings.load_profile("headgate")
 
 NODES, SPARK, CONTROL_PLANE = "nodes", "a Spark driver and a broker", "a control plane"
