@@ -226,61 +226,6 @@ def test_a_source_held_by_alignment_alone_does_not_vote() -> None:
         assert status(loop).queries[0].sources[0].votes.watermark_lag is vote
 
 
-# Backlogs that need a restart ---------------------------------------------------------------------
-
-WITH_CONF = {"duringBacklog": {"sparkConf": {"spark.sql.shuffle.partitions": "64"}}}
-
-
-def restarted_for_backlog() -> Loop:
-    loop = Loop(declared=application(**WITH_CONF))
-    loop.run_until_running()
-    loop.world.metrics.reports(started_at=1000.0, sources=lag(301))
-    loop.acknowledged_turn()
-    assert loop.world.drivers.stops == 1
-    loop.world.drivers.ends(0, at=loop.now)
-    loop.world.metrics.values.clear()
-    loop.turn()
-    return loop
-
-
-def test_properties_of_a_backlog_restart_the_driver_with_them() -> None:
-    loop = restarted_for_backlog()
-    _, launch = loop.world.drivers.launches[-1]
-    assert launch.spark_conf["spark.sql.shuffle.partitions"] == "64"
-
-
-def test_a_restart_for_a_verdict_keeps_the_verdict() -> None:
-    loop = restarted_for_backlog()
-    assert backlog_of(loop) is True
-    loop.world.drivers.becomes_ready()
-    for _ in range(3):
-        loop.acknowledged_turn()
-    assert backlog_of(loop) is True, "a driver that reports nothing yet does not end a backlog"
-    assert loop.world.drivers.stops == 1
-
-
-def test_the_end_of_the_backlog_restarts_it_without_them() -> None:
-    loop = restarted_for_backlog()
-    loop.world.drivers.becomes_ready()
-    loop.world.metrics.reports(started_at=2000.0, sources=lag(1))
-    loop.acknowledged_turn()
-    assert loop.world.drivers.stops == 2
-    loop.world.drivers.ends(0, at=loop.now)
-    loop.turn()
-    assert loop.world.drivers.launches[-1][1].spark_conf == {}
-
-
-def test_a_query_without_voters_does_not_keep_the_driver_in_backlog() -> None:
-    bare = {"name": "bare", "sources": [{"name": "other"}]}
-    loop = Loop(declared=application(**WITH_CONF, queries=[query(), bare]))
-    loop.run_until_running()
-    for seconds in (301, 1):
-        loop.world.metrics.reports(sources=lag(seconds))
-        loop.world.metrics.reports("bare", sources={"other": {"phase": 0.0}})
-        loop.acknowledged_turn()
-    assert loop.memory.kept.launch_in_backlog is False
-
-
 # Metrics outage -----------------------------------------------------------------------------------
 
 

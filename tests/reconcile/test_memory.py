@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.decision import Latch
 from headgate.decision import Memory as Latches
+from headgate.decision.backlog_conf import BacklogConf, Trial
 from headgate.decision.driver import History
 from headgate.reconcile.memory import Kept
 
@@ -18,7 +19,14 @@ KEPT = Kept(
     history=History(attempt=3, revision="r", started_at=1.0, failures=2, retry_at=5.5),
     latches={"delays": Latches(attempt=7, latches={"flights": {"WatermarkLag": Latch(answer=True)}})},
     generation=9,
-    launch_in_backlog=True,
+    backlog_conf=BacklogConf(
+        in_force=True,
+        backlog=True,
+        since=1.5,
+        restarted_at=2.5,
+        restarted_attempt=3,
+        trial=Trial(revision="r", before={"delays": 10.0}, after={"delays": 12.5}),
+    ),
     keeps_votes=frozenset({"delays"}),
 )
 HUGE = 10**400
@@ -28,7 +36,8 @@ DAMAGES: dict[str, tuple[Any, ...]] = {
                 {"disruptions": -1}, {"startedAt": float("inf")}, {"startedAt": HUGE}, {"exitNote": 1}),
     "latches": ([], 7, {"delays": 1}, {"delays": {"latches": {"flights": {"WatermarkLag": {"answer": 1}}}}}),
     "generation": (-1, -(2**70), 2**70, HUGE, 1.0, "9", True, None, float("nan")),
-    "launchInBacklog": (0, 1, "yes", None, []),
+    "backlogConf": ([], True, None, {"inForce": 1}, {"since": "x"}, {"since": HUGE}, {"restartedAttempt": 1.5},
+                    {"trial": {}}, {"trial": {"revision": "r", "before": {"delays": "fast"}}}),
     "keepsVotes": ("delays", [1], {"delays": 1}, None),
 }  # fmt: skip
 ROWS = [(part, damage) for part, damages in DAMAGES.items() for damage in damages]

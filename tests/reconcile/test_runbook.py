@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headgate.cli import local_run
 from headgate.decision import Reason
+from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import StepReason
 from headgate.reconcile import alignment, conditions, edits, events, refused
 from headgate.reconcile.ports import OutageReason
@@ -23,7 +24,8 @@ def declared_reasons() -> set[str]:
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)
         if re.search(rf"^[A-Z_, ]*\b{name}\b", inspect.getsource(module), re.M)  # and not imported
     }
-    return constants | {str(reason) for kind in (Reason, StepReason, OutageReason) for reason in kind}
+    kinds = (Reason, StepReason, OutageReason, ConfReason)
+    return constants | {str(reason) for kind in kinds for reason in kind}
 
 
 def documented_reasons() -> set[str]:

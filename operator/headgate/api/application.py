@@ -143,7 +143,8 @@ class DuringBacklog(ApiModel):
 
     spark_conf: SparkConf = Field(default_factory=dict)
     """Spark properties that hold while in backlog, over `sparkConf`. They cannot change live: the driver is
-    restarted at the end of a batch, on entering a backlog and on leaving it. Default: none."""
+    restarted at the end of a batch, 5m after entering a backlog and after leaving it, at most every 15m, and not
+    again where it did not help. Default: none."""
 
 
 class SparkApplicationSpec(ApiModel):

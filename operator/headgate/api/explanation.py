@@ -79,7 +79,7 @@ def _application(spec: SparkApplicationSpec) -> Said:
         yield (
             "duringBacklog.sparkConf",
             f"while a query is in backlog also sets {_properties(spec.during_backlog.spark_conf)}: the driver is "
-            "restarted at the end of a batch, on entering the backlog and on leaving it",
+            "restarted at the end of a batch, 5m after entering the backlog and after leaving it, at most every 15m",
         )
     yield from _lifecycle(spec)
     yield "metrics", _metrics(spec)

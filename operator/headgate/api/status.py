@@ -98,7 +98,8 @@ class Condition(StatusModel):
     """One condition in the form that Kubernetes' tools know."""
 
     type: Word
-    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `Aligned`, `Throttled` or `MetricsAvailable`."""
+    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `Aligned`, `Throttled`, `MetricsAvailable` or
+    `BacklogSparkConf`."""
 
     status: ConditionStatus
     """`True`, `False` or `Unknown`."""

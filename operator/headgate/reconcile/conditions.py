@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
 from headgate.decision.driver import State
+from headgate.reconcile import backlog_conf
 from headgate.reconcile.alignment import Group, aligned
 from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer
 from headgate.reconcile.decide import Plan
@@ -64,6 +65,7 @@ def conditions(
             aligned(groups, seen),
             _throttled(seen, memory),
             _metrics_available(seen),
+            backlog_conf.answer(plan.choice, seen),
         )
         if answer is not None
     )

@@ -7,14 +7,16 @@ for each query, from these what the driver is told and what it is to run with, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.api.application import SparkApplication
 from headgate.decision import Memory as Latches
-from headgate.decision import Reason, Verdict
+from headgate.decision import Verdict
 from headgate.decision import decide as verdict_on
+from headgate.decision.backlog_conf import BacklogConf, Choice
 from headgate.decision.driver import Desired, Start, Step
 from headgate.decision.lifecycle import next_step
+from headgate.reconcile.backlog_conf import chosen
 from headgate.reconcile.document import next_document
 from headgate.reconcile.launch import Launch, launch_of
 from headgate.reconcile.memory import Kept
@@ -37,6 +39,8 @@ class Plan:
     """Whether the driver, or the one that is started now, has another document, or none."""
     step: Step
     """The driver's next step."""
+    choice: Choice | None
+    """Whether it is to run with the properties of a backlog, and why; `None` where that makes no difference."""
     grace_period_seconds: float
     """How long a stop waits for the running batch."""
     kept: Kept
@@ -46,14 +50,18 @@ class Plan:
 def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: float) -> Plan:
     """Return the plan. `jitter` is a fresh random number in 0..1, for the pause before a restart."""
     judged = _judge(application, seen, kept, kept.latches)
-    in_backlog = launch_in_backlog(application, _verdicts(judged), before=kept.launch_in_backlog)
-    launch = launch_of(application, in_backlog=in_backlog)
+    choice = chosen(application, seen, _verdicts(judged), conf=kept.backlog_conf, history=kept.history)
+    conf = BacklogConf() if choice is None else choice.conf
+    launch = launch_of(application, in_backlog=conf.in_force)
     desired = _desired(application, seen, launch)
     step = next_step(seen.driver, desired, kept.history, now=seen.now, jitter=jitter, obstacle=seen.obstacle)
     keeps_votes = _still_to_be_heard(kept, judged)
     if isinstance(step.action, Start) and step.action.attempt != kept.history.attempt:
-        other = launch_of(application, in_backlog=not in_backlog)
-        is_for_verdict = kept.history.revision == other.revision != launch.revision
+        other = launch_of(application, in_backlog=not conf.in_force)
+        is_for_verdict = (
+            conf.restarted_attempt == kept.history.attempt
+            and kept.history.revision == other.revision != launch.revision
+        )
         keeps_votes = frozenset(judged) if is_for_verdict else frozenset()
         if not is_for_verdict:  # what was true before says nothing of the new attempt
             judged = _judge(application, seen, kept, {})
@@ -66,13 +74,14 @@ def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: flo
         document=document,
         publishes=publishes,
         launch=launch,
-        step=step,
+        step=_woken_in_time(step, choice),
+        choice=choice,
         grace_period_seconds=desired.grace_period_seconds,
         kept=Kept(
             history=step.history,
             latches={name: latches for name, (_, latches) in judged.items()},
             generation=document.generation if has_reader else kept.generation,
-            launch_in_backlog=in_backlog,
+            backlog_conf=conf,
             keeps_votes=keeps_votes,
         ),
     )
@@ -106,30 +115,11 @@ def _verdicts(judged: Judged) -> Mapping[str, Verdict]:
     return {name: verdict for name, (verdict, _) in judged.items()}
 
 
-def launch_in_backlog(
-    application: SparkApplication, verdicts: Mapping[str, Verdict], *, before: bool
-) -> bool:
-    """Return whether the driver is to run with the properties of a backlog.
-
-    They cost a restart, so only votes that were heard change it: a driver that has just started, and reports
-    nothing yet, is not restarted for that.
-    """
-    if not application.spec.during_backlog.spark_conf:
-        return False
-    if any(verdict.backlog for verdict in verdicts.values()):
-        return True
-    return before and not all(_is_heard(verdict) for verdict in verdicts.values())
-
-
-def _is_heard(verdict: Verdict) -> bool:
-    """Whether a voter that reads metrics was heard, where there is one; the phase is known without them."""
-    votes = [
-        vote
-        for source in verdict.sources.values()
-        for reason, vote in source.votes.items()
-        if reason is not Reason.PHASE
-    ]
-    return not votes or any(vote is not None for vote in votes)
+def _woken_in_time(step: Step, choice: Choice | None) -> Step:
+    """Return the step with the earlier of the two times at which there is something to do."""
+    until = None if choice is None else choice.until
+    times = [time for time in (step.until, until) if time is not None]
+    return replace(step, until=min(times, default=None))
 
 
 def _desired(application: SparkApplication, seen: Seen, launch: Launch) -> Desired:

@@ -19,7 +19,9 @@ from headgate.api.status import (
     QueryStatus,
     SparkApplicationStatus,
 )
+from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State
+from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.observe import Seen
@@ -51,6 +53,7 @@ def changes(
     if (before.state, before.attempt) != (after.state, after.attempt):
         yield from _life(before, seen, plan)
     yield from _verdict_changes(before, after, seen)
+    yield from _conf_changes(before, seen, plan)
     if _settings_changed_live(seen, plan):
         message = f"settings changed without a restart: control document {plan.document.generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
@@ -100,10 +103,20 @@ def _pending(query: QueryStatus) -> str:
     return "" if query.pending_records is None else f", {query.pending_records:,} records pending"
 
 
+def _conf_changes(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Event]:
+    """Yield a restart for the properties of a backlog, and that none is made any more."""
+    choice, was = plan.choice, _condition(before, BACKLOG_SPARK_CONF)
+    if choice is None or choice.reason not in WORTH_AN_EVENT:
+        return
+    if was is None or was.reason != choice.reason:
+        is_warning = choice.reason is ConfReason.INEFFECTIVE_RESTART
+        yield Event(at=seen.now, reason=choice.reason, message=sentence(choice, seen), is_warning=is_warning)
+
+
 def _metrics_changes(
     before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
 ) -> Iterator[Event]:
-    was, now = _metrics_available(before), _metrics_available(after)
+    was, now = _condition(before, "MetricsAvailable"), _condition(after, "MetricsAvailable")
     if now is None or (was is not None and was.status is now.status):
         return
     if now.status is ConditionStatus.FALSE:
@@ -112,8 +125,8 @@ def _metrics_changes(
         yield Event(at=seen.now, reason=now.reason, message="metrics are back")
 
 
-def _metrics_available(status: SparkApplicationStatus) -> Condition | None:
-    return next((c for c in status.conditions if c.type == "MetricsAvailable"), None)
+def _condition(status: SparkApplicationStatus, kind: str) -> Condition | None:
+    return next((c for c in status.conditions if c.type == kind), None)
 
 
 def unknown_names(application: SparkApplication, seen: Seen) -> tuple[str, ...]:

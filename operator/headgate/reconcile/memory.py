@@ -1,8 +1,8 @@
 """What the loop remembers from one tick to the next, and which part of it outlives the loop.
 
-Kept are latches and dwell clocks, the history of the driver's attempts, and the generation last published:
-without them a restarted loop would decide otherwise than one that had never stopped. Everything else is
-measured anew.
+Kept are latches and dwell clocks, the history of the driver's attempts and of its restarts for a backlog, and the
+generation last published: without them a restarted loop would decide otherwise than one that had never stopped.
+Everything else is measured anew.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision import Latch
 from headgate.decision import Memory as Latches
+from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
 from headgate.reconcile.ports import Outage, Reading
 from headgate.reconcile.track import Track
@@ -31,8 +32,8 @@ class Kept:
     """By query."""
     generation: int = 0
     """Of the control document published last."""
-    launch_in_backlog: bool = False
-    """Whether the driver is to run with `duringBacklog.sparkConf`; unknown votes leave it as it is."""
+    backlog_conf: BacklogConf = field(default_factory=BacklogConf)
+    """Whether the driver is to run with `duringBacklog.sparkConf`, and what came of that before."""
     keeps_votes: frozenset[str] = frozenset()
     """Queries that were restarted for no other reason than a verdict, and have not begun to run since: the
     first votes of that run go on from those of the run before."""
@@ -68,7 +69,7 @@ class Kept:
             "history": self.history.to_json(),
             "latches": {query: latches.to_json() for query, latches in self.latches.items()},
             "generation": self.generation,
-            "launchInBacklog": self.launch_in_backlog,
+            "backlogConf": self.backlog_conf.to_json(),
             "keepsVotes": sorted(self.keeps_votes),
         }
 
@@ -87,7 +88,7 @@ class Kept:
             history=part("history", History.from_json, History()),
             latches=part("latches", _latches, {}),
             generation=part("generation", _count, 0),
-            launch_in_backlog=part("launchInBacklog", _flag, False),
+            backlog_conf=part("backlogConf", BacklogConf.from_json, BacklogConf()),
             keeps_votes=part("keepsVotes", _names, frozenset()),
         )
 
@@ -114,12 +115,6 @@ def _with_clocks_at(kept: Kept, t: float) -> Kept:
 def _count(document: Any) -> int:
     if type(document) is not int or not 0 <= document <= LARGEST_WHOLE:
         raise ValueError(f"expected a whole number, at least 0, got {document!r:.40}")
-    return document
-
-
-def _flag(document: Any) -> bool:
-    if type(document) is not bool:
-        raise ValueError(f"expected true or false, got {document!r:.40}")
     return document
 
 

@@ -38,6 +38,7 @@ REASSURING = {
     "Aligned": ConditionStatus.TRUE,
     "Throttled": ConditionStatus.FALSE,
     "MetricsAvailable": ConditionStatus.TRUE,
+    "BacklogSparkConf": ConditionStatus.FALSE,
 }
 """What each condition says while all is well."""
 
