@@ -14,7 +14,6 @@ from headgate.decision.driver import (
     Desired,
     Driver,
     Exit,
-    ExitCode,
     Finish,
     History,
     Kill,
@@ -30,6 +29,7 @@ from headgate.decision.driver import (
 )
 from headgate.decision.lifecycle import next_step
 from headgate.decision.situation import PATIENCE_SECONDS
+from headgate_contract.exit_codes import ExitCode
 
 NOW = 1000.0
 R1, R2 = "r1", "r2"
@@ -247,6 +247,13 @@ ROWS = (
         wanted(ALWAYS),
         fails(StepReason.BATCH_TOO_LARGE),
     ),
+    Row(
+        "cannot be governed there",
+        dead(ExitCode.INVALID_SETUP),
+        known(),
+        wanted(ALWAYS),
+        fails(StepReason.INVALID_SETUP),
+    ),
     # disrupted
     Row("drained, exit code 0", disrupted(0), known(), wanted(), backs_off(1010.0)),
     Row("drained, no retries allowed", disrupted(143), known(), wanted(max_retries=0), backs_off(1010.0)),
@@ -390,11 +397,19 @@ MESSAGES = (
         wanted(max_retries=0),
         "attempt 1 ended with exit code 2, and restart.maxRetries (0) is used up; ",
     ),
+    (
+        dead(78),
+        wanted(),
+        "attempt 1 ended with exit code 78: it cannot be governed with what is installed or set there. Its log says "
+        "what to mend; then suspend and resume to try again",
+    ),
     (dead(None), wanted(NEVER), "attempt 1 disappeared, and restart.policy is Never; "),
 )
 
 
-@pytest.mark.parametrize(("driver", "desired", "expected"), MESSAGES, ids=["checkpoint", "retries", "never"])
+@pytest.mark.parametrize(
+    ("driver", "desired", "expected"), MESSAGES, ids=["checkpoint", "retries", "setup", "never"]
+)
 def test_a_failure_says_what_happened_and_what_to_do(driver: Driver, desired: Desired, expected: str) -> None:
     step: Step = next_step(driver, desired, known(), now=NOW, jitter=0.0)
     assert step.message.startswith(expected)

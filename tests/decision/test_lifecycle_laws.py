@@ -13,7 +13,6 @@ from headgate.decision.driver import (
     Desired,
     Driver,
     Exit,
-    ExitCode,
     Finish,
     History,
     Kill,
@@ -24,8 +23,9 @@ from headgate.decision.driver import (
     Wait,
 )
 from headgate.decision.lifecycle import next_step
+from headgate_contract.exit_codes import ExitCode
 
-CODES = st.sampled_from([0, 1, 2, 75, 137, None])
+CODES = st.sampled_from([0, 1, 2, 75, 78, 137, None])
 
 
 class World(RuleBasedStateMachine):

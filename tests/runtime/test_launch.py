@@ -97,7 +97,7 @@ def test_a_job_without_a_streaming_query_says_so_and_ends_with_its_own_code(tmp_
 )
 def test_spark_connect_is_refused_with_the_reason(tmp_path, environment):
     with driver(tmp_path, "connect.py", environment=environment) as ended:
-        assert ended.wait() == 2
+        assert ended.wait() == 78
         assert "asks for a Spark Connect session" in ended.log
         assert "Traceback" not in ended.log
 

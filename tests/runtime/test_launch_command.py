@@ -232,7 +232,7 @@ def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, environm
     ended = subprocess.run(
         [*command, "job.py"], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False
     )
-    assert ended.returncode == 2
+    assert ended.returncode == 78
     assert f"headgate-run: error: Spark needs Java: {says}; install a JDK 17 or newer" in ended.stderr
     assert "Traceback" not in ended.stderr
 

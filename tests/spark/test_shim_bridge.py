@@ -134,7 +134,7 @@ def run(folder: Path, setting: str, script: str) -> subprocess.CompletedProcess[
 
 def test_a_driver_without_the_jar_ends_with_one_sentence(tmp_path: Path) -> None:
     ended = run(tmp_path, "shim.JAR = Path('none.jar')", "print('never')")
-    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (ended.returncode, ended.stdout) == (78, "")
     assert re.fullmatch(r"headgate-run: error: the shim's jar is missing \(none\.jar\): .*\n", ended.stderr)
 
 
@@ -146,7 +146,7 @@ def test_a_driver_with_the_jar_of_another_version_ends_at_its_first_session(tmp_
         "print('never')\n"
     )
     ended = run(tmp_path, "shim.PROTOCOL += 1", script)
-    assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+    assert (ended.returncode, ended.stdout) == (78, ""), ended.stderr
     told = [line for line in ended.stderr.splitlines() if line.startswith("headgate-run: error: ")]
     assert len(told) == 1
     assert f"speaks protocol {shim.PROTOCOL} and this runtime speaks protocol {shim.PROTOCOL + 1}" in told[0]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headgate.decision.driver import Exit, ExitCode, History
+from headgate.decision.driver import Exit, History
 from headgate.decision.situation import Situation
+from headgate_contract.exit_codes import ExitCode
 
 
 def brought_up_to_date(s: Situation) -> History:

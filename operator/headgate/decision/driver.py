@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Any
 
 from headgate.decision.backoff import RestartPolicy
@@ -60,6 +60,8 @@ class StepReason(StrEnum):
     """Another driver or application has the checkpoint; it is tried again, for that one may be about to end."""
     BATCH_TOO_LARGE = "BatchTooLarge"
     """One batch failed again and again for want of memory; it is planned, and cannot be made smaller."""
+    INVALID_SETUP = "InvalidSetup"
+    """The driver cannot govern its job with what is installed or set where it starts."""
     DISRUPTED = "Disrupted"
     """Somebody else ends the driver: its node is drained, or its pod was deleted. It comes back."""
     DRIVER_LOST = "DriverLost"
@@ -84,15 +86,6 @@ class StepReason(StrEnum):
     """The resource is being deleted: its driver stops first."""
     EXPIRED = "Expired"
     """The application ended longer ago than `ttlAfterFinished`, and is deleted."""
-
-
-class ExitCode(IntEnum):
-    """What the driver's launcher returns where there is more to say than that the job failed."""
-
-    CHECKPOINT_IN_USE = 75
-    """EX_TEMPFAIL of sysexits.h: another driver holds the checkpoint."""
-    BATCH_TOO_LARGE = 76
-    """One batch has failed again and again for want of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ another one holds: that may be one that was deleted by force and is about to end
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headgate.decision.backoff import RestartPolicy, RestartWhen
@@ -25,7 +25,6 @@ from headgate.decision.booking import brought_up_to_date
 from headgate.decision.driver import (
     Desired,
     Driver,
-    ExitCode,
     Finish,
     History,
     Kill,
@@ -40,11 +39,18 @@ from headgate.decision.driver import (
     Wait,
 )
 from headgate.decision.situation import Situation
+from headgate_contract.exit_codes import ExitCode
 
 SUSPEND_AND_RESUME = "suspend and resume to try again"
 EXECUTOR_MEMORY = "executor.memory"
 AFTER_A_PAUSE = ". It is tried again after a pause"
 """Parts of remedies that are others where there is no cluster."""
+
+REPEATED: Mapping[int | None, StepReason] = {
+    ExitCode.BATCH_TOO_LARGE: StepReason.BATCH_TOO_LARGE,
+    ExitCode.INVALID_SETUP: StepReason.INVALID_SETUP,
+}
+"""Ends that another attempt would only repeat, whatever the policy."""
 
 RELEASE_SECONDS = 60.0
 """A deletion waits so much longer than the grace period for a driver that does not end, and no longer: a
@@ -194,11 +200,10 @@ def _last_end(history: History, restart: RestartPolicy) -> StepReason | None:
     starts_again = restart.policy is not RestartWhen.NEVER
     if history.disrupted:
         return None if starts_again else StepReason.DRIVER_FAILED
-    match history.exit_code:
-        case 0:
-            return None if restart.policy is RestartWhen.ALWAYS else StepReason.COMPLETED
-        case ExitCode.BATCH_TOO_LARGE:
-            return StepReason.BATCH_TOO_LARGE  # another attempt would only repeat it
+    if history.exit_code == 0:
+        return None if restart.policy is RestartWhen.ALWAYS else StepReason.COMPLETED
+    if history.exit_code in REPEATED:
+        return REPEATED[history.exit_code]
     if starts_again:
         return StepReason.RETRIES_EXHAUSTED if history.failures > restart.max_retries else None
     is_locked_out = history.exit_code == ExitCode.CHECKPOINT_IN_USE
@@ -291,6 +296,11 @@ def _what_to_do(reason: StepReason, *, retries: int = 0) -> str:
                 ": a batch does not fit in memory, and what is planned cannot be made smaller. Raise "
                 f"{EXECUTOR_MEMORY}, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
                 "batch.maxRecords, so that the next one is smaller"
+            )
+        case StepReason.INVALID_SETUP:
+            return (
+                ": it cannot be governed with what is installed or set there. Its log says what to mend; then "
+                f"{SUSPEND_AND_RESUME}"
             )
         case StepReason.RETRIES_EXHAUSTED:
             return f", and restart.maxRetries ({retries}) is used up; {SUSPEND_AND_RESUME}"

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import structlog
 
+from headgate_contract.exit_codes import ExitCode
 from headgate_contract.listening import every_address
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
@@ -33,10 +34,6 @@ NO_QUERY = "it had started no streaming query"
 """The note on an end, which may be a good one or a bad one."""
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
-CHECKPOINT_IN_USE = 75
-"""`EX_TEMPFAIL`: another run holds it, and may be about to end."""
-BATCH_TOO_LARGE = 76
-"""A batch has failed twice for want of memory; another start of the same driver would only repeat it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -54,7 +51,7 @@ def _run(options: argparse.Namespace) -> NoReturn:
         properties_file = _settled(options.properties_file)
         prepare(os.environ, jar=jar_path(), conf=options.conf, properties_file=properties_file)
     except (UnsupportedSessionError, ShimError) as error:
-        _end(str(error))
+        _end(str(error), ExitCode.INVALID_SETUP)
     runtime = Runtime(options.application or options.script.stem, _settled(options.control))
     announcement = Announcement(_settled(options.announce), runtime.application, _start(runtime, options))
     try:
@@ -71,11 +68,11 @@ def _run(options: argparse.Namespace) -> NoReturn:
         print(f"headgate-run: error: {explanation}", file=sys.stderr)  # noqa: T201
     if runtime.governor.checkpoint_in_use is not None and code != 0:
         print(f"headgate-run: error: {runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
-        code = CHECKPOINT_IN_USE
+        code = ExitCode.CHECKPOINT_IN_USE
     if runtime.governor.gave_up or (code != 0 and runtime.governor.too_large and not runtime.stopper.asked):
         for found in runtime.governor.too_large.values():
             print(f"headgate-run: error: {found.message}", file=sys.stderr)  # noqa: T201
-        sys.exit(BATCH_TOO_LARGE)
+        sys.exit(ExitCode.BATCH_TOO_LARGE)
     sys.exit(0 if runtime.stopper.asked else code)
 
 
@@ -111,9 +108,9 @@ def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -
             announcement.write(note=NO_QUERY)
 
 
-def _end(message: str) -> NoReturn:
+def _end(message: str, code: int = USAGE_ERROR) -> NoReturn:
     print(f"headgate-run: error: {message}", file=sys.stderr)  # noqa: T201 -- the command's own voice
-    sys.exit(USAGE_ERROR)
+    sys.exit(code)
 
 
 def _settled(path: Path | None) -> Path | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+from headgate_contract.exit_codes import ExitCode
 from headgate_spark.engine.shim import ShimError
 from headgate_spark.launch.connector import remedy
 from headgate_spark.launch.environment import UnsupportedSessionError
@@ -32,7 +33,7 @@ def run_script(script: Path, arguments: Sequence[str]) -> int:
         return _code(ended)
     except (UnsupportedSessionError, ShimError) as error:
         print(f"headgate-run: error: {error}", file=sys.stderr)  # noqa: T201 -- the command's own voice
-        return 2
+        return ExitCode.INVALID_SETUP
     except BaseException as error:  # whatever a script raises, it is the script's end and not ours
         _print(script, error)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1

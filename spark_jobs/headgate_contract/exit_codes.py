@@ -1,0 +1,19 @@
+"""What a driver's launcher ends with where there is more to say than that the job failed.
+
+The driver's lifecycle reads it: another attempt may help, or would only repeat the end of the one before.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """An end that the launcher knows the cause of; every other code is the job's own."""
+
+    CHECKPOINT_IN_USE = 75
+    """EX_TEMPFAIL of sysexits.h: another driver holds the checkpoint, and may be about to end."""
+    BATCH_TOO_LARGE = 76
+    """One batch has failed again and again for want of memory."""
+    INVALID_SETUP = 78
+    """EX_CONFIG of sysexits.h: the job cannot be governed with what is installed or set where it starts."""
