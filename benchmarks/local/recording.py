@@ -35,6 +35,8 @@ class Recording:
     """Event time over which the backlog is spread."""
     live_rows_per_second: int
     live_seconds: int
+    keys: int | None = None
+    """Different keys; None for as many as the recordings of most benchmarks have."""
 
     @property
     def rows(self) -> int:
@@ -62,7 +64,7 @@ def prepare(recording: Recording, target: Path) -> Path:
     """Write the files of a recording unless they are there; return their directory."""
     directory = target / recording.name
     described = directory / "recording.json"
-    description = json.dumps({**asdict(recording), "keys": KEYS, "seed": SEED})
+    description = json.dumps({**asdict(recording), "keys": recording.keys or KEYS, "seed": SEED})
     if described.exists() and described.read_text() == description:
         return directory
     directory.mkdir(parents=True, exist_ok=True)
@@ -81,16 +83,16 @@ def tables(recording: Recording) -> Iterator[pa.Table]:
     for start in range(0, recording.rows, ROWS_PER_FILE):
         end = min(start + ROWS_PER_FILE, recording.rows)
         columns = {
-            "key": keys(random, end - start),
+            "key": keys(random, end - start, recording.keys or KEYS),
             "value": random.integers(0, 1000, end - start),
             "event_time": pa.array(recording.event_times(start, end), pa.timestamp("us", tz="UTC")),
         }
         yield pa.table(columns)
 
 
-def keys(random: np.random.Generator, rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the keys of one file: passes over all of them, each shuffled, the last one cut short."""
-    passes = [random.permutation(KEYS) for _ in range(-(-rows // KEYS))]
+def keys(random: np.random.Generator, rows: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the keys of one file: passes over all `count` of them, each shuffled, the last one cut short."""
+    passes = [random.permutation(count) for _ in range(-(-rows // count))]
     return np.concatenate(passes)[:rows]
 
 
