@@ -47,6 +47,26 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
 
 
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return an interval that holds the true median in at least 95 of 100 cases, from the ranks of the values.
+
+    Of n values the k-th smallest and the k-th largest enclose the median but for 2 * P(Binomial(n, 1/2) < k). Seven
+    give the smallest and the largest: 98 %; fewer than six are enclosed by less than 95 % even so.
+    """
+    ordered = sorted(values)
+    outside, k = 0.0, 0
+    for successes in range(len(ordered) // 2):
+        outside += 2 * _binomial(len(ordered), successes)
+        if outside > 0.05:
+            break
+        k = successes
+    return ordered[k], ordered[-1 - k]
+
+
+def _binomial(n: int, successes: int) -> float:
+    return math.comb(n, successes) * 0.5**n
+
+
 def rate_error(batches: Sequence[Planned], records_per_second: float) -> float:
     """Return the relative error of a rate between the first and the last planning of `batches`.
 

@@ -6,7 +6,6 @@ from benchmarks.event_log import Batch as Logged
 from benchmarks.event_log import row_of
 from benchmarks.kafka.demo.runs import START_MS, Batch, Outcome, batch
 from benchmarks.kafka.scenarios.faults import compared, id_of
-from benchmarks.kafka.scenarios.throughput import median_interval
 from benchmarks.kafka.turns import speed, whole
 
 
@@ -30,18 +29,6 @@ def test_a_run_is_whole_when_every_record_has_been_read():
     half = [logged(0, 0.0, 1.0, 500)]
     assert whole(half, 1000) is None
     assert whole(half * 2, 1000) is not None
-
-
-@pytest.mark.parametrize(
-    ("values", "interval"),
-    [
-        ([3.0, 1.0, 2.0], (1.0, 3.0)),
-        ([float(n) for n in range(7)], (0.0, 6.0)),
-        ([float(n) for n in range(9)], (1.0, 7.0)),
-    ],
-)
-def test_the_interval_of_a_median_is_by_ranks(values, interval):
-    assert median_interval(values) == interval
 
 
 def test_records_are_lost_doubled_or_neither():

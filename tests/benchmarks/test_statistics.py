@@ -11,6 +11,7 @@ from benchmarks.local.statistics import (
     histogram_quantile,
     interval_error,
     median,
+    median_interval,
     percentile,
     rate_error,
 )
@@ -105,3 +106,15 @@ def test_a_quantile_above_the_largest_bound_is_only_known_to_be_above_it():
 def test_a_quantile_of_nothing_is_refused(buckets):
     with pytest.raises(ValueError, match="no values"):
         histogram_quantile(buckets, 0.99)
+
+
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [
+        ([3.0, 1.0, 2.0], (1.0, 3.0)),
+        ([float(n) for n in range(7)], (0.0, 6.0)),
+        ([float(n) for n in range(9)], (1.0, 7.0)),
+    ],
+)
+def test_the_interval_of_a_median_is_by_ranks(values, interval):
+    assert median_interval(values) == interval

@@ -7,14 +7,13 @@ the figure is the median over pairs. The first run of each driver warms its JVM 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
 from benchmarks.kafka.turns import Reader, directory, speed
 from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.statistics import median
+from benchmarks.local.statistics import median, median_interval
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 
 RECORDS = 10_000_000
@@ -70,26 +69,6 @@ def pairs(bench: Bench, readers: Mapping[str, Reader], kind: str) -> Measured:
     low, high = median_interval(ratios)
     details = {f"{name}_records_per_second": median(found) for name, found in speeds.items()}
     return Measured(ratios, {"interval_low": low, "interval_high": high, **details})
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return an interval that holds the true median in at least 95 of 100 cases, from the ranks of the values.
-
-    Of n values the k-th smallest and the k-th largest enclose the median but for 2 * P(Binomial(n, 1/2) < k). Seven
-    give the smallest and the largest: 98 %; fewer than six are enclosed by less than 95 % even so.
-    """
-    ordered = sorted(values)
-    outside, k = 0.0, 0
-    for successes in range(len(ordered) // 2):
-        outside += 2 * _binomial(len(ordered), successes)
-        if outside > 0.05:
-            break
-        k = successes
-    return ordered[k], ordered[-1 - k]
-
-
-def _binomial(n: int, successes: int) -> float:
-    return float(math.comb(n, successes)) / 2**n
 
 
 SCENARIO = Scenario(
