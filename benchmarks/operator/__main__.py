@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.local.results import Origin
 from benchmarks.operator.catalog import SCENARIOS
 from benchmarks.operator.scenario import Bench
-from benchmarks.runner import Suite, tell
+from benchmarks.runner import Suite, share, tell
 from support.go_tools import MODULES
 
 RESULTS = Path("benchmarks/results/operator.json")
@@ -57,17 +57,6 @@ def go_versions() -> dict[str, str]:
     texts = [(MODULES / name / "go.mod").read_text(encoding="utf-8") for name in ("kube", "prometheus")]
     lines = [line.removeprefix("require").split() for text in texts for line in text.splitlines()]
     return {wanted[words[0]]: words[1] for words in lines if len(words) > 1 and words[0] in wanted}
-
-
-def share(text: str) -> float:
-    """Read a number above 0, at most 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and at most 1")
-    return value
 
 
 def arguments() -> argparse.Namespace:
