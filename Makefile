@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools demo demo-kafka test lint generate bench bench-local bench-operator bench-kafka test-spark-versions clean
+.PHONY: help setup tools demo demo-kafka test lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -61,7 +61,10 @@ bench-operator: setup tools  ## The operator on a real API server, a real Promet
 bench-kafka: setup  ## Throughput, planning, rates and faults on a real broker -> benchmarks/results/kafka.json
 	$(BIN)/python -m benchmarks.kafka
 
-bench: bench-local bench-operator bench-kafka  ## Every benchmark
+bench-backlog: setup  ## Backlogs as one batch, beside plain Spark and a batch job -> benchmarks/results/backlog.json
+	$(BIN)/python -m benchmarks.backlog
+
+bench: bench-local bench-operator bench-kafka bench-backlog  ## Every benchmark
 
 clean:  ## Remove what was built, but not the virtual environment
 	rm -rf build dist spark_jobs/headgate_spark/jars

@@ -1,0 +1,6 @@
+"""`make bench-backlog`: what it is worth to process a backlog as a batch, for five kinds of query.
+
+Each is run by plain Spark at low latency and uncapped, governed by Headgate with `intervalDuringBacklog: 0s`, and
+as a batch job, which is the limit. The results of all of them are compared, and one that differs is a failure.
+When one gets how much, and why: docs/backlog-speed.md.
+"""

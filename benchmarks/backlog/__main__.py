@@ -1,0 +1,49 @@
+"""`make bench-backlog`: measure, and write each figure with its goal to `benchmarks/results/backlog.json`.
+
+    python -m benchmarks.backlog [--only aggregation,join] [--rounds 5]
+
+Rows are written after each scenario, and those of the others stay; the plot beside them is drawn from them.
+`--scale 0.01` tries everything out with a hundredth of the records, and writes nothing. Exit code 0: everything
+was measured, whether or not it reached its goal; 1: something could not be measured, or two results differ; 2:
+usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.backlog import plot
+from benchmarks.backlog.catalog import SCENARIOS
+from benchmarks.backlog.scenario import Bench
+from benchmarks.local.results import Origin, versions
+from benchmarks.runner import Suite, share, tell
+
+RESULTS = Path("benchmarks/results/backlog.json")
+BUILD = Path("build/bench/backlog")
+ROUNDS = 5
+
+
+def main() -> int:
+    """Run the command; returns its exit code."""
+    options = arguments()
+    results = options.results if options.scale == 1 else None
+    bench = Bench(BUILD, BUILD / "data", options.rounds, tell, scale=options.scale)
+    code = SUITE.run(options.only, bench, results)
+    if results is not None:
+        tell(f"drawn: {plot.draw(results)}")
+    return code
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = SUITE.parser("Measure backlogs as batches.", RESULTS, rounds=ROUNDS)
+    parser.add_argument("--scale", type=share, default=1.0, help="of the records; default 1, all of them")
+    return parser.parse_args()
+
+
+SUITE = Suite("benchmarks.backlog", SCENARIOS, Origin("make bench-backlog", versions))
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""All scenarios of backlogs, in the order in which they are run and shown."""
+
+from benchmarks.backlog.scenario import Bench
+from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, live, outputs, windows
+from benchmarks.runner import Scenario
+
+SCENARIOS: tuple[Scenario[Bench], ...] = (
+    aggregation.SCENARIO,
+    cogroup.SCENARIO,
+    join.SCENARIO,
+    windows.SCENARIO,
+    deduplication.SCENARIO,
+    live.SCENARIO,
+    outputs.SCENARIO,
+)

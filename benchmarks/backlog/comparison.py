@@ -1,0 +1,46 @@
+"""Whether the runs of one round have the same result; the benchmark fails where they have not.
+
+A result is compared by the number of its rows and the sum of their hashes, which does not depend on their order.
+In update mode a row counts once it is whole (workloads.py says when), and so once, whatever the batches were.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class DifferentOutputsError(Exception):
+    """Two runs of the same query over the same records have different results."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one run wrote."""
+
+    rows: int
+    hash: int
+    """Sum of 32 bits of the hash of each row."""
+
+
+@dataclass
+class Comparison:
+    """The pairs that have been compared so far."""
+
+    pairs: dict[str, list[bool]] = field(default_factory=dict)
+    """Whether each pair was equal, by workload."""
+
+    def compare(self, workload: str, outputs: Mapping[str, Output]) -> None:
+        """Compare the result of every variant with the first one's. Raises `DifferentOutputsError`.
+
+        A result without rows raises ValueError: that nothing equals nothing shows nothing.
+        """
+        (reference, expected), *others = outputs.items()
+        if not expected.rows:
+            raise ValueError(f"{workload}, {reference}: the result has no rows")
+        equal = {name: found == expected for name, found in others}
+        self.pairs.setdefault(workload, []).extend(equal.values())
+        if different := [name for name, is_equal in equal.items() if not is_equal]:
+            found = ", ".join(f"{name} {outputs[name]}" for name in different)
+            raise DifferentOutputsError(f"{workload}: {reference} wrote {expected}, but {found}")

@@ -1,0 +1,56 @@
+"""What a run is, whoever makes it: what is asked for, what comes back, and the seam between the two.
+
+A second engine is another class with `run`: it is handed the same inputs and answers with the same values, so that
+its runs take their turns among the others and have their results compared with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from benchmarks.backlog.comparison import Output
+
+Mode = Literal["stream", "batch", "backfill"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run of one workload."""
+
+    workload: str
+    """By the name that it has in `jobs/workloads.py`."""
+    inputs: Sequence[Path]
+    """The directory of each side."""
+    mode: Mode = "stream"
+    records_per_batch: int | None = None
+    """Of all sides together; None for all there is."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run came to."""
+
+    began: float
+    """When it was started, in seconds since 1970."""
+    ended: float
+    """When its last row was written."""
+    batches: int
+    """Micro-batches that read records; 1 for a batch job."""
+    output: Output
+    peak_bytes: int | None = None
+    """Heap after a collection at its highest, and what was spilled; None where the engine does not tell."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.ended - self.began
+
+
+class Engine(Protocol):
+    """Whatever can run a workload."""
+
+    def run(self, request: Request) -> Ran:
+        """Run it to its end; raises where it fails or takes too long."""

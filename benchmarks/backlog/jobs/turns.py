@@ -1,0 +1,149 @@
+"""Run one workload after the other, once for each file that appears. An ordinary script.
+
+    python turns.py --turns DIR
+
+`DIR/<n>.ask` is a JSON object that says what to run:
+
+    {"workload": "join", "mode": "stream", "inputs": ["left", "right"], "records_per_batch": 20000}
+
+`DIR/<n>.done` appears at the end of the run and says what it came to. The session stays, so that all runs but the
+first meet a JVM that is warm; its heap is collected before and after each of them. A stream whose request has
+`live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut arrives once that file
+exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import workloads
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+from pyspark.sql.streaming import DataStreamWriter
+from workloads import WORKLOADS, Result
+
+OBSERVED = "output"
+Request = Mapping[str, Any]
+
+
+def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
+    """Do what a file asks for; returns what it came to."""
+    request = json.loads(turn.read_text())
+    spark._jvm.System.gc()
+    began = time.time()
+    if request["mode"] == "batch":
+        found = batch(spark, request)
+    elif "live" in request:
+        found = live(spark, request, turn)
+    else:
+        found = stream(spark, request, turn)
+    ended = time.time()
+    spark._jvm.System.gc()
+    return {"began": began, "ended": ended, **found}
+
+
+def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
+    """Run a workload as a batch job."""
+    reader = spark.read.schema(workloads.SCHEMA).options(**workloads.FILES)
+    inputs = [reader.parquet(directory) for directory in request["inputs"]]
+    seen = Observation(OBSERVED)
+    rows = observed(WORKLOADS[request["workload"]](inputs), seen)
+    rows.write.format("noop").mode("overwrite").save()
+    return {"batches": 1, "output": whole_numbers(seen.get)}
+
+
+def stream(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
+    """Run a workload as a query that ends when it has read what is there."""
+    checkpoint = str(turn.with_suffix(".checkpoint"))
+    if request["mode"] == "backfill":
+        result = workloads.backfilled_join(spark, request["inputs"], checkpoint)
+    else:
+        result = WORKLOADS[request["workload"]]([replayed(spark, one, request) for one in request["inputs"]])
+    writer = written(observed(result, OBSERVED), result.output_mode, request["workload"], checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return outcome([json.loads(progress.json) for progress in query.recentProgress])
+
+
+def live(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
+    """Run a workload as a query that goes on until it is told to stop."""
+    checkpoint = str(turn.with_suffix(".checkpoint"))
+    result = WORKLOADS[request["workload"]]([replayed(spark, one, request) for one in request["inputs"]])
+    writer = written(result.rows, result.output_mode, request["query"], checkpoint)
+    query = writer.trigger(processingTime=request["trigger"]).start()
+    while not turn.with_suffix(".stop").exists():
+        query.awaitTermination(0.2)
+    query.stop()
+    return {}
+
+
+def replayed(spark: SparkSession, directory: str, request: Request) -> DataFrame:
+    """Return a recording as a stream."""
+    reader = spark.readStream.format("replay")
+    if request["records_per_batch"]:
+        reader = reader.option("rowsPerBatch", request["records_per_batch"] // len(request["inputs"]))
+    if "live" in request:
+        reader = reader.option("eventTime", "event_time").option("cut", workloads.END)
+        reader = reader.option("startedBy", request["live"])
+    return reader.load(directory)
+
+
+def observed(result: Result, by: Observation | str) -> DataFrame:
+    """Return the rows of a result, which are counted and hashed on their way to the sink."""
+    is_whole = F.lit(True) if result.is_whole is None else result.is_whole
+    short = F.xxhash64(*result.identity).bitwiseAND(F.lit(0xFFFFFFFF))
+    return result.rows.observe(
+        by, F.count_if(is_whole).alias("rows"), F.sum(F.when(is_whole, short)).alias("hash")
+    )
+
+
+def written(rows: DataFrame, output_mode: str, name: str, checkpoint: str) -> DataStreamWriter:
+    """Return the query, which drops its result: reading, shuffling and state are what is measured."""
+    writer = rows.writeStream.queryName(name).outputMode(output_mode).format("noop")
+    return writer.option("checkpointLocation", checkpoint)
+
+
+def outcome(progress: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the batches of a query come to."""
+    found = [whole_numbers(one["observedMetrics"].get(OBSERVED, {})) for one in progress]
+    return {
+        "batches": sum(one["numInputRows"] > 0 for one in progress),
+        "output": {name: sum(each[name] for each in found) for name in ("rows", "hash")},
+    }
+
+
+def whole_numbers(seen: Mapping[str, int | None]) -> dict[str, int]:
+    """Return what was observed; the sum over no rows is 0."""
+    return {name: seen.get(name) or 0 for name in ("rows", "hash")}
+
+
+def next_turn(turns: Path) -> Path:
+    """Wait for the next file that asks for a run."""
+    while True:
+        waiting = [file for file in turns.glob("*.ask") if not file.with_suffix(".done").exists()]
+        if waiting:
+            return min(waiting, key=lambda file: int(file.stem))
+        time.sleep(0.05)
+
+
+def main() -> None:
+    """Run until the process is stopped."""
+    parser = argparse.ArgumentParser(description="Run workloads, one after the other.")
+    parser.add_argument("--turns", required=True, type=Path, help="where files ask for runs")
+    args = parser.parse_args()
+    spark = SparkSession.builder.appName("turns").getOrCreate()
+    while True:
+        turn = next_turn(args.turns)
+        found = run(spark, turn)
+        unfinished = turn.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(found))
+        unfinished.rename(turn.with_suffix(".done"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The plot beside the result file: how long each variant of each workload took, drawn from the rows of the file.
+
+A page that opens anywhere, without a network: the charts and the style are those of the demo's report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from benchmarks.demo.chart import Bar, Row, bars, seconds_scale
+from benchmarks.demo.page import STYLE, heading
+from benchmarks.local.statistics import median
+
+SERIES = {"headgate": "governed", "plain_uncapped": "plain_uncapped"}
+"""The colour of a variant, by the series of the demo that it is; the others are low latency, but for the limit."""
+SPARE = 1.05
+"""Of the axis, over the longest bar."""
+
+
+def draw(results: Path) -> Path:
+    """Write the page beside a result file; returns it."""
+    page = results.with_suffix(".html")
+    page.write_text(render(json.loads(results.read_text(encoding="utf-8"))), encoding="utf-8")
+    return page
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """Return the page of a result file."""
+    machine = ", ".join(
+        f"{name} {value}" for name, value in (document["machine"] | document["versions"]).items()
+    )
+    about = f'<p class="soft"><code>{escape(document["command"])}</code>, {escape(machine)}</p>'
+    body = ["<h1>A backlog as a batch</h1>", about, table(document["results"])]
+    body += [plot(details) for details in by_workload(document["results"]).values()]
+    head = f'<meta charset="utf-8"><title>Headgate: a backlog as a batch</title><style>{STYLE.read_text()}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return all figures with their goals; one that was not measured has a dash."""
+    cells = (
+        (
+            row["id"],
+            "-" if row["value"] is None else f"{row['value']:g}",
+            row["goal"],
+            "yes" if row["holds"] else "no",
+        )
+        for row in rows
+    )
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in cells)
+    titles = "<th></th><th>median</th><th>goal</th><th>reached</th>"
+    return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return what stands behind the figures of each workload: the same for all of them."""
+    details = (row.get("details", {}) for row in rows)
+    return {found["workload"]: found for found in details if "workload" in found}
+
+
+def plot(details: Mapping[str, Any]) -> str:
+    """Return one bar for each variant of a workload, the slowest first."""
+    seconds = {name: median(runs) for name, runs in details["seconds"].items()}
+    batches = {name: median(runs) for name, runs in details["batches"].items()}
+    order = sorted(seconds, key=lambda name: -seconds[name])
+    rows = [
+        Row(
+            SERIES.get(name, "plain_low_latency"),
+            [Bar(0, seconds[name], "calm" if name == "batch" else "busy", name)],
+            f"{name}: {seconds[name]:.1f} s, {batches[name]:.0f} batches",
+        )
+        for name in order
+    ]
+    title = f"{details['workload']}: {details['records']:,} records"
+    return heading(title, "Median seconds of each variant; alternated runs, equal results.") + bars(
+        title, seconds_scale(max(seconds.values()) * SPARE), rows
+    )

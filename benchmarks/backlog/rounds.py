@@ -1,0 +1,142 @@
+"""Rounds in which every variant of a workload takes its turn, and what their times come to.
+
+Each round begins with another variant, and each ratio is between runs of one round, so that both meet the same
+machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.backlog.engine import Engine, Mode, Ran, Request
+from benchmarks.backlog.scenario import WARM_UP, Bench
+from benchmarks.backlog.session import documented_session, plain_session
+from benchmarks.local.recording import Recording
+from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.scenarios.catchup import divided, rotated
+from benchmarks.local.statistics import median_interval
+from headgate_contract import ControlDocument, QueryControl
+
+UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run a workload."""
+
+    name: str
+    engine: str = "plain"
+    mode: Mode = "stream"
+    records_per_batch: int | None = None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A figure: how many times as long one variant takes as another one."""
+
+    figure: Figure
+    longer: str
+    shorter: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A query, what it reads, and how it is run."""
+
+    name: str
+    """By the name that it has in `jobs/workloads.py`."""
+    sides: Sequence[Recording]
+    variants: Sequence[Variant]
+    ratios: Sequence[Ratio]
+
+    @property
+    def records(self) -> int:
+        """Records of all sides."""
+        return sum(side.backlog_rows for side in self.sides)
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """What is measured."""
+        return tuple(ratio.figure for ratio in self.ratios)
+
+
+def variants(*low: tuple[str, int], governed: Mode = "stream") -> tuple[Variant, ...]:
+    """Return the variants of a workload: `low` has the names and batch sizes of those at low latency."""
+    return (
+        Variant(GOVERNED, "governed", governed),
+        Variant(BATCH, mode="batch"),
+        Variant(UNCAPPED),
+        *(Variant(name, records_per_batch=records) for name, records in low),
+    )
+
+
+def faster(name: str, than: str, goal: float) -> Ratio:
+    """Return the figure of how many times as fast Headgate is as a variant."""
+    return Ratio(Figure(name, "ratio", Goal(">=", goal)), than, GOVERNED)
+
+
+def part_of_batch(name: str, goal: float) -> Ratio:
+    """Return the figure of which part of the speed of a batch job Headgate reaches."""
+    return Ratio(Figure(name, "ratio", Goal(">=", goal)), BATCH, GOVERNED)
+
+
+def measure(bench: Bench, workload: Workload) -> dict[str, Measured]:
+    """Run all rounds of a workload; returns its ratios."""
+    runs = ran(bench, workload)
+    return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
+
+
+def ran(bench: Bench, workload: Workload) -> dict[str, list[Ran]]:
+    """Run every variant once per round; returns their runs. Raises `DifferentOutputsError`."""
+    whole, part = ([bench.recording(side, share) for side in workload.sides] for share in (1.0, WARM_UP))
+    runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
+    with engines(bench, workload.name) as engine_of:
+        for variant in workload.variants:
+            engine_of[variant.engine].run(request(workload, variant, part))
+        for turn in range(bench.rounds):
+            for variant in rotated(workload.variants, turn):
+                run = engine_of[variant.engine].run(request(workload, variant, whole))
+                runs[variant.name].append(run)
+                bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, {run.batches} batches")
+            bench.comparison.compare(workload.name, {name: found[-1].output for name, found in runs.items()})
+    return runs
+
+
+@contextmanager
+def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
+    """Start what the variants run in."""
+    with (
+        plain_session(bench, f"{workload}-plain") as beside,
+        documented_session(bench, f"{workload}-governed", in_one_batch(workload)) as governed,
+    ):
+        yield {"plain": beside, "governed": governed}
+
+
+def in_one_batch(query: str) -> ControlDocument:
+    """Return the document of a query that is in backlog and has `intervalDuringBacklog: 0s`."""
+    control = QueryControl(interval_seconds=0.5, interval_during_backlog_seconds=0, backlog=True)
+    return ControlDocument(generation=1, queries={query: control})
+
+
+def request(workload: Workload, variant: Variant, inputs: Sequence[Path]) -> Request:
+    """Return what is asked of an engine for one run."""
+    return Request(workload.name, inputs, variant.mode, variant.records_per_batch)
+
+
+def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio) -> Measured:
+    """Return a ratio in each round, its interval, and the times of all variants."""
+    seconds = {name: [run.seconds for run in found] for name, found in runs.items()}
+    ratios = divided(seconds[ratio.longer], seconds[ratio.shorter])
+    low, high = median_interval(ratios)
+    details = {
+        "interval_low": low,
+        "interval_high": high,
+        "workload": workload.name,
+        "records": workload.records,
+        "seconds": seconds,
+        "batches": {name: [run.batches for run in found] for name, found in runs.items()},
+    }
+    return Measured(ratios, details)

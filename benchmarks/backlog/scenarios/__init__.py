@@ -1,0 +1,1 @@
+"""The scenarios, one module each; `catalog` lists them."""

@@ -1,0 +1,29 @@
+"""coGroup: the values of two streams, brought together by key as two lists.
+
+The state of a key is as long as its lists, and a small batch writes all of it again for each record that it adds:
+the case in which a backlog gains most from being one batch.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.backlog.rounds import Workload, faster, measure, part_of_batch, variants
+from benchmarks.backlog.scenario import Scenario
+from benchmarks.local.recording import Recording
+
+LEFT, RIGHT = (
+    Recording(name, 1_000_000, 3600, 1, 0, keys=100_000) for name in ("cogroup-left", "cogroup-right")
+)
+LOW, MIDDLE = "plain_4k", "plain_40k"
+WORKLOAD = Workload(
+    "cogroup",
+    (LEFT, RIGHT),
+    variants((LOW, 4_000), (MIDDLE, 40_000)),
+    (
+        faster("cogroup_vs_low_latency_4k", LOW, 20),
+        faster("cogroup_vs_low_latency_40k", MIDDLE, 10),
+        part_of_batch("cogroup_vs_batch", 0.8),
+    ),
+)
+SCENARIO = Scenario("cogroup", WORKLOAD.figures, partial(measure, workload=WORKLOAD))

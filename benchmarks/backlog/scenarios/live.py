@@ -1,0 +1,149 @@
+"""After the backlog: how old results are once live, and how long the switch lasts.
+
+Two million records of a million keys are there, and 20,000 a second arrive from the beginning on, so that the
+switch is made under load. Latency is taken over the same records in every run: those that arrive when the slowest
+has caught up and settled. The governed run is one of `headgate local`, whose verdicts are its own. Both drivers
+have made the whole run once before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from benchmarks.backlog.scenario import Bench, Scenario, of_scale
+from benchmarks.backlog.session import Session, local_session, plain_session, turns
+from benchmarks.event_log import Batch
+from benchmarks.local.recording import Recording
+from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.scenarios.catchup import divided, rotated
+from benchmarks.local.statistics import percentile
+
+RECORDING = Recording("live", 2_000_000, 3600, 20_000, 120, keys=1_000_000)
+QUERY = "live"
+INTERVAL = 0.5
+RECORDS_PER_BATCH = 50_000
+PENDING = 100_000
+"""More than this is a backlog: five seconds of what arrives."""
+LATE_SECONDS = 5.0
+SWITCH_SECONDS = 10.0
+"""How long after the end of the backlog gaps between commits count."""
+WAIT_SECONDS = 180.0
+LOW, GOVERNED = "plain_50k", "headgate"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Which records count: those that arrive in this time, in seconds from the first live one."""
+
+    start: float
+    end: float
+
+
+MEASURED, TRIED = Span(60, 90), Span(20, 30)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run came to."""
+
+    latencies: Sequence[float]
+    """Of each batch: its commit minus the arrival of its oldest record, in seconds."""
+    longest_gap: float
+    """Between commits, from the end of the backlog on, in seconds."""
+
+
+def measure(bench: Bench) -> Mapping[str, Measured]:
+    """Let both make the run in turns."""
+    runs: dict[str, list[Outcome]] = {LOW: [], GOVERNED: []}
+    with (
+        plain_session(bench, "live-plain") as beside,
+        local_session(bench, "live-governed", query(bench)) as governed,
+    ):
+        sessions = {LOW: beside, GOVERNED: governed}
+        for turn in range(-1, bench.rounds):
+            for name in rotated(list(sessions), turn):
+                found = run(bench, sessions[name], RECORDS_PER_BATCH if name == LOW else None)
+                bench.tell(
+                    f"{name}: p95 {percentile(found.latencies, 95):.2f} s, gap {found.longest_gap:.2f} s"
+                )
+                if turn >= 0:
+                    runs[name].append(found)
+    return figures(runs)
+
+
+def query(bench: Bench) -> Mapping[str, object]:
+    """Return what the resource of the governed run says of its query."""
+    pending = max(1, round(PENDING * bench.scale))
+    return {
+        "name": QUERY,
+        "checkpoint": {"interval": f"{INTERVAL * 1000:.0f}ms", "intervalDuringBacklog": "0s"},
+        "sources": [{"name": RECORDING.name, "backlog": {"pendingRecords": pending}}],
+    }
+
+
+def run(bench: Bench, session: Session, records_per_batch: int | None) -> Outcome:
+    """Make one run."""
+    recording, span = of_scale(RECORDING, bench.scale), MEASURED if bench.scale == 1 else TRIED
+    directory = bench.recording(RECORDING)
+    live = turns(session.place) / "live"
+    live.touch()
+    began = live.stat().st_mtime
+    turn = session.ask(
+        {
+            "workload": "aggregation",
+            "mode": "stream",
+            "inputs": [str(directory.resolve())],
+            "records_per_batch": records_per_batch,
+            "query": QUERY,
+            "live": str(live.resolve()),
+            "trigger": f"{INTERVAL * 1000:.0f} milliseconds",
+        }
+    )
+    log = session.place.events
+    session.child.wait_for(
+        "the live batches",
+        lambda: next((one for one in log.of(QUERY) if one.committed > began + span.end), None),
+        span.end + WAIT_SECONDS,
+    )
+    turn.with_suffix(".stop").touch()
+    session.answer(turn)
+    return outcome([batch for batch in log.of(QUERY) if batch.started > began], recording, began, span)
+
+
+def outcome(batches: Sequence[Batch], recording: Recording, began: float, span: Span) -> Outcome:
+    """Compute what a run came to. Raises ValueError where it was not live when its records began to count."""
+    read = max((one.end_rows[0] for one in batches if one.committed <= began + span.start), default=0)
+    if recording.arrived_after(read) < span.start - LATE_SECONDS:
+        raise ValueError(
+            f"{span.start:g} s after its beginning the run had read {read:,} records: not yet live"
+        )
+    arrivals = [(recording.arrived_after(one.first_rows[0]), one) for one in batches if one.records]
+    counted = [(after, one) for after, one in arrivals if span.start <= after < span.end]
+    return Outcome(
+        latencies=[one.committed - began - after for after, one in counted],
+        longest_gap=longest_gap(batches, recording.backlog_rows),
+    )
+
+
+def longest_gap(batches: Sequence[Batch], backlog_rows: int) -> float:
+    """Return the longest time between commits, from the one that reached the end of the backlog on."""
+    since = next(one.committed for one in batches if one.end_rows[0] >= backlog_rows)
+    commits = [one.committed for one in batches if since <= one.committed <= since + SWITCH_SECONDS]
+    return max(later - earlier for earlier, later in pairwise(commits))
+
+
+def figures(runs: Mapping[str, Sequence[Outcome]]) -> dict[str, Measured]:
+    """Compute the ratios of each round."""
+    p95 = {name: [percentile(one.latencies, 95) for one in found] for name, found in runs.items()}
+    gaps = {name: [one.longest_gap for one in found] for name, found in runs.items()}
+    return {
+        LATENCY.id: Measured(divided(p95[GOVERNED], p95[LOW]), {"latency_p95_seconds": p95}),
+        GAP.id: Measured([gap / INTERVAL for gap in gaps[GOVERNED]], {"longest_gap_seconds": gaps}),
+    }
+
+
+LATENCY = Figure("live_latency_vs_low_latency", "ratio", Goal("<=", 1.10))
+GAP = Figure("switch_gap_intervals", "intervals", Goal("<=", 2))
+SCENARIO = Scenario("live", (LATENCY, GAP), measure)

@@ -1,0 +1,127 @@
+"""A Spark driver that lives on between runs: the engine of every run that is not somebody else's.
+
+Runs take turns, and what is compared must meet equal conditions: a driver that is started for each run would
+compare how long a JVM compiles. One session is plain and one governed; both have read everything once, in small,
+before anything counts. The job is asked by files (`jobs/turns.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.backlog import memory
+from benchmarks.backlog.comparison import Output
+from benchmarks.backlog.engine import Ran, Request
+from benchmarks.backlog.scenario import Bench
+from benchmarks.local.child import Child
+from benchmarks.local.drivers import Place, Resource, by_document, by_resource, plain
+from headgate_contract import ControlDocument
+
+SCRIPT = Path(__file__).parent / "jobs" / "turns.py"
+TURN_SECONDS = 900.0
+"""Several times what the slowest run takes on two cores: it ends a run that hangs, and no slow one."""
+BATCHES = 10_000
+"""How many batches of a query the job can look back upon."""
+
+
+@dataclass
+class Session:
+    """The driver in one place, which does what it is asked, one run at a time."""
+
+    place: Place
+    child: Child
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def run(self, request: Request) -> Ran:
+        """Run a workload to its end."""
+        inputs = [str(directory.resolve()) for directory in request.inputs]
+        turn = self.ask({**asdict(request), "inputs": inputs})
+        found = self.answer(turn)
+        until = turn.stat().st_mtime  # with the collection at its end, before which there may be none
+        peak = memory.peak(collections(self.place), self.place.directory / "events", found["began"], until)
+        return Ran(found["began"], found["ended"], found["batches"], Output(**found["output"]), peak)
+
+    def ask(self, request: Mapping[str, Any]) -> Path:
+        """Ask for a run; returns the file that will say what it came to."""
+        turn = turns(self.place) / f"{next(self._numbers)}.done"
+        unfinished = turn.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(request), encoding="utf-8")
+        unfinished.rename(turn.with_suffix(".ask"))
+        return turn
+
+    def answer(self, turn: Path) -> Mapping[str, Any]:
+        """Wait for the end of a run; returns what it came to. Its checkpoint is removed."""
+        self.child.wait_for(f"the end of {turn}", lambda: turn.exists() or None, TURN_SECONDS)
+        shutil.rmtree(turn.with_suffix(".checkpoint"), ignore_errors=True)
+        shutil.rmtree(turn.with_suffix(".checkpoint.headgate"), ignore_errors=True)
+        found: Mapping[str, Any] = json.loads(turn.read_text(encoding="utf-8"))
+        return found
+
+
+@contextmanager
+def plain_session(bench: Bench, name: str) -> Iterator[Session]:
+    """Start a driver as anybody would."""
+    place = placed(bench, name)
+    with plain(place, str(SCRIPT), arguments(place), properties(place)) as child:
+        yield Session(place, child)
+
+
+@contextmanager
+def documented_session(bench: Bench, name: str, document: ControlDocument) -> Iterator[Session]:
+    """Start a driver under `headgate-run`, with a control document."""
+    place = placed(bench, name)
+    with by_document(place, str(SCRIPT), arguments(place), properties(place), document) as child:
+        yield Session(place, child)
+
+
+@contextmanager
+def local_session(bench: Bench, name: str, query: Mapping[str, Any]) -> Iterator[Session]:
+    """Start a driver under `headgate local`, with a resource that has one query: verdicts are its own."""
+    place = placed(bench, name)
+    spec = dict(Resource.read().manifest["spec"])
+    spec["main"] = {"file": str(SCRIPT.resolve()), "arguments": arguments(place)}
+    spec["sparkConf"] = properties(place)
+    spec["driver"] = {"memory": spec["sparkConf"].pop("spark.driver.memory")}
+    manifest = {**Resource.read().manifest, "spec": {**spec, "queries": [query]}}
+    place.resource.write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
+    with by_resource(place, place.resource) as child:
+        yield Session(place, child)
+
+
+def placed(bench: Bench, name: str) -> Place:
+    """Return a cleared directory for a driver that takes turns."""
+    place = bench.place(name)
+    turns(place).mkdir()
+    return place
+
+
+def turns(place: Place) -> Path:
+    """Return where files ask for runs."""
+    return place.directory / "turns"
+
+
+def collections(place: Place) -> Path:
+    """Return where the JVM notes its collections."""
+    return place.directory / "collections.log"
+
+
+def arguments(place: Place) -> list[str]:
+    """Return the arguments of the script."""
+    return [f"--turns={turns(place).resolve()}"]
+
+
+def properties(place: Place) -> dict[str, str]:
+    """Return the Spark properties of every session: those of other benchmarks, and a log of collections."""
+    return Resource.read().properties(place) | {
+        "spark.driver.extraJavaOptions": memory.OPTIONS.format(log=collections(place).resolve()),
+        "spark.sql.streaming.numRecentProgressUpdates": str(BATCHES),
+    }

@@ -1,0 +1,189 @@
+"""What the benchmark of backlogs makes of its runs; the runs themselves are real and are not made here."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.backlog import memory, plot
+from benchmarks.backlog.catalog import SCENARIOS
+from benchmarks.backlog.comparison import Comparison, DifferentOutputsError, Output
+from benchmarks.backlog.engine import Ran
+from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, measured, variants
+from benchmarks.backlog.scenario import Bench, of_scale
+from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, live, outputs, windows
+from benchmarks.event_log import Batch
+from benchmarks.local.recording import Recording
+from benchmarks.local.results import Call, row
+
+WORKLOADS = [module.WORKLOAD for module in (aggregation, cogroup, join, windows, deduplication)]
+OUTPUT = Output(rows=10, hash=99)
+NOON = 1_795_262_400.0
+"""2026-11-21T12:00:00Z."""
+
+
+def bench(tmp_path, comparison=None):
+    return Bench(tmp_path, tmp_path, 1, print, scale=0.01, comparison=comparison or Comparison())
+
+
+def ran(seconds, batches=1, peak_bytes=None):
+    return Ran(began=100.0, ended=100.0 + seconds, batches=batches, output=OUTPUT, peak_bytes=peak_bytes)
+
+
+def test_every_figure_has_an_id_of_its_own():
+    ids = [figure.id for scenario in SCENARIOS for figure in scenario.figures]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_every_ratio_is_between_variants_that_are_run(workload):
+    names = [variant.name for variant in workload.variants]
+    assert len(names) == len(set(names))
+    assert {name for ratio in workload.ratios for name in (ratio.longer, ratio.shorter)} <= set(names)
+    assert {GOVERNED, UNCAPPED, BATCH} < set(names)
+
+
+def test_every_workload_is_one_of_the_job():
+    script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
+    assert {workload.name for workload in WORKLOADS} == set(re.findall(r'^    "(\w+)": \1,$', script, re.M))
+
+
+@pytest.mark.parametrize("side", [side for workload in WORKLOADS for side in workload.sides])
+def test_each_key_comes_as_often_at_every_scale(side):
+    for scale in (0.5, 0.01, 0.0005):
+        small = of_scale(side, scale)
+        assert small.backlog_rows / small.keys == side.backlog_rows / side.keys
+
+
+def test_a_recording_with_keys_of_its_own_has_each_in_every_pass(tmp_path):
+    whole = Recording("few", 30, 3, 1, 0, keys=10)
+    directory = replace(bench(tmp_path), scale=1.0).recording(whole)
+    assert directory == tmp_path / "30" / "few"
+    assert json.loads((directory / "recording.json").read_text())["keys"] == 10
+
+
+def test_a_ratio_is_how_many_times_as_long_the_slower_one_takes():
+    workload = replace(cogroup.WORKLOAD, variants=variants((cogroup.LOW, 4_000)))
+    runs = {
+        GOVERNED: [ran(4.0), ran(5.0)],
+        BATCH: [ran(3.0), ran(4.0)],
+        UNCAPPED: [ran(4.0), ran(4.0)],
+        cogroup.LOW: [ran(120.0, batches=500), ran(100.0, batches=500)],
+    }
+    times, _, part = cogroup.WORKLOAD.ratios
+    assert measured(workload, runs, times).runs == [30.0, 20.0]
+    assert measured(workload, runs, part).runs == [0.75, 0.8]
+    details = measured(workload, runs, times).details
+    assert (details["interval_low"], details["interval_high"], details["records"]) == (20.0, 30.0, 2_000_000)
+    assert details["batches"][cogroup.LOW] == [500, 500]
+
+
+def test_memory_is_that_of_the_governed_run_over_the_uncapped_one():
+    runs = {GOVERNED: [ran(1.0, peak_bytes=300)], UNCAPPED: [ran(1.0, peak_bytes=200)]}
+    assert aggregation.memory(runs).runs == [1.5]
+
+
+def test_results_that_differ_fail_and_are_remembered():
+    comparison = Comparison()
+    comparison.compare("join", {"a": OUTPUT, "b": OUTPUT, "c": OUTPUT})
+    with pytest.raises(DifferentOutputsError, match=r"join: a wrote .*rows=10.*, but b .*rows=9"):
+        comparison.compare("join", {"a": OUTPUT, "b": replace(OUTPUT, rows=9), "c": OUTPUT})
+    assert comparison.pairs == {"join": [True, True, False, True]}
+
+
+def test_results_without_rows_show_nothing():
+    with pytest.raises(ValueError, match="join, a: the result has no rows"):
+        Comparison().compare("join", dict.fromkeys("ab", Output(0, 0)))
+
+
+def test_the_share_of_equal_pairs_is_over_all_workloads(tmp_path):
+    pairs = Comparison({"join": [True, True, False], "windows": [True]})
+    found = outputs.measure(bench(tmp_path, pairs))["outputs_equal"]
+    assert (found.runs, found.details["pairs"]) == ([0.75], {"join": 3, "windows": 1})
+    with pytest.raises(ValueError, match="no results were compared"):
+        outputs.measure(bench(tmp_path))
+
+
+COLLECTIONS = """\
+[2026-11-21T11:59:58.000+0000] Using G1
+[2026-11-21T11:59:59.000+0000] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 3G->2G(5G) 5.1ms
+[2026-11-21T12:00:01.000+0000] GC(1) Pause Young (Normal) (G1 Evacuation Pause) 900M->400M(5120M) 5.1ms
+[2026-11-21T12:00:02.000+0000] GC(2) Concurrent Mark Cycle 12.3ms
+[2026-11-21T12:00:03.000+0000] GC(3) Pause Full (System.gc()) 500M->30M(5120M) 50.1ms
+""".splitlines()
+
+
+def test_the_heap_counts_after_collections_of_the_run():
+    assert memory.heap_after_collection(COLLECTIONS, NOON, NOON + 10) == 400 * 2**20
+    assert memory.heap_after_collection(COLLECTIONS, NOON + 2, NOON + 10) == 30 * 2**20
+    with pytest.raises(ValueError, match="not collected once"):
+        memory.heap_after_collection(COLLECTIONS, NOON + 4, NOON + 10)
+
+
+def stage(ended, value):
+    spilled = {"ID": 7, "Name": memory.SPILLED, "Value": value}
+    about = {
+        "Completion Time": round(ended * 1000),
+        "Accumulables": [{"Name": "other", "Value": "x"}, spilled],
+    }
+    return json.dumps({"Event": "SparkListenerStageCompleted", "Stage Info": about}, separators=(",", ":"))
+
+
+def test_what_was_spilled_is_added_up_over_the_stages_of_the_run():
+    lines = [
+        '{"Event":"SparkListenerJobEnd"}',
+        stage(NOON - 1, 1000),
+        stage(NOON + 1, 20),
+        stage(NOON + 2, 3),
+    ]
+    assert memory.spilled(lines, NOON, NOON + 10) == 23
+
+
+LIVE = Recording("live", 1_000, 3600, 100, 120, keys=100)
+
+
+def batch(started, committed, first, end):
+    return Batch("live", 0, started, started + 0.01, committed, (first,), (end,), 100)
+
+
+def test_live_batches_count_by_when_their_oldest_record_arrived():
+    batches = [
+        batch(0.5, 4.0, 0, 1_000),
+        batch(4.0, 5.5, 1_000, 1_400),
+        batch(5.5, 6.0, 1_400, 6_900),
+        batch(60.0, 60.4, 6_900, 7_000),
+        batch(60.5, 60.9, 7_000, 7_050),
+        batch(61.0, 61.3, 7_050, 7_100),
+    ]
+    found = live.outcome(batches, LIVE, began=0.0, span=live.Span(60, 90))
+    assert found.latencies == pytest.approx([0.9, 0.8])
+    assert found.longest_gap == 1.5
+
+
+def test_a_run_that_has_not_caught_up_is_not_measured():
+    with pytest.raises(ValueError, match="not yet live"):
+        live.outcome([batch(0.5, 59.0, 0, 6_000)], LIVE, began=0.0, span=live.Span(60, 90))
+
+
+def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
+    runs = {name: [ran(seconds)] for name, seconds in ((GOVERNED, 4.0), (BATCH, 3.0), (UNCAPPED, 5.0))}
+    runs[cogroup.LOW] = [ran(120.0, batches=500)]
+    ratio = cogroup.WORKLOAD.ratios[0]
+    call = Call("python -m benchmarks.backlog --only cogroup", 0.1)
+    document = {
+        "command": "make bench-backlog",
+        "machine": {"cores": 2},
+        "versions": {"pyspark": "4.3.0"},
+        "results": [row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)],
+    }
+    page = plot.render(document)
+    assert "<td>cogroup_vs_low_latency_4k</td><td>30</td><td>&gt;= 20</td><td>yes</td>" in page
+    for text in (
+        "plain_4k: 120.0 s, 500 batches",
+        "headgate: 4.0 s, 1 batches",
+        "batch: 3.0 s",
+        "cores 2, pyspark 4.3.0",
+    ):
+        assert text in page
