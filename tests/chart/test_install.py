@@ -65,7 +65,7 @@ class Release:
         return self.cluster.get("deployment", RELEASE, "-n", self.namespace)
 
     def apply_example(self) -> None:
-        self.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=240s")
+        self.cluster.wait_for_crds(f"crd/{DEFINITION}")
         wait_until(self._has_applied, "the example to be taken")
 
     def _has_applied(self) -> bool:
@@ -253,7 +253,7 @@ def may(release: Release, verb: str, rule: Rule, namespace: str, name: str = "")
 def test_the_operator_works_with_the_rights_that_the_chart_gives(release: Release, tmp_path: Path) -> None:
     served = Served(release.cluster, release.cluster.namespace())
     release.install(CHART, "--set", f"namespaces={{{served.namespace}}}")
-    release.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION}", "--timeout=240s")
+    release.cluster.wait_for_crds(f"crd/{DEFINITION}")
     account = release.cluster.user(f"system:serviceaccount:{release.namespace}:{RELEASE}")
     settings = release.cluster.get("configmap", RELEASE, "-n", release.namespace)["data"]["operator.yaml"]
     (tmp_path / "operator.yaml").write_text(settings)

@@ -71,7 +71,18 @@ class Cluster:
     def install_crds(self) -> None:
         """Install the CRDs of `crds/` and wait until the API server serves them."""
         self.kubectl("apply", "--server-side", "-f", CRDS)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=240s", "-f", CRDS)
+        self.wait_for_crds("-f", str(CRDS))
+
+    def wait_for_crds(self, *definitions: str) -> None:
+        """Wait until the API server serves these CRDs, named as for `kubectl get`.
+
+        `kubectl wait` gives up on one whose conditions are still null, as they are for a moment after it was made.
+        """
+        wait_until(lambda: self._are_established(*definitions), f"{' '.join(definitions)} to be established")
+
+    def _are_established(self, *definitions: str) -> bool:
+        found = self.get(*definitions)
+        return all(_is_established(definition) for definition in found.get("items", [found]))
 
     def namespace(self) -> str:
         """Make a namespace of a new name and return that; pods are admitted to it."""
@@ -120,3 +131,8 @@ class Cluster:
         """Stop the API server and start it again."""
         self.stop_api_server()
         self.start_api_server()
+
+
+def _is_established(definition: dict[str, Any]) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
