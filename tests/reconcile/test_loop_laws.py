@@ -49,12 +49,28 @@ class TwoLoops(RuleBasedStateMachine):
         lag=st.sampled_from([0.0, 200.0, 301.0, 700.0, 9000.0]),
         pending=st.sampled_from([0.0, 10.0, 2e6]),
         phase=st.sampled_from([0.0, 0.0, 1.0]),
+        rate=st.sampled_from([1000.0, 1001.0, 5000.0]),
     )
-    def measure(self, lag: float, pending: float, phase: float) -> None:
+    def measure(self, lag: float, pending: float, phase: float, rate: float) -> None:
         values = {"watermark_lag_seconds": lag, "pending_records": pending, "phase": phase}
         for loop in self.loops:
-            loop.world.metrics.reports(started_at=self.started_at, sources={"flights": values})
+            loop.world.metrics.reports(
+                started_at=self.started_at,
+                sources={"flights": values},
+                throughput_records_per_second=rate,
+            )
         self.turn(1.0)
+
+    @rule()
+    def a_backlog_lasts(self) -> None:
+        """A driver is restarted for it where the resource has properties for a backlog, and is measured."""
+        self.choose("for backlog")
+        self.driver_runs()
+        for _ in range(3):
+            self.measure(lag=9000.0, pending=10.0, phase=0.0, rate=1000.0)
+            self.turn(300.0)
+            self.driver_ends_if_asked_to()
+            self.driver_runs()
 
     @rule()
     def measure_nothing_of_the_source(self) -> None:
@@ -77,6 +93,16 @@ class TwoLoops(RuleBasedStateMachine):
         for loop in self.loops:
             if loop.world.drivers.driver.exit is None:
                 loop.world.drivers.becomes_ready()
+
+    def driver_runs(self) -> None:
+        self.turn(5.0)
+        if self.steady.world.drivers.driver is not None:
+            self.driver_becomes_ready()
+        self.turn(1.0)
+
+    def driver_ends_if_asked_to(self) -> None:
+        if self.steady.memory.kept.history.stop_asked_at is not None:
+            self.driver_ends(0)
 
     @precondition(lambda self: self.steady.world.drivers.driver is not None)
     @rule(code=st.sampled_from([0, 1, 137, None]))
