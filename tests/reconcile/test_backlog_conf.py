@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.api.status import Condition, ConditionStatus
-from headgate.decision.backlog_conf import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS
+from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS
 from headgate.reconcile.loop import Outcome
 from support.fakes import FakeWorld
 from support.looping import Loop, application, query

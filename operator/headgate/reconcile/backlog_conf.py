@@ -1,6 +1,6 @@
 """`duringBacklog.sparkConf` of one application: whether its driver is to run with it, and how that is told.
 
-The choice is `headgate.decision.backlog_conf`'s. This tells it the moment, as the loop sees it, and puts the choice
+The choice is `headgate.decision.conf_choice`'s. This tells it the moment, as the loop sees it, and puts the choice
 in a sentence for condition `BacklogSparkConf` and for events. Called by `decide`, `conditions` and `events`.
 """
 
@@ -12,16 +12,14 @@ from typing import Final
 from headgate.api.application import SparkApplication
 from headgate.decision import Reason, Verdict
 from headgate.decision.backlog_conf import (
-    COOL_DOWN_SECONDS,
     LEAST_GAIN,
-    MINIMUM_UPTIME_SECONDS,
     BacklogConf,
     Choice,
     ConfReason,
     LivingDriver,
     Moment,
-    choose,
 )
+from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
 from headgate.decision.driver import History
 from headgate.reconcile.amounts import rate_text
 from headgate.reconcile.answers import FALSE, TRUE, Answer

@@ -12,17 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.decision.backlog_conf import (
-    COOL_DOWN_SECONDS,
     LEAST_GAIN,
-    MINIMUM_UPTIME_SECONDS,
     BacklogConf,
     Choice,
     ConfReason,
     LivingDriver,
     Moment,
     Trial,
-    choose,
 )
+from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
 
 WITH, PLAIN = "with", "plain"
 NOW = 100_000.0
