@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 OPTIONS = "-Xlog:gc:file={log}:time:filecount=0"
@@ -25,9 +26,14 @@ SPILLED = "internal.metrics.memoryBytesSpilled"
 
 def peak(log: Path, events: Path, began: float, ended: float) -> int:
     """Return the bytes that the run from `began` to `ended` (seconds since 1970) needed at the most."""
-    lines = (line for file in events.glob("**/events_*") for line in file.read_text("utf-8").splitlines())
-    collections = log.read_text(encoding="utf-8").splitlines()
-    return heap_after_collection(collections, began, ended) + spilled(lines, began, ended)
+    logged = chain.from_iterable(lines_of(file) for file in events.glob("**/events_*"))
+    return heap_after_collection(lines_of(log), began, ended) + spilled(logged, began, ended)
+
+
+def lines_of(file: Path) -> Iterator[str]:
+    """Yield the lines of a file, which may be long: an event log has one for each task."""
+    with file.open(encoding="utf-8") as lines:
+        yield from lines
 
 
 def heap_after_collection(lines: Iterable[str], began: float, ended: float) -> int:

@@ -100,7 +100,7 @@ def ran(bench: Bench, workload: Workload) -> dict[str, list[Ran]]:
             for variant in rotated(workload.variants, turn):
                 run = engine_of[variant.engine].run(request(workload, variant, whole))
                 runs[variant.name].append(run)
-                bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, {run.batches} batches")
+                bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
             bench.comparison.compare(workload.name, {name: found[-1].output for name, found in runs.items()})
     return runs
 

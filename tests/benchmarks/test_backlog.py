@@ -83,6 +83,8 @@ def test_a_ratio_is_how_many_times_as_long_the_slower_one_takes():
 def test_memory_is_that_of_the_governed_run_over_the_uncapped_one():
     runs = {GOVERNED: [ran(1.0, peak_bytes=300)], UNCAPPED: [ran(1.0, peak_bytes=200)]}
     assert aggregation.memory(runs).runs == [1.5]
+    with pytest.raises(ValueError, match="does not tell"):
+        aggregation.memory({**runs, GOVERNED: [ran(1.0)]})
 
 
 def test_results_that_differ_fail_and_are_remembered():
@@ -120,6 +122,15 @@ def test_the_heap_counts_after_collections_of_the_run():
     assert memory.heap_after_collection(COLLECTIONS, NOON + 2, NOON + 10) == 30 * 2**20
     with pytest.raises(ValueError, match="not collected once"):
         memory.heap_after_collection(COLLECTIONS, NOON + 4, NOON + 10)
+
+
+def test_a_peak_is_read_off_the_two_files(tmp_path):
+    log = tmp_path / "collections.log"
+    log.write_text("\n".join(COLLECTIONS) + "\n")
+    events = tmp_path / "events" / "eventlog_v2_local-1"
+    events.mkdir(parents=True)
+    (events / "events_1_local-1").write_text(stage(NOON + 1, 5) + "\n")
+    assert memory.peak(log, tmp_path / "events", NOON, NOON + 10) == 400 * 2**20 + 5
 
 
 def stage(ended, value):

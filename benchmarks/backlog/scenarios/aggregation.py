@@ -48,8 +48,15 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
 
 def memory(runs: Mapping[str, Sequence[Ran]]) -> Measured:
     """Return the memory of the governed run over that of the uncapped one, in each round."""
-    peaks = {name: [run.peak_bytes or 0 for run in runs[name]] for name in (GOVERNED, UNCAPPED)}
+    peaks = {name: [peak(run) for run in runs[name]] for name in (GOVERNED, UNCAPPED)}
     return Measured(divided(peaks[GOVERNED], peaks[UNCAPPED]), {"peak_bytes": peaks})
+
+
+def peak(run: Ran) -> int:
+    """Return the memory of a run. Raises ValueError where its engine does not tell."""
+    if run.peak_bytes is None:
+        raise ValueError("the engine of a run does not tell how much memory it needed; compare others")
+    return run.peak_bytes
 
 
 SCENARIO = Scenario("aggregation", (*WORKLOAD.figures, MEMORY), measure)
