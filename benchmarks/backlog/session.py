@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -23,7 +23,7 @@ from benchmarks.backlog.comparison import Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.scenario import Bench
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, Resource, by_document, by_resource, plain
+from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, by_resource, plain
 from headgate_contract import ControlDocument
 
 SCRIPT = Path(__file__).parent / "jobs" / "turns.py"
@@ -40,6 +40,12 @@ class Session:
     place: Place
     child: Child
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def ready(self) -> Self:
+        """Wait until the driver takes turns: what arrives in a live run must not wait for a JVM to start."""
+        sign = turns(self.place) / "ready"
+        self.child.wait_for("the driver", lambda: sign.exists() or None, START_SECONDS)
+        return self
 
     def run(self, request: Request) -> Ran:
         """Run a workload to its end."""
@@ -72,7 +78,7 @@ def plain_session(bench: Bench, name: str) -> Iterator[Session]:
     """Start a driver as anybody would."""
     place = placed(bench, name)
     with plain(place, str(SCRIPT), arguments(place), properties(place)) as child:
-        yield Session(place, child)
+        yield Session(place, child).ready()
 
 
 @contextmanager
@@ -80,7 +86,7 @@ def documented_session(bench: Bench, name: str, document: ControlDocument) -> It
     """Start a driver under `headgate-run`, with a control document."""
     place = placed(bench, name)
     with by_document(place, str(SCRIPT), arguments(place), properties(place), document) as child:
-        yield Session(place, child)
+        yield Session(place, child).ready()
 
 
 @contextmanager
@@ -94,7 +100,7 @@ def local_session(bench: Bench, name: str, query: Mapping[str, Any]) -> Iterator
     manifest = {**Resource.read().manifest, "spec": {**spec, "queries": [query]}}
     place.resource.write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
     with by_resource(place, place.resource) as child:
-        yield Session(place, child)
+        yield Session(place, child).ready()
 
 
 def placed(bench: Bench, name: str) -> Place:

@@ -168,14 +168,14 @@ def test_live_batches_count_by_when_their_oldest_record_arrived():
         batch(60.5, 60.9, 7_000, 7_050),
         batch(61.0, 61.3, 7_050, 7_100),
     ]
-    found = live.outcome(batches, LIVE, began=0.0, span=live.Span(60, 90))
+    found = live.outcome(live.Run(0.0, batches), LIVE, live.MEASURED)
     assert found.latencies == pytest.approx([0.9, 0.8])
     assert found.longest_gap == 1.5
 
 
 def test_a_run_that_has_not_caught_up_is_not_measured():
     with pytest.raises(ValueError, match="not yet live"):
-        live.outcome([batch(0.5, 59.0, 0, 6_000)], LIVE, began=0.0, span=live.Span(60, 90))
+        live.outcome(live.Run(0.0, [batch(0.5, 59.0, 0, 6_000)]), LIVE, live.MEASURED)
 
 
 def test_the_plot_has_a_bar_for_each_variant_and_every_figure():

@@ -2,7 +2,7 @@
 
     python turns.py --turns DIR
 
-`DIR/<n>.ask` is a JSON object that says what to run:
+`DIR/ready` appears when the session is there. `DIR/<n>.ask` is a JSON object that says what to run:
 
     {"workload": "join", "mode": "stream", "inputs": ["left", "right"], "records_per_batch": 20000}
 
@@ -137,6 +137,7 @@ def main() -> None:
     parser.add_argument("--turns", required=True, type=Path, help="where files ask for runs")
     args = parser.parse_args()
     spark = SparkSession.builder.appName("turns").getOrCreate()
+    (args.turns / "ready").touch()
     while True:
         turn = next_turn(args.turns)
         found = run(spark, turn)
