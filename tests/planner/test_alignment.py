@@ -8,6 +8,7 @@ from headgate_contract import BatchControl, EventTimeControl, QueryControl
 from headgate_spark.planner.event_times import Sampled, Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
+from support.event_logs import NO_TIME
 
 
 def every(step: int, until: int, start: int = 0) -> list[int]:
@@ -148,6 +149,22 @@ def test_a_source_that_a_person_has_paused_does_not_hold_the_group():
     driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": every(500, 900_000)})
     driver.run_for(5)
     assert query.ends == {"flights": {"0": 1800}, "weather": {"0": 0}}
+
+
+def test_a_split_that_begins_with_offsets_of_no_record_is_read():
+    """Compaction takes records away, and leaves the beginning of the log where it was."""
+    driver, query = one_query(backlog(3, flights=member(1)), flights={"0": [NO_TIME] * 5 + [1000, 2000]})
+    driver.run_for(60)
+    assert query.ends == {"flights": {"0": 7}}
+
+
+def test_a_split_without_event_times_is_read_while_the_others_wait():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": every(500, 9000), "1": []}, weather={"0": [44]})
+    driver.run_for(5)
+    query.arrive("flights", "1", *[NO_TIME] * 20)
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 3, "1": 20}, "weather": {"0": 1}}
 
 
 def test_a_split_without_a_record_does_not_hold_the_group():

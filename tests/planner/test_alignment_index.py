@@ -2,7 +2,7 @@
 
 from headgate_spark.planner.event_times import Latest, Split
 from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, TimeIndex
-from support.event_logs import FakeEventTimes
+from support.event_logs import NO_TIME, FakeEventTimes
 
 A, B = Split("flights", "0"), Split("weather", "0")
 
@@ -59,6 +59,12 @@ def test_a_split_without_an_event_time_has_none_until_a_record_comes():
     times.logs[A].append(10)
     index.look({A: 1}, now=0.1)
     assert not index.has_no_times(A, 1)
+
+
+def test_a_position_before_the_first_record_is_as_late_as_that():
+    _, index = looked_at([NO_TIME, NO_TIME, 30, 20, 40])
+    index.locate({A: 0})
+    assert [index.reached(A, position) for position in range(5)] == [30, 30, 30, 30, 40]
 
 
 def test_what_was_read_is_forgotten_and_what_is_left_is_still_known():

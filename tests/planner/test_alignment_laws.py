@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from support.aligned_spark import Driver, Query, member
-from support.event_logs import event_time
+from support.event_logs import NO_TIME, event_time
 
 HOUR = 3600.0
 
 steady = st.tuples(st.integers(0, 5000), st.integers(1, 900), st.integers(0, 60)).map(
     lambda s: [s[0] + n * s[1] for n in range(s[2])]
 )
-disordered = st.lists(st.integers(0, 20_000), max_size=40)
+disordered = st.lists(st.integers(0, 20_000) | st.just(NO_TIME), max_size=40)
 logs = st.lists(steady | disordered, min_size=1, max_size=3).map(
     lambda ls: {str(n): x for n, x in enumerate(ls)}
 )
@@ -41,7 +41,7 @@ def floor(queries: list[Query]) -> int:
         for source, splits in query.logs.items()
         for split, log in splits.items()
     )
-    return min(time for time in times if time is not None)
+    return min((time for time in times if time is not None), default=NO_TIME)
 
 
 def latest_read(query: Query, before: Mapping[str, Mapping[str, int]]) -> int | None:

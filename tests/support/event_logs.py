@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Millis, Sampled, Split
+from headgate_spark.planner.event_times import (
+    BEFORE_ALL,
+    EventTimesUnknownError,
+    Found,
+    Latest,
+    Millis,
+    Sampled,
+    Split,
+)
 
 Log = list[Millis]
+
+NO_TIME: Millis = BEFORE_ALL
+"""Of a record without an event time, or of an offset without a record."""
 
 
 class FakeEventTimes:
@@ -50,9 +61,11 @@ def first_later(log: Log, time: Millis) -> Found | None:
 
 
 def latest(log: Log) -> Found | None:
-    return Found(log.index(max(log)), max(log)) if log else None
+    last = max(log, default=NO_TIME)
+    return None if last == NO_TIME else Found(log.index(last), last)
 
 
 def event_time(log: Log, position: int) -> Millis | None:
-    """Return the event time of a position: the largest up to and including the next record."""
-    return max(log[: position + 1], default=None)
+    """Return the event time of a position: the largest up to and including the next record that has one."""
+    reached = max(log[: position + 1], default=NO_TIME)
+    return next((time for time in log[position:] if time != NO_TIME), None) if reached == NO_TIME else reached

@@ -83,7 +83,7 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     less than a record for each. The event times of the starts must be known. Raises `EventTimesUnknownError`.
     """
     whole = sum(room.size for room in rooms.values())
-    begin = _beginning(rooms, index)
+    begin = _beginning(rooms, index, limit)
     if begin is None or begin.time >= limit or budget <= 0:
         return Slice({s: room.start for s, room in rooms.items()}, 0, limited=whole > 0 and budget > 0)
     low, high = _search(_Task(rooms, budget, limit, drift, index), begin, pace)
@@ -147,13 +147,15 @@ def _near(task: _Task, low: _Cut, high: _Cut | None) -> tuple[_Cut, _Cut | None]
     return (low, nearer) if nearer.count > task.budget else (nearer, None)
 
 
-def _beginning(rooms: Mapping[Split, Room], index: TimeIndex) -> _Cut | None:
-    """Return the cut just before the earliest record that is to be read; `None`: nothing is."""
+def _beginning(rooms: Mapping[Split, Room], index: TimeIndex, limit: Millis) -> _Cut | None:
+    """Return the cut just before the earliest record that is to be read; `None`: nothing is.
+
+    A split of which no event time is known has no record that the limit could keep.
+    """
     reached = [index.reached(split, room.start) for split, room in rooms.items() if room.size]
-    times = [time for time in reached if time is not None]
-    if not times:
+    if not reached:
         return None
-    earliest = min(times)
+    earliest = min(limit if time is None else time for time in reached)
     return _Cut(earliest - 1, {split: room.start for split, room in rooms.items()}, 0, earliest)
 
 

@@ -135,9 +135,12 @@ class Staircase:
     def reached(self, position: int) -> Millis | None:
         """Return the largest event time that is known of the records up to and including the one at `position`.
 
-        That is never more than the event time of the position; `None`: nothing is known.
+        Before the first record with an event time (compaction may leave a gap there) that record is the next one. It
+        is never more than the event time of the position; `None`: nothing is known.
         """
         step = self._at(bisect_right(self._steps, position, key=lambda s: s.found.offset) - 1)
+        if step is None and self._steps and self._steps[0].after <= BEFORE_ALL:
+            step = self._steps[0]
         return step.found.time if step is not None else None
 
     def middle(self, position: int) -> Millis | None:
