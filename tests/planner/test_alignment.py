@@ -271,6 +271,28 @@ def test_queries_that_go_on_from_the_middle_of_their_logs_are_aligned_at_once():
     assert abs(one.latest_read["flights"] - two.latest_read["weather"]) <= 110_000
 
 
+def test_a_query_at_its_limit_reads_nothing_past_it_when_another_moves_while_it_plans(monkeypatch):
+    driver = Driver()
+    patient = member(1, idle_after=3600)
+    fast = driver.query("fast", backlog(flights=patient), flights={"0": every(500, 900_000)})
+    slow = driver.query("slow", backlog(weather=patient), weather={"0": [44]})
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 1000}
+    assert fast.spark.held_by("flights") is HeldBy.ALIGNMENT
+    cut = fast.alignment.cut
+
+    def overtaken(*views, **turn):
+        parts = cut(*views, **turn)
+        slow.arrive("weather", "0", 1044)
+        slow.spark.run_for(2)
+        return parts
+
+    monkeypatch.setattr(fast.alignment, "cut", overtaken)
+    fast.spark.round()
+    assert slow.latest_read == {"weather": 1044}
+    assert fast.latest_read["flights"] <= 2044
+
+
 def test_a_query_that_has_ended_is_waited_for_no_longer():
     driver = Driver()
     fast = driver.query(

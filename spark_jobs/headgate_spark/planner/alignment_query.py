@@ -92,7 +92,8 @@ class QueryAlignment:
         self._times.begin()
         for group, membership in self._memberships.items():
             members = [view for view in views if self._group_of.get(view.name) == group]
-            if membership.rests(now):
+            if membership.rests(now):  # held even if another query lets it go on before this planning is over
+                parts |= {view.name: Part(view.start or {}, HeldBy.ALIGNMENT) for view in members}
                 continue
             budget = sum(shares.get(view.name, 0) for view in members)
             try:
