@@ -52,8 +52,14 @@ def test_what_is_said_again_is_counted_up() -> None:
     assert (event["count"], event["lastTimestamp"]) == (3, "2023-11-14T22:15:20Z")
 
 
+def test_the_same_of_another_attempt_is_counted_up_and_the_newest_message_stands() -> None:
+    cluster = told(EVENT, replace(later(60), message="attempt 12 ended"))
+    (event,) = cluster.objects.values()
+    assert (event["count"], event["message"]) == (2, "attempt 12 ended")
+
+
 def test_other_words_are_another_event() -> None:
-    assert len(told(EVENT, replace(EVENT, message="attempt 2 ended")).objects) == 2
+    assert len(told(EVENT, replace(EVENT, message="attempt 1 ended with exit code 1")).objects) == 2
 
 
 def test_after_an_hour_it_is_said_anew() -> None:

@@ -1,15 +1,17 @@
 """Events of the cluster, so that `kubectl describe` tells what happened.
 
-One event with the same reason and message within an hour is one object that is counted up: a driver that
-fails every minute must not fill etcd. An event is best effort, as everywhere in Kubernetes; what matters is in
-the status. So it waits in an outbox, and leaves it at a pace at which it takes nothing from what matters: when
-a thousand applications are applied at once, their drivers come first.
+One event with the same reason and message within an hour is one object that is counted up, also where only the
+attempt is another one; the newest message stands. A driver that fails every minute must not fill etcd. An event is
+best effort, as everywhere in Kubernetes; what matters is in the status. So it waits in an outbox, and leaves it at a
+pace at which it takes nothing from what matters: when a thousand applications are applied at once, their drivers come
+first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,7 +67,7 @@ class EventRecorder:
         self._told: OrderedDict[str, _Told] = OrderedDict()
 
     async def tell(self, about: Owner, event: Event) -> None:
-        """Record the event, or count up the one that says the same."""
+        """Record the event, or count up the one that says the same, be it of another attempt."""
         name = _name(about, event)
         told = self._told.pop(name, None)
         if told is None or not 0 <= event.at - told.first < WINDOW_SECONDS:
@@ -85,7 +87,11 @@ class EventRecorder:
         return True
 
     async def _count_up(self, key: Key, about: Owner, event: Event, count: int) -> None:
-        seen_last = {"count": max(2, count), "lastTimestamp": rfc3339(event.at)}
+        seen_last = {
+            "count": max(2, count),
+            "lastTimestamp": rfc3339(event.at),
+            "message": event.message[:LONGEST_MESSAGE],
+        }
         try:
             await self._cluster.patch(EVENTS, key, seen_last)
         except ApiNotFound:
@@ -165,6 +171,7 @@ class Outbox:
 
 
 def _name(about: Owner, event: Event) -> str:
-    """Return a name that is equal for events that say the same of the same object."""
-    text = "\n".join((about.uid, event.reason, event.message))
+    """Return a name that is equal for events that say the same of the same object, whichever attempt it was."""
+    said = re.sub(r"\battempt [0-9]+", "attempt", event.message)
+    text = "\n".join((about.uid, event.reason, said))
     return f"{about.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
