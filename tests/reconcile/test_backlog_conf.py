@@ -77,9 +77,9 @@ def conf_of(loop: Loop) -> dict[str, str]:
     return dict(loop.world.drivers.launches[-1][1].spark_conf)
 
 
-def condition(loop: Loop) -> Condition:
+def condition(loop: Loop, kind: str = "BacklogSparkConf") -> Condition:
     assert loop.memory.status is not None
-    return next(c for c in loop.memory.status.conditions if c.type == "BacklogSparkConf")
+    return next(c for c in loop.memory.status.conditions if c.type == kind)
 
 
 def backlog_of(loop: Loop) -> bool:
@@ -97,8 +97,13 @@ def test_a_backlog_that_lasts_restarts_the_driver_with_its_properties() -> None:
     assert condition(loop).message == (
         "the driver is restarted with duringBacklog.sparkConf once it has run for 5m in backlog"
     )
-    assert "Restarting" in passes(loop, SCRAPE)
+    told = passes(loop, SCRAPE)
+    assert ("Restarting" in told, "RevisionChanged" in told) == (True, False), "nobody has changed anything"
     assert (loop.world.drivers.stops, loop.world.drivers.kills) == (1, 0)
+    assert condition(loop, "Ready").reason == "RevisionChanged"
+    assert condition(loop, "Ready").message == (
+        "attempt 1 stops at the end of its batch; the next one runs with duringBacklog.sparkConf"
+    )
     restarted(loop)
     assert conf_of(loop) == CONF
     assert (condition(loop).status, condition(loop).reason) == (ConditionStatus.TRUE, "InForce")

@@ -13,10 +13,10 @@ from headgate.api.application import SparkApplication
 from headgate.decision import Memory as Latches
 from headgate.decision import Verdict
 from headgate.decision import decide as verdict_on
-from headgate.decision.backlog_conf import BacklogConf, Choice
-from headgate.decision.driver import Desired, Start, Step
+from headgate.decision.backlog_conf import BacklogConf, Choice, ConfReason
+from headgate.decision.driver import Desired, Start, Step, StepReason
 from headgate.decision.lifecycle import next_step
-from headgate.reconcile.backlog_conf import chosen
+from headgate.reconcile.backlog_conf import chosen, sentence
 from headgate.reconcile.document import next_document
 from headgate.reconcile.launch import Launch, launch_of
 from headgate.reconcile.memory import Kept
@@ -74,7 +74,7 @@ def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: flo
         document=document,
         publishes=publishes,
         launch=launch,
-        step=_woken_in_time(step, choice),
+        step=_woken_in_time(_saying_why(step, choice, seen), choice),
         choice=choice,
         grace_period_seconds=desired.grace_period_seconds,
         kept=Kept(
@@ -113,6 +113,14 @@ def _still_to_be_heard(kept: Kept, judged: Judged) -> frozenset[str]:
 
 def _verdicts(judged: Judged) -> Mapping[str, Verdict]:
     return {name: verdict for name, (verdict, _) in judged.items()}
+
+
+def _saying_why(step: Step, choice: Choice | None, seen: Seen) -> Step:
+    """Return the step with what it is for, where a verdict restarts the driver and no change of the resource."""
+    if step.reason is not StepReason.REVISION_CHANGED or choice is None:
+        return step
+    is_for_verdict = choice.reason is ConfReason.RESTARTING
+    return replace(step, message=sentence(choice, seen)) if is_for_verdict else step
 
 
 def _woken_in_time(step: Step, choice: Choice | None) -> Step:

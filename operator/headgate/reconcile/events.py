@@ -20,7 +20,7 @@ from headgate.api.status import (
     SparkApplicationStatus,
 )
 from headgate.decision.backlog_conf import ConfReason
-from headgate.decision.driver import Start, State
+from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
@@ -71,7 +71,9 @@ def _life(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Ev
         how = "ended" if driver.exit.code is None else f"ended with exit code {driver.exit.code}"
         message = f"attempt {driver.attempt} {how}"
         yield Event(at=seen.now, reason=DRIVER_ENDED, message=message, is_warning=True)
-    yield Event(at=seen.now, reason=step.reason, message=step.message, is_warning=step.state in _SETBACKS)
+    is_told_as_choice = plan.choice is not None and plan.choice.reason is ConfReason.RESTARTING
+    if step.reason is not StepReason.REVISION_CHANGED or not is_told_as_choice:
+        yield Event(at=seen.now, reason=step.reason, message=step.message, is_warning=step.state in _SETBACKS)
 
 
 def _settings_changed_live(seen: Seen, plan: Plan) -> bool:
