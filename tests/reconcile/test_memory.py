@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,12 @@ def test_what_is_written_is_read_back() -> None:
     complaints: list[str] = []
     assert Kept.from_json(json.loads(json.dumps(KEPT.to_json())), complaints.append) == KEPT
     assert complaints == []
+
+
+def test_a_person_who_asks_again_forgives_that_the_checkpoint_was_in_use() -> None:
+    ended = replace(KEPT, history=replace(KEPT.history, ended=True, locked_out_since=4.0, disruptions=3))
+    history = ended.forgiven().history
+    assert (history.locked_out_since, history.disruptions, history.failures) == (None, 0, 0)
 
 
 @pytest.mark.parametrize(("part", "damage"), ROWS, ids=[f"{part} {damage!r:.30}" for part, damage in ROWS])

@@ -42,7 +42,9 @@ class Kept:
         """Return it after a person has asked for a new run: what ended the last one counts no more."""
         if not self.history.ended:
             return self
-        forgiven = replace(self.history, planned=True, failures=0, disruptions=0, retry_at=None)
+        forgiven = replace(
+            self.history, planned=True, failures=0, disruptions=0, retry_at=None, locked_out_since=None
+        )
         return replace(self, history=forgiven)
 
     def is_worth_saving(self, saved: Kept, *, dwell_tolerance_seconds: float) -> bool:
