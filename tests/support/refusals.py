@@ -60,6 +60,12 @@ REFUSALS = (
     *_property(
         "another identity", "identity", {"spark.kubernetes.authenticate.driver.serviceAccountName": "x"}
     ),
+    _spec(
+        "another checkpoint in a backlog",
+        "duringBacklog-sparkConf-checkpoint",
+        "duringBacklog.sparkConf[spark.sql.streaming.checkpointLocation]",
+        duringBacklog={"sparkConf": {"spark.sql.streaming.checkpointLocation": "s3a://b/c"}},
+    ),
     _checkpoint("interval 0s", "checkpoint-interval-short", "interval", interval="0s"),
     _checkpoint("interval below 10ms", "checkpoint-interval-short", "interval", interval="9.999999ms"),
     _checkpoint(

@@ -316,6 +316,13 @@ def _of_properties(on: str) -> tuple[Rule, ...]:
 PROPERTIES: Final = (
     *_of_properties(f"{SPEC}.sparkConf"),
     *_of_properties(f"{SPEC}.duringBacklog.sparkConf"),
+    Rule(
+        id="duringBacklog-sparkConf-checkpoint",
+        on=f"{SPEC}.duringBacklog.sparkConf",
+        refused=THIS.entry("spark.sql.streaming.checkpointLocation").is_there,
+        message="a query goes on from one checkpoint, in a backlog and after it; set "
+        "spark.sql.streaming.checkpointLocation in sparkConf",
+    ),
 )
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -201,7 +201,7 @@ class QueryStatus(StatusModel):
     """Commit interval in force; 0s while one batch spans the backlog. Left out while no driver runs."""
 
     lane: Lane | None = None
-    """How the last change reached the job."""
+    """`Live` where the driver goes by the control document that was published last; left out until then."""
 
     grant: Count | None = None
     """Records that the last batch was allowed."""
