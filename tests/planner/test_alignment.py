@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate_contract import BatchControl, EventTimeControl, QueryControl
+from headgate_contract import BatchControl, EventTimeControl, QueryControl, SourceControl
 from headgate_spark.planner.event_times import Sampled, Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
@@ -372,6 +372,18 @@ def test_a_source_behind_a_history_does_not_hold_the_group():
         history={"0": every(1, 100_000)},
         live={"0": [0]},
     )
+    fast = driver.query(
+        "fast", backlog(flights=member(1, idle_after=3600)), flights={"0": every(500, 900_000)}
+    )
+    driver.run_for(5)
+    assert fast.latest_read == {"flights": 899_500}
+
+
+def test_a_source_behind_a_history_that_is_paused_does_not_hold_the_group():
+    driver = Driver()
+    live = replace(member(1, idle_after=3600), after="history")
+    paused = backlog(history=SourceControl(paused=True), live=live)
+    driver.query("hybrid", paused, history={"0": every(1, 1000)}, live={"0": [0]})
     fast = driver.query(
         "fast", backlog(flights=member(1, idle_after=3600)), flights={"0": every(500, 900_000)}
     )

@@ -364,6 +364,8 @@ class QueryPlanner:
             current.plan |= {s.name: Allotment() for s in states}
         elif states:
             self._share_out(states, current, now)
+        elif not any(self._may_read(s) for s in self._sources.values()):
+            self._aligned({}, now)  # what waits behind a history that is paused holds nobody
 
     def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
         if self._spans_backlog:
