@@ -9,7 +9,7 @@ import pytest
 
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS
-from headgate.adapters.kubernetes.writes import WriteStatus
+from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError
 from support.operating import KEY, Operation
 
@@ -93,6 +93,30 @@ def test_a_decision_that_is_old_is_not_carried_out() -> None:
     with pytest.raises(ApiUnavailable, match="too old"):
         asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
     assert o.status() == {}
+
+
+def test_a_decision_that_grows_old_while_it_is_carried_out_creates_no_driver() -> None:
+    o = Operation()
+    o.declare()
+    now = 100.0
+    carrier = Carrier(
+        o.cluster,  # type: ignore[arg-type]
+        asyncio.run(o.cluster.get(APPLICATIONS, KEY)),
+        seen=lambda _: None,
+        gone=lambda _: None,
+        clock=lambda: now,
+    )
+
+    def process_is_paused(_call: str) -> None:
+        nonlocal now
+        now += FRESH_SECONDS + 0.1
+
+    o.cluster.after = process_is_paused
+    metadata = {"name": "flights-driver-1", "namespace": "team"}
+    write = CreateDriver({"kind": "ConfigMap", "metadata": metadata}, {"kind": "Pod", "metadata": metadata})
+    with pytest.raises(ApiUnavailable, match="too old"):
+        asyncio.run(carrier.carry_out([write]))
+    assert (o.cluster.calls, o.names) == (["create configmaps"], [])
 
 
 def test_a_restart_of_the_operator_writes_nothing() -> None:

@@ -66,9 +66,12 @@ class Carrier:
     async def carry_out(self, writes: Sequence[Write]) -> None:
         """Carry the writes out; raises what the first one that fails raises."""
         for write in writes:
-            if self._clock() - self._decided_at > FRESH_SECONDS:
-                raise ApiUnavailable(f"application {self._key}: the decision is too old to be carried out")
+            self._require_fresh()
             await self._carry_out(write)
+
+    def _require_fresh(self) -> None:
+        if self._clock() - self._decided_at > FRESH_SECONDS:
+            raise ApiUnavailable(f"application {self._key}: the decision is too old to be carried out")
 
     async def _carry_out(self, write: Write) -> None:
         match write:
@@ -140,6 +143,7 @@ class Carrier:
             await self._cluster.create(CONFIG_MAPS, config_map)
         except ApiConflict:
             await self._cluster.apply(CONFIG_MAPS, config_map)
+        self._require_fresh()
         try:
             self._seen(await self._cluster.create(PODS, pod))
         except ApiConflict:
