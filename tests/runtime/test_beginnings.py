@@ -64,6 +64,23 @@ def test_a_split_whose_beginning_cannot_be_found_is_given_to_the_planner_as_it_i
         raise ConnectionError("the broker is gone")
 
     found = Beginnings("orders", find)
-    assert not found.are_settled(START, LATEST)
+    for _ in range(beginnings.TRIES):
+        assert not found.are_settled(START, LATEST)
     assert found.are_settled(START, LATEST)
     assert found.completed(START) == START
+
+
+def test_a_broker_that_is_away_for_a_moment_is_asked_again():
+    answers = iter([ConnectionError("the broker is gone"), {"orders/1": 30}])
+
+    def find(splits):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    found = Beginnings("orders", find)
+    assert not found.are_settled(START, LATEST)
+    assert not found.are_settled(START, LATEST)
+    assert found.are_settled(START, LATEST)
+    assert found.completed(START) == {"orders/0": 5, "orders/1": 30}

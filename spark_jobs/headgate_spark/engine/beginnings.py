@@ -3,7 +3,7 @@
 Spark reads a new partition from its earliest offset, but tells nobody where that is before the batch has been
 planned. Without it nothing of the partition can be counted, and the first batch would have to take it whole, past
 every limit. So the beginning is looked up by the source's own means: the source is held for a trigger, and from then
-on the partition is one like the others. Where it cannot be looked up the partition is taken whole: never reading it
+on the partition is one like the others. Where a few tries do not tell, the partition is taken whole: never reading it
 would be worse.
 """
 
@@ -22,6 +22,9 @@ log = structlog.get_logger("headgate")
 BUDGET_SECONDS = 1.0
 """How long a planning waits for the answer: a fifth of what the shim grants the whole call."""
 
+TRIES = 3
+"""A broker that was away for one of them is back by the next: each takes as long as the client's timeouts."""
+
 Find = Callable[[Mapping[str, str], Collection[str]], Position]
 """Return the first offsets of splits (`topic/0`) of a source with these options; may take long and raise anything."""
 
@@ -37,6 +40,8 @@ class Beginnings:
         self._given_up: set[str] = set()
         self._asked: frozenset[str] = frozenset()
         self._answer: Future[Position] | None = None
+        self._failures = 0
+        """In a row."""
 
     def completed(self, start: Position) -> Position:
         """Return `start` with the splits that are not in it, each at its beginning."""
@@ -56,17 +61,25 @@ class Beginnings:
     def _take_answer(self, answer: Future[Position]) -> None:
         try:
             self._known |= answer.result(BUDGET_SECONDS)
+            self._failures = 0
         except NotInTimeError:
             return
         except Exception as error:
-            self._given_up |= self._asked
-            log.warning(
-                "new splits are read whole in one batch, because nobody could tell where they begin",
-                source=self._source,
-                splits=sorted(self._asked),
-                error=str(error),
-            )
+            self._failed(error)
         self._answer = None
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures < TRIES:
+            return
+        self._failures = 0
+        self._given_up |= self._asked
+        log.warning(
+            "new splits are read whole in one batch, because nobody could tell where they begin",
+            source=self._source,
+            splits=sorted(self._asked),
+            error=str(error),
+        )
 
 
 def _on_a_thread(work: Callable[[], Position]) -> Future[Position]:
