@@ -6,7 +6,7 @@ from prometheus_client.samples import Sample
 from benchmarks.event_log import Batch
 from benchmarks.local.drivers import Place, Resource
 from benchmarks.local.recording import HOUR, KEYS
-from benchmarks.local.scenarios.catchup import Outcome, figures, outcome, rotated
+from benchmarks.local.scenarios.catchup import SETTLING_SECONDS, Outcome, figures, outcome, rotated
 from benchmarks.local.scenarios.idle import taken
 from benchmarks.local.scenarios.pace import buckets
 from benchmarks.local.scenarios.rate import of_query
@@ -43,15 +43,17 @@ def test_staleness_is_counted_from_the_arrival_of_the_oldest_record():
 
 
 def test_staleness_counts_once_the_run_has_settled():
-    rows = [BACKLOG + 20_000 * second for second in (0, 14, 15, 16)]
+    settled = 111.0 + SETTLING_SECONDS
+    rows = [BACKLOG + round(20_000 * (SETTLING_SECONDS + after)) for after in (-1, 0, 1)]
     batches = [
         batch(0, 100.0, 110.0, (0, BACKLOG)),
-        batch(1, 124.0, 126.0, (rows[0], rows[1])),
-        batch(2, 125.0, 125.9, (rows[1], rows[2])),
-        batch(3, 126.0, 126.3, (rows[2], rows[3])),
+        batch(1, settled - 2, settled - 0.5, (BACKLOG, rows[0])),
+        batch(2, settled - 0.5, settled - 0.1, (rows[0], rows[1])),
+        batch(3, settled, settled + 0.3, (rows[1], rows[2])),
     ]
     found = outcome(batches, live_since=111.0)
-    assert (found.settling, found.staleness) == (pytest.approx([15.0, 0.9]), pytest.approx([0.3]))
+    assert found.settling == pytest.approx([SETTLING_SECONDS - 0.5, 0.9])
+    assert found.staleness == pytest.approx([0.3])
 
 
 def test_a_state_that_lost_keys_is_not_measured():
