@@ -161,7 +161,8 @@ def batch(started, committed, first, end):
 
 def test_live_batches_count_by_when_their_oldest_record_arrived():
     batches = [
-        batch(0.5, 4.0, 0, 1_000),
+        batch(0.5, 0.6, 0, 500),
+        batch(0.6, 4.0, 500, 1_000),
         batch(4.0, 5.5, 1_000, 1_400),
         batch(5.5, 6.0, 1_400, 6_900),
         batch(60.0, 60.4, 6_900, 7_000),
@@ -191,6 +192,7 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     }
     page = plot.render(document)
     assert "<td>cogroup_vs_low_latency_4k</td><td>30</td><td>&gt;= 20</td><td>yes</td>" in page
+    assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
     for text in (
         "plain_4k: 120.0 s, 500 batches",
         "headgate: 4.0 s, 1 batches",
