@@ -119,7 +119,9 @@ def run(variant: Variant, resource: Resource, root: Path) -> Outcome:
         live_since = place.live.stat().st_mtime
         end = live_since + LIVE_SECONDS
         child.wait_for(
-            "the live batches", lambda: next((b for b in log.follow() if b.committed > end), None), 120
+            "the live batches",
+            lambda: next((b for b in log.follow() if b.committed > end), None),
+            LIVE_SECONDS + CATCH_UP_SECONDS,
         )
         return outcome(log.batches, live_since)
 
