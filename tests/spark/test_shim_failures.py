@@ -94,6 +94,27 @@ def test_a_planner_that_hangs_holds_the_source_and_then_fails_the_query(
     assert committed_batches(tmp_path) == []
 
 
+def test_one_failure_does_not_end_a_query_however_long_it_took(
+    spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
+) -> None:
+    freed = threading.Event()
+    calls: list[str | None] = []
+
+    def stands_still_once(start: str | None) -> str:
+        calls.append(start)
+        if len(calls) == 1:
+            freed.wait()
+        return "all"
+
+    planner.answer = stands_still_once
+    try:
+        with impatience(spark), running(source.writeStream.format("noop"), tmp_path) as query:
+            wait_until(lambda: batch_sizes(query) or query.exception(), "a batch after the failure")
+            assert query.exception() is None
+    finally:
+        freed.set()
+
+
 def test_a_query_stops_cleanly_while_the_planner_hangs(
     spark: SparkSession, planner: ScriptedPlanner, source: DataFrame, tmp_path: Path
 ) -> None:

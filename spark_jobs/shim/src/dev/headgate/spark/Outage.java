@@ -40,7 +40,8 @@ final class Outage {
   }
 
   /**
-   * Notes a failure to answer that began at a time of {@link System#nanoTime}.
+   * Notes a failure to answer that began at a time of {@link System#nanoTime}. The first is borne however long it took, see {@link
+   * Patience#failed}.
    *
    * @return whether to hold the source, rather than to fail
    */
@@ -52,6 +53,7 @@ final class Outage {
       lasts = true;
       since = began;
       LOG.warn("Headgate holds {}, because it cannot be asked what it has: {}", stream, failure.toString());
+      return true;
     }
     return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) < Shim.outageMillis();
   }

@@ -65,11 +65,17 @@ final class Patience {
     failures = 0;
   }
 
-  /** Notes a failed call, or an answer that could not be carried out. */
+  /**
+   * Notes a failed call, or an answer that could not be carried out.
+   *
+   * <p>The first is borne however long it took: a process that stood still in it (a paused container, a virtual machine that moved)
+   * finds minutes gone of which nobody was asked anything.
+   */
   void failed(String reason) {
     if (failures++ == 0) {
       failingSince = asked;
       LOG.warn("Headgate holds {}, because the planner failed: {}", stream, reason);
+      return;
     }
     long failing = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - failingSince);
     if (failing >= Shim.patienceMillis()) {
