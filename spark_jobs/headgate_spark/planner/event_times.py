@@ -97,7 +97,7 @@ class NoEventTimes:
 
     def problem(self, source: str) -> str | None:
         """Return the same for every source."""
-        return f"source {source} tells no event times; only Kafka sources do"
+        return f"source {source} tells no event times; only Kafka sources do. Take alignment out of it"
 
     def sampled(self, source: str) -> None:
         """Nothing is looked at."""
