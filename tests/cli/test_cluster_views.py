@@ -134,7 +134,7 @@ def test_a_change_that_is_not_acted_upon_yet_is_told() -> None:
 def test_what_is_not_known_of_a_query_is_a_dash_and_never_zero() -> None:
     text = described(with_status(state="Running", queries=[{"name": "q", "sources": [{"name": "flights"}]}]))
 
-    assert "interval  -, last change by lane -" in text
+    assert "interval  -, last change not known to be in force" in text
     assert "batch     - records granted, - measured" in text
     assert "behind    lag -, - records pending, eta -" in text
     assert "flights    -        -           -  -        -" in text
@@ -173,6 +173,7 @@ def test_everything_that_is_known_is_shown() -> None:
 
     assert "executors  3 running, 8 asked for; if that lasts, a quota or the nodes have no room" in text
     assert "query q  BACKLOG by WatermarkLag for 12m, 3 changes in this attempt" in text
+    assert "last change in force" in text
     assert "batch      3.2M records granted (51k/s x 1m3s), 51k/s measured" in text
     assert "watermark  held back by weather, so that state grows" in text
     assert "50k/s  Alignment  Phase unknown, WatermarkLag yes, Query no" in text

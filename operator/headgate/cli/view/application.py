@@ -147,8 +147,8 @@ def _verdict(query: QueryStatus, now: float) -> Text:
 
 def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
     interval = None if query.interval is None else query.interval.total_seconds()
-    lane = UNKNOWN if query.lane is None else query.lane.value
-    yield "interval", f"{duration(interval)}, last change by lane {lane}"
+    known = "not known to be in force" if query.lane is None else "in force"
+    yield "interval", f"{duration(interval)}, last change {known}"
     why = "" if query.grant_reason is None else f" ({query.grant_reason})"
     yield "batch", f"{amount(query.grant)} records granted{why}, {rate(query.throughput)} measured"
     lag = None if query.watermark_lag is None else query.watermark_lag.total_seconds()
