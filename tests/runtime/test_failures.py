@@ -27,7 +27,7 @@ ROWS = (
      "query delays: source a: topic x does not exist at broker:9092; create it, or correct `subscribe` in the job; "
      "or source b: topic y does not exist"),
     ("lost records of a named partition", LOST, {"o": source(subscribe="orders"), "r": source(subscribe="returns")},
-     "query delays: source r: records of topic returns were removed before they were read"),
+     "query delays: source r: records of topic returns (in returns-3) were removed before they were read"),
     ("credentials", REFUSED, {"orders": source(subscribe="orders")},
      "query delays: source orders: broker:9092 refuses the credentials for topic orders"),
     ("a broker that is away", SILENT, {"all": source(subscribePattern="o.*")},

@@ -8,7 +8,7 @@ have been the same in all versions of the client that the supported versions of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate_spark.engine.sources import Descriptor
@@ -21,7 +21,7 @@ class Cause:
     signs: re.Pattern[str]
     """In the text of the query's exception."""
     message: str
-    """`{topics}` and `{servers}` are those of the source."""
+    """`{topics}` and `{servers}` are those of the source, `{partitions}` those of it that the text names."""
 
 
 CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
@@ -31,8 +31,8 @@ CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
     ),
     Cause(
         re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|[Ss]ome data may have been (?:lost|missed)"),
-        "records of {topics} were removed before they were read; start from a new checkpoint, or let the job go on "
-        "without them (option failOnDataLoss=false)",
+        "records of {topics}{partitions} were removed before they were read; start from a new checkpoint, or let the "
+        "job go on without them (option failOnDataLoss=false)",
     ),
     Cause(
         re.compile(r"SaslAuthentication|SslAuthentication|Authorization(?:Exception|Failed)"),
@@ -54,22 +54,31 @@ def explained(query: str, failure: str, sources: Mapping[str, Descriptor]) -> st
     cause = next((cause for cause in CAUSES if cause.signs.search(failure)), None)
     if cause is None or not kafka:
         return None
-    named = {name: described for name, described in kafka.items() if _names_one_of(failure, described)}
+    partitions = {name: _partitions_in(failure, described) for name, described in kafka.items()}
+    named = {name: described for name, described in kafka.items() if partitions[name]}
     told = (named or kafka).items()
-    return f"query {query}: " + "; or ".join(_sentence(name, described, cause) for name, described in told)
+    return f"query {query}: " + "; or ".join(
+        _sentence(name, described, cause, partitions[name]) for name, described in told
+    )
 
 
-def _sentence(name: str, described: Descriptor, cause: Cause) -> str:
+def _sentence(name: str, described: Descriptor, cause: Cause, partitions: Sequence[str]) -> str:
     subscribed = next((described.options[key] for key in _SUBSCRIPTIONS if key in described.options), name)
-    servers = described.options.get("kafka.bootstrap.servers", "the broker")
-    return f"source {name}: {cause.message.format(topics=f'topic {subscribed}', servers=servers)}"
+    message = cause.message.format(
+        topics=f"topic {subscribed}",
+        servers=described.options.get("kafka.bootstrap.servers", "the broker"),
+        partitions=f" (in {', '.join(partitions)})" if partitions else "",
+    )
+    return f"source {name}: {message}"
 
 
 _SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
 
 
-def _names_one_of(failure: str, described: Descriptor) -> bool:
-    return any(re.search(rf"\b{re.escape(topic)}-\d+\b", failure) for topic in _topics(described))
+def _partitions_in(failure: str, described: Descriptor) -> list[str]:
+    """Return the partitions of the source that the text names, as Kafka writes them (`orders-0`)."""
+    topics = map(re.escape, _topics(described))
+    return sorted({name for topic in topics for name in re.findall(rf"\b{topic}-\d+\b", failure)})
 
 
 def _topics(described: Descriptor) -> Iterable[str]:
