@@ -61,7 +61,8 @@ def stops(work: Callable[[], object]) -> tuple[type[BaseException], str]:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A person's cluster, its kubectl on the path; returns what was asked of it, call by call."""
     asked = tmp_path / "asked"
-    script(tmp_path / "bin" / "kubectl", f'echo "$@" >> {asked}')
+    served = '{"status": {"conditions": [{"type": "Established", "status": "True"}]}}'
+    script(tmp_path / "bin" / "kubectl", f"echo \"$@\" >> {asked}; echo '{served}'")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("HEADGATE_TEST_CLUSTER", "kubeconfig")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
@@ -75,7 +76,7 @@ def test_a_cluster_of_ones_own_is_used_as_it_is_and_nothing_is_built(own: Path, 
     asked = own.read_text(encoding="utf-8").splitlines()
     assert asked == [
         f"--kubeconfig {tmp_path}/mine apply --server-side -f {CRDS}",
-        f"--kubeconfig {tmp_path}/mine wait --for=condition=Established --timeout=240s -f {CRDS}",
+        f"--kubeconfig {tmp_path}/mine get -f {CRDS} -o json",
     ]
 
 
