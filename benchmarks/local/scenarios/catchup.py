@@ -28,7 +28,7 @@ LIVE_SECONDS = 120.0
 SETTLING_SECONDS = 60.0
 """Staleness counts from here on, in every run. Catching up at low latency takes 200 small batches, which leave a JVM
 that has compiled whatever such a batch runs; after ten large ones the first small ones are still being compiled, and
-100 of them, which is what this is, leave both runs alike. What was before is in the details."""
+batches become shorter for a minute. What was before is in the details."""
 
 
 @dataclass(frozen=True)
