@@ -16,8 +16,7 @@ from benchmarks.backlog.scenario import WARM_UP, Bench
 from benchmarks.backlog.session import documented_session, plain_session
 from benchmarks.local.recording import Recording
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.scenarios.catchup import divided, rotated
-from benchmarks.local.statistics import median_interval
+from benchmarks.local.statistics import divided, median_interval, rotated
 from headgate_contract import ControlDocument, QueryControl
 
 UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"

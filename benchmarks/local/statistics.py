@@ -1,4 +1,4 @@
-"""What the measured times and counts come to. Pure; times are seconds, sizes are records.
+"""The order of runs, and what the measured times and counts come to. Pure; times are seconds, sizes are records.
 
 Each function raises ValueError where there is too little to say anything: a figure that rests on nothing must
 not come out as a number.
@@ -8,6 +8,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,17 @@ class IntervalError:
     drift_seconds: float
     """How much later the last commit came than the first one and the intervals between them say."""
     commits: int
+
+
+def rotated(variants: Sequence[T], turn: int) -> Sequence[T]:
+    """Return the variants with another one first in each round: none is always the one after the slowest."""
+    first = turn % len(variants)
+    return [*variants[first:], *variants[:first]]
+
+
+def divided(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """Return the quotients, pair by pair."""
+    return [one / other for one, other in zip(above, below, strict=True)]
 
 
 def median(values: Sequence[float]) -> float:

@@ -6,11 +6,12 @@ from prometheus_client.samples import Sample
 from benchmarks.event_log import Batch
 from benchmarks.local.drivers import Place, Resource
 from benchmarks.local.recording import HOUR, KEYS
-from benchmarks.local.scenarios.catchup import SETTLING_SECONDS, Outcome, figures, outcome, rotated
+from benchmarks.local.scenarios.catchup import SETTLING_SECONDS, Outcome, figures, outcome
 from benchmarks.local.scenarios.idle import taken
 from benchmarks.local.scenarios.pace import buckets
 from benchmarks.local.scenarios.rate import of_query
 from benchmarks.local.scenarios.reaction import reaction
+from benchmarks.local.statistics import rotated
 from headgate_contract import QueryControl
 
 BACKLOG = HOUR.backlog_rows

@@ -23,7 +23,7 @@ from benchmarks.backlog.rounds import (
 from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.local.recording import Recording
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.scenarios.catchup import divided
+from benchmarks.local.statistics import divided
 
 RECORDS = Recording("records", 10_000_000, 3600, 1, 0, keys=1_000_000)
 LOW = "plain_50k"

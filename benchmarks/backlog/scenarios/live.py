@@ -17,8 +17,7 @@ from benchmarks.backlog.session import Session, local_session, plain_session, tu
 from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.scenarios.catchup import divided, rotated
-from benchmarks.local.statistics import percentile
+from benchmarks.local.statistics import divided, percentile, rotated
 
 RECORDING = Recording("live", 2_000_000, 3600, 20_000, 120, keys=1_000_000)
 QUERY = "live"

@@ -8,7 +8,6 @@ the second while there is a backlog and near the first once there is none, with 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from benchmarks.event_log import Batch
 from benchmarks.local.child import Child
@@ -16,9 +15,7 @@ from benchmarks.local.drivers import RESOURCE, START_SECONDS, Place, Resource, b
 from benchmarks.local.recording import HOUR, KEYS, prepare
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.scenario import Bench, Scenario
-from benchmarks.local.statistics import percentile
-
-T = TypeVar("T")
+from benchmarks.local.statistics import divided, percentile, rotated
 
 LOW_LATENCY = ("--rows-per-batch=50000", "--trigger=500 milliseconds")
 CATCH_UP_SECONDS = 400.0
@@ -97,12 +94,6 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
             outcomes[variant.name].append(outcome)
             bench.tell(f"round {turn + 1}, {variant.name}: {told(outcome)}")
     return figures(outcomes)
-
-
-def rotated(variants: Sequence[T], turn: int) -> Sequence[T]:
-    """Return the variants with another one first in each round: none is always the one after the slowest."""
-    first = turn % len(variants)
-    return [*variants[first:], *variants[:first]]
 
 
 def run(variant: Variant, resource: Resource, root: Path) -> Outcome:
@@ -199,11 +190,6 @@ def ratios(
         "largest_batch_records": {name: [run.largest_batch for run in outcomes[name]] for name in names},
     }
     return Measured(divided(seconds[above], seconds[below]), details)
-
-
-def divided(above: Sequence[float], below: Sequence[float]) -> list[float]:
-    """Return the quotients, pair by pair."""
-    return [one / other for one, other in zip(above, below, strict=True)]
 
 
 SCENARIO = Scenario(
