@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -78,17 +79,22 @@ def test_an_operator_that_hears_of_the_memory_and_not_yet_of_the_driver_starts_n
     assert o.names == ["flights-driver-3"]
 
 
-def test_a_decision_that_is_old_is_not_carried_out() -> None:
-    o = Operation()
-    o.declare()
-    now = 100.0
-    carrier = Carrier(
+def carrier_of(o: Operation, clock: Callable[[], float]) -> Carrier:
+    """Return what carries out a decision on the application as it now is."""
+    return Carrier(
         o.cluster,  # type: ignore[arg-type]
         asyncio.run(o.cluster.get(APPLICATIONS, KEY)),
         seen=lambda _: None,
         gone=lambda _: None,
-        clock=lambda: now,
+        clock=clock,
     )
+
+
+def test_a_decision_that_is_old_is_not_carried_out() -> None:
+    o = Operation()
+    o.declare()
+    now = 100.0
+    carrier = carrier_of(o, lambda: now)
     now += FRESH_SECONDS + 0.1
     with pytest.raises(ApiUnavailable, match="too old"):
         asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
@@ -99,13 +105,7 @@ def test_a_decision_that_grows_old_while_it_is_carried_out_creates_no_driver() -
     o = Operation()
     o.declare()
     now = 100.0
-    carrier = Carrier(
-        o.cluster,  # type: ignore[arg-type]
-        asyncio.run(o.cluster.get(APPLICATIONS, KEY)),
-        seen=lambda _: None,
-        gone=lambda _: None,
-        clock=lambda: now,
-    )
+    carrier = carrier_of(o, lambda: now)
 
     def process_is_paused(_call: str) -> None:
         nonlocal now
