@@ -13,7 +13,7 @@ from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
 from benchmarks.kafka.turns import Reader, directory, speed
 from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.statistics import median, median_interval
+from benchmarks.local.statistics import divided, median, median_interval
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 
 RECORDS = 10_000_000
@@ -65,7 +65,7 @@ def pairs(bench: Bench, readers: Mapping[str, Reader], kind: str) -> Measured:
         for name in sorted(readers, reverse=number % 2 == 0):
             speeds[name].append(speed(readers[name].read(kind)))
         bench.tell(f"{kind}: {speeds['governed'][-1] / speeds['plain'][-1]:.3f}")
-    ratios = [governed / plain for governed, plain in zip(speeds["governed"], speeds["plain"], strict=True)]
+    ratios = divided(speeds["governed"], speeds["plain"])
     low, high = median_interval(ratios)
     details = {f"{name}_records_per_second": median(found) for name, found in speeds.items()}
     return Measured(ratios, {"interval_low": low, "interval_high": high, **details})
