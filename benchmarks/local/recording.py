@@ -54,8 +54,8 @@ class Recording:
         return int(CUT.timestamp()) * MICROS + np.where(rows < 0, rows * slow, rows * fast).astype(np.int64)
 
 
-HOUR = Recording("hour", 10_000_000, 3600, 20_000, 140)
-"""What a job has to catch up on that stood still for an hour."""
+HOUR = Recording("hour", 10_000_000, 3600, 2_778, 140)
+"""What a job has to catch up on that stood still for an hour; the stream then goes on as fast as before."""
 STEADY = Recording("steady", 200_000, 60, 50_000, 240)
 """A stream that is live."""
 

@@ -14,7 +14,7 @@ from benchmarks.local.scenarios.reaction import reaction
 from benchmarks.local.statistics import rotated
 from headgate_contract import QueryControl
 
-BACKLOG = HOUR.backlog_rows
+BACKLOG, SECOND = HOUR.backlog_rows, HOUR.live_rows_per_second
 
 
 def batch(number, started, committed, rows, state_rows=KEYS):
@@ -36,16 +36,16 @@ def test_catch_up_lasts_from_the_first_batch_to_the_commit_of_what_was_there():
 def test_staleness_is_counted_from_the_arrival_of_the_oldest_record():
     batches = [
         batch(0, 100.0, 110.0, (0, BACKLOG)),
-        batch(1, 111.0, 111.4, (BACKLOG, BACKLOG + 20_000)),
-        batch(2, 112.0, 112.0, (BACKLOG + 20_000, BACKLOG + 20_000)),
-        batch(3, 112.0, 112.5, (BACKLOG + 20_000, BACKLOG + 40_000)),
+        batch(1, 111.0, 111.4, (BACKLOG, BACKLOG + SECOND)),
+        batch(2, 112.0, 112.0, (BACKLOG + SECOND, BACKLOG + SECOND)),
+        batch(3, 112.0, 112.5, (BACKLOG + SECOND, BACKLOG + 2 * SECOND)),
     ]
     assert outcome(batches, live_since=111.0).settling == pytest.approx([0.4, 0.5])
 
 
 def test_staleness_counts_once_the_run_has_settled():
     settled = 111.0 + SETTLING_SECONDS
-    rows = [BACKLOG + round(20_000 * (SETTLING_SECONDS + after)) for after in (-1, 0, 1)]
+    rows = [BACKLOG + round(SECOND * (SETTLING_SECONDS + after)) for after in (-1, 0, 1)]
     batches = [
         batch(0, 100.0, 110.0, (0, BACKLOG)),
         batch(1, settled - 2, settled - 0.5, (BACKLOG, rows[0])),
