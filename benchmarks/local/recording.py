@@ -6,7 +6,7 @@ been seen `rows / keys` times).
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,8 +60,10 @@ STEADY = Recording("steady", 200_000, 60, 50_000, 240)
 """A stream that is live."""
 
 
-def prepare(recording: Recording, target: Path) -> Path:
-    """Write the files of a recording unless they are there; return their directory."""
+def prepare(
+    recording: Recording, target: Path, rows: Callable[[Recording], Iterator[pa.Table]] | None = None
+) -> Path:
+    """Write `tables`, or other `rows`, of a recording unless they are there; return the directory of its files."""
     directory = target / recording.name
     described = directory / "recording.json"
     description = json.dumps({**asdict(recording), "keys": recording.keys or KEYS, "seed": SEED})
@@ -71,7 +73,7 @@ def prepare(recording: Recording, target: Path) -> Path:
     described.unlink(missing_ok=True)
     for file in directory.glob("*.parquet"):
         file.unlink()
-    for number, table in enumerate(tables(recording)):
+    for number, table in enumerate((rows or tables)(recording)):
         pq.write_table(table, directory / f"{number:04}.parquet", row_group_size=ROWS_PER_GROUP)
     described.write_text(description)
     return directory
