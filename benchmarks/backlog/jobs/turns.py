@@ -21,12 +21,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import nexmark
 import workloads
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.streaming import DataStreamWriter
-from workloads import WORKLOADS, Result
+from workloads import Result
 
+WORKLOADS = {**workloads.WORKLOADS, **nexmark.QUERIES}
 OBSERVED = "output"
 Request = Mapping[str, Any]
 
@@ -49,7 +51,8 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
 
 def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
     """Run a workload as a batch job."""
-    reader = spark.read.schema(workloads.SCHEMA).options(**workloads.FILES)
+    schema = nexmark.SCHEMA if request["workload"] in nexmark.QUERIES else workloads.SCHEMA
+    reader = spark.read.schema(schema).options(**workloads.FILES)
     inputs = [reader.parquet(directory) for directory in request["inputs"]]
     seen = Observation(OBSERVED)
     rows = observed(WORKLOADS[request["workload"]](inputs), seen)
