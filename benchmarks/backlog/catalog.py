@@ -1,7 +1,16 @@
 """All scenarios of backlogs, in the order in which they are run and shown."""
 
 from benchmarks.backlog.scenario import Bench
-from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, live, outputs, windows
+from benchmarks.backlog.scenarios import (
+    aggregation,
+    cogroup,
+    deduplication,
+    join,
+    live,
+    nexmark,
+    outputs,
+    windows,
+)
 from benchmarks.runner import Scenario
 
 SCENARIOS: tuple[Scenario[Bench], ...] = (
@@ -11,5 +20,6 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     windows.SCENARIO,
     deduplication.SCENARIO,
     live.SCENARIO,
+    *nexmark.SCENARIOS,
     outputs.SCENARIO,
 )
