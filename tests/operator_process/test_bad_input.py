@@ -73,6 +73,7 @@ def test_a_crd_that_is_too_old_to_write_to_is_waited_for(start, served: Served) 
         served.declare()
     operator.begin_leading()
     served.driver()
+    served.is_scheduled("flights-driver-1")
     assert served.becomes("Starting")["summary"]["query"] == "q"
 
 

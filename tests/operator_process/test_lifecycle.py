@@ -22,6 +22,7 @@ def test_an_application_gets_a_driver_a_document_and_a_status(start, served: Ser
     document = json.loads(driver["metadata"]["annotations"][CONTROL])
     assert document["queries"]["q"]["intervalSeconds"] == 5
     assert driver["metadata"]["ownerReferences"][0]["name"] == "flights"
+    served.is_scheduled("flights-driver-1")
     assert served.becomes("Starting")["attempt"] == 1
     served.runs("flights-driver-1")
     served.becomes("Running")
@@ -91,6 +92,7 @@ def test_a_crash_in_the_middle_of_a_start_leaves_one_driver(start, served: Serve
 
     start("--no-leader-election").begin_leading()
     served.driver()
+    served.is_scheduled("flights-driver-1")
     served.becomes("Starting")
     assert [pod["metadata"]["name"] for pod in served.pods()] == ["flights-driver-1"]
 
@@ -125,6 +127,7 @@ def test_a_scrape_passes_promtool_and_has_what_the_page_describes(start, served:
     operator = start().begin_leading()
     served.declare()
     served.driver()
+    served.is_scheduled("flights-driver-1")
     served.becomes("Starting")
     scrape = operator.metrics()
 

@@ -59,6 +59,14 @@ class Served:
             f"application {name} to be {state}",
         )
 
+    def is_scheduled(self, pod: str) -> None:
+        """The scheduler reports a node for the driver.
+
+        The operator is not woken by its own writes: before somebody reports something, it looks again after half a
+        minute only.
+        """
+        self._patch_status(pod, {"conditions": [{"type": "PodScheduled", "status": "True"}]})
+
     def runs(self, pod: str) -> None:
         """The kubelet reports the driver as running and ready."""
         running = {
@@ -85,5 +93,8 @@ class Served:
             "conditions": [{"type": "Ready", "status": ready}],
             "containerStatuses": [whole],
         }
+        self._patch_status(pod, status)
+
+    def _patch_status(self, pod: str, status: dict[str, Any]) -> None:
         patch = json.dumps({"status": status})
         self.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch)
