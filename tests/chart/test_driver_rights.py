@@ -20,6 +20,7 @@ from headgate.adapters.kubernetes.properties import DriverDefaults, spark_proper
 from headgate.reconcile.launch import Launch
 from support.chart import render
 from support.cluster import Cluster
+from support.driver import ENVIRONMENT, QUICK_START
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -105,13 +106,14 @@ def spark_driver(
         "spark.kubernetes.authenticate.oauthToken": kubeconfig["users"][0]["user"]["token"],
         "spark.kubernetes.authenticate.caCertFile": str(authority),
         "spark.driver.host": "127.0.0.1",
+        "spark.driver.defaultJavaOptions": QUICK_START,
         "spark.ui.enabled": "false",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",  # for executors, of which none comes
     }
     defaults = folder / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir()
     defaults.write_text("".join(f"{name} {value}\n" for name, value in conf.items()))
-    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(defaults.parent)}
+    environment = os.environ | ENVIRONMENT | {"SPARK_CONF_DIR": str(defaults.parent)}
     with (folder / "driver.log").open("wb") as log:
         command = [sys.executable, "-c", JOB]
         process = subprocess.Popen(
