@@ -21,7 +21,7 @@ from benchmarks.local.results import Figure, Goal, Measured
 EVENTS = Recording("auctions", 1_000_000, 3600, 1, 0)
 READS = {"q0": 1, "q3": 2, "q4": 2, "q5": 1, "q7": 1, "q8": 2, "q11": 1}
 """How often a query reads the events."""
-LOW, EVENTS_PER_BATCH = "plain_25k", 25_000
+LOW, EVENTS_PER_BATCH = "plain_50k", 50_000
 NO_GOAL = 0.0
 """Any speed reaches it."""
 
