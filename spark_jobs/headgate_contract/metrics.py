@@ -155,7 +155,17 @@ SOURCE_OUT_OF_ORDERNESS = _gauge(
     "The most by which a sampled record's event time was later than one behind it.",
 )
 SOURCE_UNREADABLE_SPLITS = _gauge(
-    "source_event_time_unreadable_splits", _SOURCE, "Splits in which no sampled record has an event time."
+    "source_event_time_unreadable_splits", _SOURCE, "Splits with records, none of which has an event time."
+)
+SOURCE_UNREADABLE = _gauge(
+    "source_event_time_unreadable_offset",
+    ("query", "source", "split"),
+    "Offset of a record in a split of which no record that was looked at has an event time; five splits at most.",
+)
+SOURCE_FAR_AHEAD = _gauge(
+    "source_event_time_far_ahead_offset",
+    ("query", "source", "split"),
+    "Offset of the first record met in split whose event time is further ahead than maxFuture; five splits at most.",
 )
 SOURCE_PAUSED = _gauge("source_paused", _SOURCE, "1 while the source is paused by a person.")
 SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at its frozen end.")

@@ -25,6 +25,7 @@ LABELS = {
     "kind": ["data", "no_data"],
     "lane": ["offsets"],
     "member": ["delays/weather/0"],
+    "split": ["flights/0"],
 }
 DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
 OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}

@@ -263,3 +263,6 @@ def test_a_record_dated_far_ahead_neither_blocks_its_partition_nor_lets_it_run_a
         wait_until(lambda: sink.count == 56 + 50, "what lies within the drift")
         send(kafka.bootstrap, other, [Record(0, at) for at in stamps[50:]])
         wait_until(lambda: sink.count == 101 + 100, "the rest")
+        standing = driver.source(poisoned).alignment
+        assert standing is not None
+        assert standing.far_ahead == {f"{poisoned}/0": 20}

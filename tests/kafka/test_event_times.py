@@ -27,7 +27,7 @@ class Times:
         self.asked: list[Mapping[str, int]] = []
         self.closed = threading.Event()
         self.connected: list[EventTimeControl | None] = []
-        self.sampled: Sampled | None = None
+        self.sampled = Sampled(None, {}, {})
 
     def connect(self, source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
         self.connected.append(where)
@@ -178,9 +178,9 @@ def test_a_payload_that_nothing_reads_is_a_problem_and_nothing_is_connected_for_
     assert times.connected == [EventTimeControl(column="$.at")]
 
 
-def test_what_the_samples_have_told_is_passed_on(event_times: KafkaEventTimes, times: Times):
+def test_what_was_seen_of_the_records_is_passed_on(event_times: KafkaEventTimes, times: Times):
     assert event_times.sampled("flights") is None
-    times.sampled = Sampled(250, 1)
+    times.sampled = Sampled(250, {"f/0": 7}, {})
     asked(event_times, FLIGHTS)
-    assert event_times.sampled("flights") == Sampled(250, 1)
+    assert event_times.sampled("flights") == Sampled(250, {"f/0": 7}, {})
     assert event_times.sampled("airports") is None

@@ -173,4 +173,5 @@ def test_no_record_is_further_past_the_limit_than_its_partition_is_out_of_order(
     assert standing is not None
     assert standing.out_of_orderness == 4.0
     assert of_unreadable is not None
-    assert of_unreadable.unreadable_splits == 1
+    assert of_unreadable.unreadable is not None
+    assert of_unreadable.unreadable.keys() == {f"{slow}/1"}

@@ -49,7 +49,7 @@ class Broker:
             for split, at in asked.items()
         }
 
-    def ends(self, partitions: Collection[str]) -> dict[str, int]:
+    def ends(self, partitions: Collection[str] = ()) -> dict[str, int]:
         return {split: self.begins_at + len(self.logs[split]) for split in partitions}
 
     def close(self) -> None:
@@ -105,10 +105,10 @@ def test_a_partition_of_which_nothing_can_be_read_is_named_once_with_the_reason_
     assert (entry["source"], entry["split"], entry["column"]) == ("rides", "a/0", COLUMN)
     assert entry["last_record"] == "it has no such member"
     assert "Correct eventTime.column or eventTime.format" in entry["event"]
-    assert told.sampled.unreadable_splits == 1
+    assert told.sampled.unreadable == {"a/0": entry["offset"]}
     broker.logs["a/0"] += values(3)
     assert told.latest(["a/0"]) == {"a/0": found(500, 3)}
-    assert told.sampled.unreadable_splits == 0
+    assert told.sampled.unreadable == {}
 
 
 def test_an_empty_partition_is_not_unreadable():
@@ -117,7 +117,7 @@ def test_an_empty_partition_is_not_unreadable():
         assert told.latest(["a/0"]) == {"a/0": None}
         assert told.first_later({"a/0": -1}) == {"a/0": None}
     assert logs == []
-    assert told.sampled.unreadable_splits == 0
+    assert told.sampled.unreadable == {}
 
 
 def test_records_that_are_too_far_ahead_are_named_once_for_each_partition():
@@ -128,6 +128,7 @@ def test_records_that_are_too_far_ahead_are_named_once_for_each_partition():
             told.latest(["a/0", "b/0"])
             told.first_later({"a/0": -1, "b/0": -1})
     assert [(entry["split"], entry["offset"]) for entry in logs] == [("a/0", 1), ("b/0", 0)]
+    assert told.sampled.far_ahead == {"a/0": 1, "b/0": 0}
 
 
 def test_out_of_orderness_is_what_was_seen():

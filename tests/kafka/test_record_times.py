@@ -1,4 +1,4 @@
-"""Records that are dated far ahead: they neither count nor hide those behind them, and they are named once."""
+"""Records that are dated far ahead, or not at all: they neither count nor hide others, and are named once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from structlog.testing import capture_logs
 
-from headgate_spark.kafka.lookups import LATEST_RECORD
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
 from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.kafka.sampling import Record
-from headgate_spark.planner.event_times import Found
+from headgate_spark.planner.event_times import Found, Sampled
 
 NOW = 1_000_000.0
 HOUR_MS = 3_600_000
@@ -20,14 +20,19 @@ AHEAD = NOW_MS + HOUR_MS + 1
 class Broker:
     """One partition, with Kafka's index and a reader of single records."""
 
-    def __init__(self, *stamps: int) -> None:
+    def __init__(self, *stamps: int, begins_at: int = 0) -> None:
         self.stamps = stamps
+        self.begins_at = begins_at
         self.reads = 0
+        self.finds = 0
 
     def find(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
+        self.finds += 1
         return {split: self._first(at) for split, at in asked.items()}
 
     def _first(self, at: int) -> Found | None:
+        if at in (BEGINNING, END):
+            return Found(self.begins_at if at == BEGINNING else len(self.stamps), -1)
         if at == LATEST_RECORD:
             at = max(self.stamps, default=0)
         return next((Found(n, stamp) for n, stamp in enumerate(self.stamps) if stamp >= at), None)
@@ -37,7 +42,7 @@ class Broker:
         records = [Record(n, stamp) for n, stamp in enumerate(self.stamps)]
         return {split: records[at:][:most] for split, at in asked.items()}
 
-    def ends(self, partitions: Collection[str]) -> dict[str, int]:
+    def ends(self, partitions: Collection[str] = ("t/0",)) -> dict[str, int]:
         return dict.fromkeys(partitions, len(self.stamps))
 
     def close(self) -> None:
@@ -86,3 +91,47 @@ def test_it_is_named_once():
         for _ in range(3):
             found.first_later({"t/0": 20})
     assert [(entry["split"], entry["offset"], entry["timestamp"]) for entry in logs] == [("t/0", 1, AHEAD)]
+
+
+def test_what_hides_others_is_told_with_its_offset_until_it_is_removed():
+    broker = Broker(10, AHEAD, 30)
+    told = times(broker)
+    assert told.sampled == Sampled(None, {}, {})
+    told.first_later({"t/0": 20})
+    told.latest(["t/0"])
+    assert told.sampled == Sampled(None, {}, {"t/0": 1})
+    broker.stamps = (10, 30, 30)
+    told.latest(["t/0"])
+    assert told.sampled == Sampled(None, {}, {})
+
+
+def test_records_without_a_timestamp_move_nothing():
+    told = times(Broker(-1, 20, -1))
+    assert told.first_later({"t/0": -1}) == {"t/0": Found(1, 20)}
+    assert told.latest(["t/0"]) == {"t/0": Found(1, 20)}
+    assert told.sampled == Sampled(None, {}, {})
+
+
+def test_a_partition_without_any_timestamp_has_no_event_time_and_is_named_once():
+    broker = Broker(-1, -1, -1, begins_at=1)
+    told = times(broker)
+    with capture_logs() as logs:
+        for _ in range(3):
+            assert told.latest(["t/0"]) == {"t/0": None}
+    (entry,) = logs
+    assert (entry["source"], entry["split"]) == ("flights", "t/0")
+    assert "message.timestamp.type" in entry["event"]
+    assert told.sampled == Sampled(None, {"t/0": 1}, {})
+    assert broker.finds == 3 + 2, "where its log begins and ends is asked once"
+    broker.stamps = (-1, -1, -1, 40)
+    assert told.latest(["t/0"]) == {"t/0": Found(3, 40)}
+    assert told.sampled == Sampled(None, {}, {})
+
+
+def test_a_partition_without_records_lacks_nothing():
+    for broker in (Broker(), Broker(-1, -1, begins_at=2)):
+        told = times(broker)
+        with capture_logs() as logs:
+            assert told.latest(["t/0"]) == {"t/0": None}
+        assert logs == []
+        assert told.sampled == Sampled(None, {}, {})

@@ -483,9 +483,17 @@ def test_what_was_known_of_event_times_is_forgotten_when_they_are_in_another_col
     assert query.ends == {"flights": {"0": 18}, "weather": {"0": 1}}
 
 
-def test_what_samples_have_told_of_a_source_stands_in_its_snapshot(monkeypatch):
+def test_what_was_seen_of_the_records_of_a_source_stands_in_its_snapshot(monkeypatch):
     driver, query = one_query(backlog(flights=member(1)), flights={"0": [1]})
-    monkeypatch.setattr(query.times, "sampled", lambda source: Sampled(2500, 1))
+    monkeypatch.setattr(query.times, "sampled", lambda source: Sampled(2500, {"f/0": 7}, {"f/1": 9}))
     driver.run_for(1)
     standing = query.spark.source("flights").alignment
-    assert (standing.out_of_orderness, standing.unreadable_splits) == (2.5, 1)
+    assert standing.out_of_orderness == 2.5
+    assert (standing.unreadable, standing.far_ahead) == ({"f/0": 7}, {"f/1": 9})
+
+
+def test_of_a_source_of_which_nothing_was_seen_nothing_is_told():
+    driver, query = one_query(backlog(flights=member(1)), flights={"0": [1]})
+    driver.run_for(1)
+    standing = query.spark.source("flights").alignment
+    assert (standing.out_of_orderness, standing.unreadable, standing.far_ahead) == (None, None, {})

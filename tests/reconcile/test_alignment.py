@@ -40,10 +40,12 @@ def at(drift: float, **more: float) -> dict[str, float]:
     }
 
 
-def says(loop: Loop, metric: Metric, source: str, query: str = "delays", **detail: str) -> None:
+def says(
+    loop: Loop, metric: Metric, source: str, query: str = "delays", value: float = 1.0, **detail: str
+) -> None:
     """The driver reports one more series, which names something."""
     labels = {"application": "flights", "query": query, "source": source, **detail}
-    loop.world.metrics.values.append((metric.name, labels, 1.0))
+    loop.world.metrics.values.append((metric.name, labels, value))
 
 
 def is_in_lane(loop: Loop, source: str, lane: str) -> None:
@@ -188,16 +190,49 @@ def test_a_source_whose_payload_cannot_be_read_is_told_how_to_join() -> None:
 
 def test_partitions_whose_payload_has_no_event_time_are_counted_and_told_how_to_join() -> None:
     loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup"}})
-    reports(loop, cars=at(0.0), taxis=at(1.0, event_time_unreadable_splits=2.0))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_splits=2.0)})
+    for split, offset in (("rides/3", 17.0), ("rides/1", 1_234_567.0)):
+        says(loop, names.SOURCE_UNREADABLE, "taxis", split=split, value=offset)
+    loop.acknowledged_turn()
     assert said(loop) == (
         FALSE,
         "CannotJoin",
-        "2 of the partitions of source delays/taxis cannot join group trips: no record of theirs that was looked at "
-        "has an event time, $.pickup of a payload in Json; the driver's log says why; correct eventTime, have the "
-        "job register a decoder, or leave out eventTime.column to align it by the timestamps of its records. The "
-        "others of the group are aligned without them",
+        "2 of the partitions of source delays/taxis (rides/1 at offset 1234567, rides/3 at offset 17) cannot join "
+        "group trips: no record of theirs that was looked at has an event time, $.pickup of a payload in Json; the "
+        "driver's log says why; correct eventTime, have the job register a decoder, or leave out eventTime.column to "
+        "align it by the timestamps of its records. The others of the group are aligned without them",
     )
     reports(loop, cars=at(0.0), taxis=at(1.0, event_time_unreadable_splits=0.0))
+    assert said(loop)[1] == "WithinDrift"
+
+
+def test_partitions_without_timestamps_are_named_with_what_would_give_them_event_times() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_splits=1.0)})
+    says(loop, names.SOURCE_UNREADABLE, "taxis", split="rides/3", value=0.0)
+    loop.acknowledged_turn()
+    assert said(loop) == (
+        FALSE,
+        "CannotJoin",
+        "1 of the partitions of source delays/taxis (rides/3 at offset 0) cannot join group trips: no record of "
+        "theirs has a timestamp; give its records timestamps (message.timestamp.type of the topic) or set "
+        "eventTime.column, or take alignment out of it. The others of the group are aligned without them",
+    )
+
+
+def test_a_record_that_is_dated_too_far_ahead_is_named_by_partition_and_offset_with_the_remedy() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0)})
+    says(loop, names.SOURCE_FAR_AHEAD, "taxis", split="rides/3", value=17.0)
+    loop.acknowledged_turn()
+    assert said(loop) == (
+        TRUE,
+        "EventTimeTooFarAhead",
+        "source delays/taxis has records dated further ahead than eventTime.maxFuture (rides/3 at offset 17), which "
+        "do not count in group trips; correct the clock of their producer and have retention or kafka-delete-records "
+        "remove them, or raise maxFuture if they are right",
+    )
+    reports(loop, cars=at(0.0), taxis=at(1.0))
     assert said(loop)[1] == "WithinDrift"
 
 
@@ -210,8 +245,17 @@ def test_before_a_query_has_planned_nobody_is_said_to_be_unable() -> None:
     assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
 
 
-def test_a_member_that_waits_for_event_times_is_named_with_where_to_look() -> None:
-    loop = aligned(member("cars"), member("taxis"))
+@pytest.mark.parametrize(
+    ("event_time", "remedy"),
+    [
+        ({}, "give its records timestamps (message.timestamp.type of the topic) or set eventTime.column"),
+        ({"column": "$.at"}, "correct eventTime.column or eventTime.format"),
+    ],
+)
+def test_a_member_that_waits_for_event_times_is_named_with_where_to_look_and_what_to_do(
+    event_time: dict[str, str], remedy: str
+) -> None:
+    loop = aligned({**member("cars"), "eventTime": event_time}, member("taxis"))
     for held in (1.0, 2.0):
         behind = at(0.0, watermark_lag_seconds=9999.0)
         loop.world.metrics.reports(sources={"cars": behind, "taxis": at(0.0)})
@@ -221,7 +265,7 @@ def test_a_member_that_waits_for_event_times_is_named_with_where_to_look() -> No
         UNKNOWN,
         "EventTimeUnknown",
         "source delays/cars waits for event times that group trips needs and that are not known yet; the driver's "
-        "log says why",
+        f"log says why: see that its brokers answer, {remedy}, or take alignment out of it",
     )
     assert of(loop, "cars").held == "EventTime"
     assert of(loop, "cars").votes.watermark_lag is UNKNOWN, "more throughput would not help"

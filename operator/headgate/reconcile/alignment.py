@@ -36,6 +36,8 @@ WATERMARK_HELD_BY: Final = "WatermarkHeldBy"
 """A silent member is not waited for by its group, but by Spark's own watermark, so that state grows."""
 EVENT_TIME_UNKNOWN: Final = "EventTimeUnknown"
 """A member waits for event times that its group needs, and that are not known yet."""
+EVENT_TIME_TOO_FAR_AHEAD: Final = "EventTimeTooFarAhead"
+"""A partition has a record that is dated further ahead than `eventTime.maxFuture`; it does not count."""
 NO_LIMIT_HOLDS: Final = "NoLimitHolds"
 """Fewer than two members of a group have records to be read, or event times that are known."""
 NOTHING_KNOWN: Final = "MetricsUnavailable"
@@ -52,6 +54,9 @@ _ONLY_KAFKA: Final = "take alignment out of it, or read it from Kafka"
 _BY_TIMESTAMP: Final = (
     "the driver's log says why; correct eventTime, have the job register a decoder, or leave out eventTime.column to "
     "align it by the timestamps of its records"
+)
+_GIVE_TIMESTAMPS: Final = (
+    "give its records timestamps (message.timestamp.type of the topic) or set eventTime.column"
 )
 
 
@@ -180,12 +185,23 @@ def _cannot_join(group: Group) -> Iterator[str]:
             "aligned without it"
         )
     for member in group.members:
-        if (splits := member.reported.unreadable_splits) and (column := member.source.event_time.column):
-            yield (
-                f"{splits:.0f} of the partitions of source {member.name} cannot join group {group.name}: no record "
-                f"of theirs that was looked at has an event time, {_place(member, column)}; {_BY_TIMESTAMP}. The "
-                "others of the group are aligned without them"
+        if splits := member.reported.unreadable_splits:
+            column = member.source.event_time.column
+            lack = (
+                f"no record of theirs has a timestamp; {_GIVE_TIMESTAMPS}, or take alignment out of it"
+                if column is None
+                else f"no record of theirs that was looked at has an event time, {_place(member, column)}; "
+                f"{_BY_TIMESTAMP}"
             )
+            yield (
+                f"{splits:.0f} of the partitions of source {member.name}{_named(member.reported.unreadable)} cannot "
+                f"join group {group.name}: {lack}. The others of the group are aligned without them"
+            )
+
+
+def _named(records: Mapping[str, float]) -> str:
+    told = ", ".join(f"{split} at offset {offset:.0f}" for split, offset in sorted(records.items()))
+    return f" ({told})" if told else ""
 
 
 def _place(member: Member, column: str) -> str:
@@ -206,9 +222,22 @@ def _ahead(group: Group) -> Iterator[str]:
 def _unknown(group: Group) -> Iterator[str]:
     for member in group.members:
         if member.held_by == HELD_BY_EVENT_TIME:
+            by_timestamp = member.source.event_time.column is None
             yield (
                 f"source {member.name} waits for event times that group {group.name} needs and that are not known "
-                "yet; the driver's log says why"
+                "yet; the driver's log says why: see that its brokers answer, "
+                + (_GIVE_TIMESTAMPS if by_timestamp else "correct eventTime.column or eventTime.format")
+                + ", or take alignment out of it"
+            )
+
+
+def _far_ahead(group: Group) -> Iterator[str]:
+    for member in group.members:
+        if records := member.reported.far_ahead:
+            yield (
+                f"source {member.name} has records dated further ahead than eventTime.maxFuture{_named(records)}, "
+                f"which do not count in group {group.name}; correct the clock of their producer and have retention "
+                "or kafka-delete-records remove them, or raise maxFuture if they are right"
             )
 
 
@@ -244,6 +273,7 @@ CHECKS: Final = (  # the first that finds something is the condition
     (UNKNOWN, EVENT_TIME_UNKNOWN, _unknown),
     (TRUE, WATERMARK_HELD_BY, _watermark),
     (UNKNOWN, NO_LIMIT_HOLDS, _unlimited),
+    (TRUE, EVENT_TIME_TOO_FAR_AHEAD, _far_ahead),
     (TRUE, MAX_DRIFT_DIFFERS, _differing),
 )
 

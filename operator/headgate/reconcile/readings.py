@@ -55,7 +55,11 @@ class SourceMetrics:
     alignment_held_by: str | None = None
     """The member of its group that is waited for, as `query/source`."""
     unreadable_splits: float | None = None
-    """Splits whose records have no event time that the driver could read; `None`: it does not look into them."""
+    """Splits whose records have no event time that the driver could read; `None`: it has not looked."""
+    unreadable: Mapping[str, float] = field(default_factory=dict)
+    """Some of them, and the offset of a record in each."""
+    far_ahead: Mapping[str, float] = field(default_factory=dict)
+    """Splits with a record whose event time is too far ahead to count, and its offset; not all, if there are many."""
     held_seconds: Mapping[str, float] = field(default_factory=dict)
     """Since the driver started, by reason."""
     held_lately: Mapping[str, float] | None = None
@@ -156,6 +160,8 @@ DETAIL: Final[Mapping[str, str]] = {
     metrics.SOURCE_INFO.name: "lane",
     metrics.SOURCE_ALIGNMENT_HELD_BY.name: "member",
     metrics.SOURCE_HELD.name: "reason",
+    metrics.SOURCE_UNREADABLE.name: "split",
+    metrics.SOURCE_FAR_AHEAD.name: "split",
     metrics.QUERY_BATCHES.name: "kind",
 }
 """The label that tells series of one query or source apart, of metrics that have one."""
@@ -228,6 +234,8 @@ def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetri
         alignment_drift_seconds=value(metrics.SOURCE_ALIGNMENT_DRIFT),
         alignment_held_by=next(iter(details(metrics.SOURCE_ALIGNMENT_HELD_BY.name)), None),
         unreadable_splits=value(metrics.SOURCE_UNREADABLE_SPLITS),
+        unreadable=details(metrics.SOURCE_UNREADABLE.name),
+        far_ahead=details(metrics.SOURCE_FAR_AHEAD.name),
         held_seconds=details(metrics.SOURCE_HELD.name),
         held_lately=details(HELD_LATELY) or None,
     )

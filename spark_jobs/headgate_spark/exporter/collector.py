@@ -21,6 +21,9 @@ from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, Sourc
 Family = CounterMetricFamily | GaugeMetricFamily
 Sample = tuple[m.Metric, tuple[str, ...], float | None]
 
+MOST_NAMED = 5
+"""Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
+
 
 class Observed(Protocol):
     """What the exporter reads."""
@@ -162,19 +165,28 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     yield m.SOURCE_PROCESSED, labels, float(source.processed_records_total)
     yield m.SOURCE_RATE_LIMIT, labels, source.rate_limit_records_per_second
     if source.alignment is not None:
-        yield from _of_member(labels, source.alignment)
+        yield from of_member(labels, source.alignment)
     for reason, seconds in source.held_seconds.items():
         yield m.SOURCE_HELD, (*labels, reason.value), seconds
 
 
-def _of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator[Sample]:
+def of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator[Sample]:
+    """Yield how a source stands in its alignment group; `labels` are its query and itself."""
     yield m.SOURCE_ALIGNMENT_LIMIT, labels, alignment.limit
     yield m.SOURCE_ALIGNMENT_FLOOR, labels, alignment.floor
     yield m.SOURCE_ALIGNMENT_DRIFT, labels, alignment.drift
     yield m.SOURCE_OUT_OF_ORDERNESS, labels, alignment.out_of_orderness
-    yield m.SOURCE_UNREADABLE_SPLITS, labels, alignment.unreadable_splits
+    if alignment.unreadable is not None:
+        yield m.SOURCE_UNREADABLE_SPLITS, labels, float(len(alignment.unreadable))
+        yield from _named(m.SOURCE_UNREADABLE, labels, alignment.unreadable)
+    yield from _named(m.SOURCE_FAR_AHEAD, labels, alignment.far_ahead)
     if alignment.held_by is not None:
         yield m.SOURCE_ALIGNMENT_HELD_BY, (*labels, alignment.held_by), 1.0
+
+
+def _named(metric: m.Metric, labels: tuple[str, str], offsets: Mapping[str, int]) -> Iterator[Sample]:
+    for split, offset in sorted(offsets.items())[:MOST_NAMED]:
+        yield metric, (*labels, split), float(offset)
 
 
 def _family(metric: m.Metric) -> Family:

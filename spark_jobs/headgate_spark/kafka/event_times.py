@@ -52,8 +52,8 @@ class Times(Protocol):
         """Return for each partition the record with the largest event time up to now; `None`: there is none."""
 
     @property
-    def sampled(self) -> Sampled | None:
-        """What looking at single records has told; `None`: there is an index."""
+    def sampled(self) -> Sampled:
+        """What was seen of its records."""
 
     def close(self) -> None:
         """Give everything back."""
@@ -98,7 +98,7 @@ class KafkaEventTimes:
         return self._sources[source].problem
 
     def sampled(self, source: str) -> Sampled | None:
-        """Return what looking at records of a source has told of it; `None`: nothing had to be looked at."""
+        """Return what was seen of the records of a source; `None`: nothing yet."""
         return self._sources[source].sampled if source in self._sources else None
 
     def close(self) -> None:
@@ -189,7 +189,7 @@ class _Asking:
 
     @property
     def sampled(self) -> Sampled | None:
-        """What looking at its records has told."""
+        """What was seen of its records; `None`: nothing yet."""
         return None if self._times is None else self._times.sampled
 
     def ask(self, question: Question) -> None:

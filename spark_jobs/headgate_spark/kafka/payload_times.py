@@ -1,15 +1,16 @@
 """Event times of one Kafka source that stand inside the values of its records (`eventTime.column`).
 
-Kafka has no index of them, so records are looked at (`sampling`), on the thread that asks for the source
-(`event_times`). A record without a value, or whose value has no event time that can be read, or one further ahead
-than `maxFuture`, does not count. A partition of which no record that was looked at has an event time is named once in
-the driver's log, with the reason of the last one.
+Kafka has no index of them, so records are looked at (`sampling`), on the thread that asks for it (`event_times`);
+only `sampled` is for others. A record without a value, or whose value has no event time that can be read, or one
+further ahead than `maxFuture`, does not count. A partition of which no record that was looked at has an event time is
+named once in the driver's log, with the reason of the last one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import structlog
 
@@ -20,6 +21,13 @@ from headgate_spark.kafka.sampling import Record, Records, Sampler
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis, Sampled
 
 log = structlog.get_logger("headgate")
+
+
+class _Problem(NamedTuple):
+    """A record that does not count, and why."""
+
+    offset: int
+    reason: str
 
 
 class PayloadTimes:
@@ -42,10 +50,12 @@ class PayloadTimes:
         self._clock = clock
         self._sampler = Sampler(records, self._time_of)
         self._beginnings: dict[str, int] = {}
-        self._problems: dict[str, str] = {}
-        """Why the last record of a partition that does not count does not."""
-        self._far_ahead: set[str] = set()
-        self._unreadable: set[str] = set()
+        self._problems: dict[str, _Problem] = {}
+        """The last record of a partition that does not count."""
+        self._far_ahead: Mapping[str, int] = {}
+        """The offset of the first record of a partition that is too far ahead. Replaced, never changed."""
+        self._unreadable: Mapping[str, int] = {}
+        """The offset of a record of a partition that has none with an event time. Replaced, never changed."""
 
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""
@@ -54,18 +64,19 @@ class PayloadTimes:
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the latest record that was looked at; `None`: there is none."""
         found: Answers = dict(self._sampler.latest(self._beginnings_of(partitions)))
-        for split, last in found.items():
-            if last is not None:
-                self._unreadable.discard(split)
-            elif split in self._problems and split not in self._unreadable:
-                self._unreadable.add(split)
-                self._warn_of(split)
+        known = {split: at for split, at in self._unreadable.items() if found.get(split) is None}
+        new = [split for split, last in found.items() if last is None and split not in known]
+        for split in new:
+            if (problem := self._problems.get(split)) is not None:
+                known[split] = problem.offset
+                self._warn_of(split, problem)
+        self._unreadable = known
         return found
 
     @property
     def sampled(self) -> Sampled:
         """What the samples tell of the source."""
-        return Sampled(self._sampler.out_of_orderness, len(self._unreadable))
+        return Sampled(self._sampler.out_of_orderness, self._unreadable, self._far_ahead)
 
     def close(self) -> None:
         """Give the clients back."""
@@ -83,12 +94,12 @@ class PayloadTimes:
 
     def _time_of(self, split: str, record: Record) -> Millis | None:
         if record.value is None:
-            self._problems[split] = "it has no value"
+            self._problems[split] = _Problem(record.offset, "it has no value")
             return None
         try:
             at = self._reader.event_time(record.value)
         except NoEventTimeError as error:
-            self._problems[split] = str(error)
+            self._problems[split] = _Problem(record.offset, str(error))
             return None
         if at > round(self._clock() * 1000) + self.max_future:
             self._note_far_ahead(split, record.offset, at)
@@ -96,11 +107,12 @@ class PayloadTimes:
         return at
 
     def _note_far_ahead(self, split: str, offset: int, at: Millis) -> None:
-        self._problems[split] = f"its event time, {at}, is too far ahead"
+        self._problems[split] = _Problem(offset, f"its event time, {at}, is too far ahead")
         if split not in self._far_ahead:
-            self._far_ahead.add(split)
+            self._far_ahead = {**self._far_ahead, split: offset}
             log.warning(
-                "a record's event time is too far ahead; such records do not count",
+                "a record's event time is too far ahead; such records do not count. Correct the clock of its "
+                "producer, or the unit in which it writes times",
                 source=self._source,
                 split=split,
                 column=self._reader.column,
@@ -108,12 +120,13 @@ class PayloadTimes:
                 event_time=at,
             )
 
-    def _warn_of(self, split: str) -> None:
+    def _warn_of(self, split: str, problem: _Problem) -> None:
         log.warning(
             "no record that was looked at has an event time; the partition is read without alignment until one has. "
             "Correct eventTime.column or eventTime.format, or leave them out to go by the timestamps of records",
             source=self._source,
             split=split,
             column=self._reader.column,
-            last_record=self._problems[split],
+            offset=problem.offset,
+            last_record=problem.reason,
         )

@@ -2,9 +2,10 @@
 
 Kafka finds records by timestamp from an index, exactly. A record that is dated further ahead than `maxFuture` (a
 wrong unit, a wrong clock) does not count, but it hides all that follow it: to the index it is the first one later
-than anything. Behind it records are looked at one by one (`sampling`). Each is named once in the driver's log.
+than anything. Behind it records are looked at one by one (`sampling`). A record without a timestamp (-1) is not in
+the index. Each record that hides others, and each partition without any timestamp, is named once in the driver's log.
 
-All of it runs on the thread that asks for the source (`event_times`).
+All of it runs on the thread that asks for the source (`event_times`); only `sampled` is for others.
 """
 
 from __future__ import annotations
@@ -15,14 +16,20 @@ from typing import Protocol
 
 import structlog
 
-from headgate_spark.kafka.lookups import LATEST_RECORD
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
 from headgate_spark.kafka.sampling import Record, Records, Sampler
-from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis
+from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
 
 log = structlog.get_logger("headgate")
 
 Asked = Mapping[str, Millis]
 Answers = dict[str, Found | None]
+
+
+UNTIMED = (
+    "no record of a partition has a timestamp; it is read without alignment until one has. Have the topic stamp its "
+    "records (message.timestamp.type=LogAppendTime), set eventTime.column, or take alignment out of the source"
+)
 
 
 class Lookups(Protocol):
@@ -54,8 +61,10 @@ class RecordTimes:
         self._records = records
         self._clock = clock
         self._sampler: Sampler | None = None
-        self._hiding: dict[str, int] = {}
-        """The offset of the first record of a partition that is dated too far ahead."""
+        self._hiding: Mapping[str, int] = {}
+        """The offset of the first record of a partition that is dated too far ahead. Replaced, never changed."""
+        self._untimed: Mapping[str, int] = {}
+        """Where the log of a partition begins none of whose records has a timestamp. Replaced, never changed."""
         self._before: dict[tuple[str, int], Found | None] = {}
         """The latest record before that one."""
 
@@ -67,8 +76,10 @@ class RecordTimes:
 
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
-        found = self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD))
+        found = _with_timestamps(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
+        self._note_untimed(found)
         hidden = [split for split, last in found.items() if last is not None and last.time > self._horizon]
+        self._forget_hiding(found.keys() - set(hidden))
         if not hidden:
             return found
         firsts = self._lookups.find(dict.fromkeys(hidden, self._horizon + 1))
@@ -83,9 +94,9 @@ class RecordTimes:
             self._sampler.records.close()
 
     @property
-    def sampled(self) -> None:
-        """Nothing: there is an index."""
-        return None
+    def sampled(self) -> Sampled:
+        """Which partitions have records that do not count. There is an index, so out-of-orderness is not seen."""
+        return Sampled(None, unreadable=self._untimed, far_ahead=self._hiding)
 
     @property
     def _horizon(self) -> Millis:
@@ -99,15 +110,35 @@ class RecordTimes:
         if found is None or found.time <= self._horizon:
             return False
         if self._hiding.get(split) != found.offset:
-            self._hiding[split] = found.offset
+            self._hiding = {**self._hiding, split: found.offset}
             log.warning(
-                "a record is dated too far ahead; it does not count, and those behind it are looked at one by one",
+                "a record is dated too far ahead; it does not count, and those behind it are looked at one by one. "
+                "Correct the clock of its producer, and have retention or kafka-delete-records remove it",
                 source=self._source,
                 split=split,
                 offset=found.offset,
                 timestamp=found.time,
             )
         return True
+
+    def _forget_hiding(self, splits: Collection[str]) -> None:
+        """Forget the records of these partitions: they are removed, or their time has come."""
+        if gone := self._hiding.keys() & splits:
+            self._hiding = {split: at for split, at in self._hiding.items() if split not in gone}
+
+    def _note_untimed(self, found: Answers) -> None:
+        """Note which partitions have records and no timestamp; those that are new are named."""
+        known = {split: at for split, at in self._untimed.items() if found.get(split) is None}
+        if asked := [split for split, last in found.items() if last is None and split not in known]:
+            ends = _offsets(self._lookups.find(dict.fromkeys(asked, END)))
+            begins = self._lookups.find(dict.fromkeys(asked, BEGINNING))
+            new = {
+                split: begin for split, begin in _offsets(begins).items() if begin < ends.get(split, begin)
+            }
+            known |= new
+            for split in new:
+                log.warning(UNTIMED, source=self._source, split=split)
+        self._untimed = known
 
     def _beginnings(self, splits: Collection[str]) -> dict[str, int]:
         return {split: self._hiding[split] + 1 for split in splits}
@@ -138,3 +169,12 @@ class RecordTimes:
             else:
                 high = middle - 1
         return latest
+
+
+def _with_timestamps(found: Answers) -> Answers:
+    """Return the records that have a timestamp; a broker may name one that has none."""
+    return {split: None if last is None or last.time < 0 else last for split, last in found.items()}
+
+
+def _offsets(found: Answers) -> dict[str, int]:
+    return {split: record.offset for split, record in found.items() if record is not None}

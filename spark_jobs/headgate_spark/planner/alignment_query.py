@@ -115,8 +115,9 @@ class QueryAlignment:
             floor=_seconds(floor.time),
             drift=None if floor.time is None or reached is None else (reached - floor.time) / 1000,
             held_by=None if holder is None else holder.name,
-            out_of_orderness=None if sampled is None else sampled.out_of_orderness / 1000,
-            unreadable_splits=None if sampled is None else sampled.unreadable_splits,
+            out_of_orderness=None if sampled is None else _seconds(sampled.out_of_orderness),
+            unreadable=None if sampled is None else sampled.unreadable,
+            far_ahead={} if sampled is None else sampled.far_ahead,
         )
 
     def watermark_held_by(self, now: float) -> str | None:

@@ -53,12 +53,14 @@ class Latest(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """What was seen of a source that has no index of its event times, so that single records are looked at."""
+    """What was seen of the records of a source."""
 
-    out_of_orderness: Millis
-    """The most by which a record was later than one behind it."""
-    unreadable_splits: int
-    """Splits in which no record that was looked at has an event time."""
+    out_of_orderness: Millis | None
+    """The most by which a record was later than one behind it; `None`: an index tells event times."""
+    unreadable: Mapping[str, int]
+    """Splits in which no record that was looked at has an event time, and the offset of one that has none."""
+    far_ahead: Mapping[str, int]
+    """Splits with records whose event times are too far ahead to count, and the offset of the first that was met."""
 
 
 class EventTimesUnknownError(Exception):
@@ -77,7 +79,7 @@ class EventTimes(Protocol):
         """Return why a source can tell no event times, and what to do about it; `None`: it can."""
 
     def sampled(self, source: str) -> Sampled | None:
-        """Return what was seen of a source whose records are looked at; `None`: an index answers for it.
+        """Return what was seen of the records of a source; `None`: nothing yet.
 
         By as much as its records are out of order, answers may be wrong.
         """

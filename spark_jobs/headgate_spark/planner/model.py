@@ -197,8 +197,10 @@ class AlignmentSnapshot:
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
     out_of_orderness: float | None = None
     """Seconds by which records were seen to be later than some behind them; `None`: an index tells event times."""
-    unreadable_splits: int | None = None
-    """Splits of whose records none that was looked at has an event time; `None` as before."""
+    unreadable: Mapping[str, int] | None = None
+    """Splits of whose records none that was looked at has an event time, and the offset of one; `None`: not known."""
+    far_ahead: Mapping[str, int] = field(default_factory=dict)
+    """Splits with an event time that is too far ahead to count, and the offset of the first that was met."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class Labels(msgspec.Struct, gc=False):
     reason: str = ""
     lane: str = ""
     member: str = ""
+    split: str = ""
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

@@ -29,6 +29,8 @@ DETAILS = (
     metrics.SOURCE_ALIGNMENT_FLOOR,
     metrics.SOURCE_ALIGNMENT_DRIFT,
     metrics.SOURCE_UNREADABLE_SPLITS,
+    metrics.SOURCE_UNREADABLE,
+    metrics.SOURCE_FAR_AHEAD,
     metrics.SOURCE_ALIGNMENT_HELD_BY,
 )
 """What a status shows and no vote depends on."""

@@ -1,0 +1,33 @@
+"""What a scrape says of alignment, of runs that are made up."""
+
+from __future__ import annotations
+
+from headgate_spark.exporter.collector import MOST_NAMED, of_member
+from headgate_spark.planner.model import AlignmentSnapshot
+
+LABELS = ("delays", "flights")
+
+
+def samples(**more: object) -> list[tuple[str, tuple[str, ...], float | None]]:
+    standing = AlignmentSnapshot(limit=None, floor=None, drift=None, held_by=None, **more)  # type: ignore[arg-type]
+    found = ((metric.name, labels, value) for metric, labels, value in of_member(LABELS, standing))
+    return [sample for sample in found if sample[2] is not None]
+
+
+def test_of_a_member_of_which_nothing_is_known_nothing_is_said():
+    assert samples() == []
+
+
+def test_records_that_do_not_count_are_named_by_split_and_offset():
+    assert samples(unreadable={"f/1": 3}, far_ahead={"f/0": 7}) == [
+        ("headgate_source_event_time_unreadable_splits", LABELS, 1.0),
+        ("headgate_source_event_time_unreadable_offset", (*LABELS, "f/1"), 3.0),
+        ("headgate_source_event_time_far_ahead_offset", (*LABELS, "f/0"), 7.0),
+    ]
+
+
+def test_of_many_splits_all_are_counted_and_a_few_are_named():
+    many = {f"f/{n}": n for n in range(500)}
+    told = samples(unreadable=many, far_ahead=many)
+    assert told[0][2] == 500.0
+    assert len(told) == 1 + 2 * MOST_NAMED
