@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 
 import pytest
+from structlog.testing import capture_logs
 
 from headgate_contract import EventTimeControl
 from headgate_spark.kafka.event_times import KafkaEventTimes
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, Latest, Sampled, Split
+from headgate_spark.planner.event_times import (
+    EventTimesUnknownError,
+    Found,
+    LateAnswers,
+    Later,
+    Latest,
+    Sampled,
+    Split,
+)
 from support.waiting import wait_until
 
 FLIGHTS, WEATHER = Split("flights", "f/0"), Split("weather", "w/0")
+LATEST = -3
+"""What is noted as asked for of the latest records."""
 
 
 class Times:
@@ -28,6 +40,8 @@ class Times:
         self.closed = threading.Event()
         self.connected: list[EventTimeControl | None] = []
         self.sampled = Sampled(None, {}, {})
+        self.log_ends: Mapping[str, int] | Exception = {}
+        """Of the source's partitions; none are found before Spark tells them."""
 
     def connect(self, source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
         self.connected.append(where)
@@ -41,7 +55,12 @@ class Times:
         return dict.fromkeys(asked, self.answer)
 
     def latest(self, partitions: Collection[str]) -> dict[str, Found | None]:
-        return self.first_later(dict.fromkeys(partitions, 0))
+        return self.first_later(dict.fromkeys(partitions, LATEST))
+
+    def ends(self) -> Mapping[str, int]:
+        if isinstance(self.log_ends, Exception):
+            raise self.log_ends
+        return self.log_ends
 
     def close(self) -> None:
         self.closed.set()
@@ -75,21 +94,74 @@ def asked(event_times: KafkaEventTimes, *splits: Split) -> dict[Split, Found | N
     return wait_until(answer, "an answer")
 
 
+def late(event_times: KafkaEventTimes) -> LateAnswers:
+    """Begin plannings that ask nothing, until something has come late."""
+    found = LateAnswers((), {})
+
+    def some() -> bool:
+        nonlocal found
+        found = event_times.begin()
+        return bool(found.first_later or found.latest)
+
+    wait_until(some, "a late answer")
+    return found
+
+
 def test_all_sources_are_asked_at_once(event_times: KafkaEventTimes):
     assert asked(event_times, FLIGHTS, WEATHER) == {FLIGHTS: Found(7, 70), WEATHER: Found(7, 70)}
 
 
-def test_a_slow_answer_holds_the_source_and_is_there_for_the_same_question(
+def test_a_slow_answer_holds_the_source_and_is_handed_to_the_next_planning_once(
     event_times: KafkaEventTimes, times: Times
 ):
     times.go.clear()
-    with pytest.raises(EventTimesUnknownError, match="flights"):
-        event_times.first_later({FLIGHTS: 5})
-    with pytest.raises(EventTimesUnknownError):
-        event_times.first_later({FLIGHTS: 5})
+    for _ in range(2):
+        with pytest.raises(EventTimesUnknownError, match="flights"):
+            event_times.first_later({FLIGHTS: 5})
     times.go.set()
-    assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
-    assert len(times.asked) == 1
+    assert late(event_times) == LateAnswers([Later(FLIGHTS, 5, Found(7, 70))], {})
+    assert event_times.begin() == LateAnswers([], {})
+    assert times.asked == [{"f/0": 5}]
+
+
+def test_late_answers_of_both_kinds_arrive_although_every_planning_asks_something_else(
+    event_times: KafkaEventTimes, times: Times
+):
+    for time, end in ((5, 10), (6, 11), (7, 12)):
+        times.go.clear()
+        with pytest.raises(EventTimesUnknownError):
+            event_times.latest({FLIGHTS: end})
+        with pytest.raises(EventTimesUnknownError):
+            event_times.first_later({FLIGHTS: time})
+        times.go.set()
+        first = late(event_times)
+        second = late(event_times) if not (first.first_later and first.latest) else LateAnswers((), {})
+        assert [*first.first_later, *second.first_later] == [Later(FLIGHTS, time, Found(7, 70))]
+        assert {**first.latest, **second.latest} == {FLIGHTS: Latest(Found(7, 70), end)}
+
+
+def test_what_one_source_answered_is_not_lost_because_another_did_not(times: Times):
+    other = Times()
+    event_times = KafkaEventTimes(
+        lambda source, *_: times if source == "flights" else other, budget_seconds=0.05
+    )
+    for source in ("flights", "weather"):
+        event_times.open(source, {})
+    other.go.clear()
+
+    def waits_for_weather_alone() -> bool:
+        event_times.begin()
+        try:
+            event_times.latest({FLIGHTS: 10, WEATHER: 20})
+        except EventTimesUnknownError as error:
+            return "source weather" in str(error)
+        return False
+
+    wait_until(waits_for_weather_alone, "an answer of flights in time")
+    assert late(event_times).latest == {FLIGHTS: Latest(Found(7, 70), 10)}
+    other.go.set()
+    assert late(event_times).latest == {WEATHER: Latest(Found(7, 70), 20)}
+    event_times.close()
 
 
 def test_that_there_was_no_record_is_asked_again(event_times: KafkaEventTimes, times: Times):
@@ -111,22 +183,62 @@ def test_a_late_answer_on_the_latest_records_tells_up_to_where_it_holds(
     times.go.set()
 
     def answer() -> dict[Split, Latest] | None:
-        event_times.begin()
-        try:
+        with suppress(EventTimesUnknownError):
             return event_times.latest({FLIGHTS: 12})
-        except EventTimesUnknownError:
-            return None
+        return None
 
     assert wait_until(answer, "an answer") == {FLIGHTS: Latest(Found(7, 70), before=10)}
     assert len(times.asked) == 1
 
 
-def test_what_kafka_says_is_told_and_it_is_asked_again(event_times: KafkaEventTimes, times: Times):
-    times.error = RuntimeError("not authorized")
-    with pytest.raises(EventTimesUnknownError, match=r"flights.*not authorized"):
-        wait_until(lambda: event_times.first_later({FLIGHTS: 5}), "a failure that is not one of time")
+@pytest.mark.parametrize("error", [RuntimeError, TimeoutError])
+def test_what_kafka_says_is_told_with_a_remedy_and_it_is_asked_again(
+    event_times: KafkaEventTimes, times: Times, error: type[Exception]
+):
+    def failure() -> str | None:
+        event_times.begin()
+        try:
+            event_times.first_later({FLIGHTS: 5})
+        except EventTimesUnknownError as unknown:
+            return str(unknown) if "Kafka says" in str(unknown) else None
+        return None
+
+    times.error = error("not authorized")
+    assert wait_until(failure, "what Kafka says") == (
+        "source flights: event times are not known, so it waits: Kafka says: not authorized. See that its brokers "
+        "answer and that the client may describe the topics, or take alignment out of it"
+    )
     times.error = None
     assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+
+
+def test_that_kafka_is_silent_and_what_it_says_then_are_logged_once_each(
+    event_times: KafkaEventTimes, times: Times
+):
+    event_times.prepare("flights", 30.0, EventTimeControl(column="$.at"))
+    times.go.clear()
+    times.error = RuntimeError("not authorized")
+    with capture_logs() as logs:
+        for _ in range(2):
+            with pytest.raises(EventTimesUnknownError, match="not answered yet"):
+                event_times.first_later({FLIGHTS: 5})
+        times.go.set()
+
+        def has_failed() -> bool:
+            event_times.begin()
+            with suppress(EventTimesUnknownError):
+                event_times.first_later({FLIGHTS: 5})
+            return len(logs) > 1
+
+        wait_until(has_failed, "what Kafka says")
+        for _ in range(3):
+            has_failed()
+    assert [entry["reason"] for entry in logs] == [
+        "Kafka has not answered yet",
+        "Kafka says: not authorized",
+    ]
+    assert {entry["source"] for entry in logs} == {"flights"}
+    assert all("take alignment out of it, or eventTime.column" in entry["event"] for entry in logs)
 
 
 def test_only_sources_of_kafka_have_event_times(event_times: KafkaEventTimes):
@@ -141,6 +253,39 @@ def test_a_source_that_is_prepared_is_connected_and_closed_at_the_end(
     wait_until(lambda: times.max_future == 30_000, "the connection")
     event_times.close()
     assert times.closed.wait(240)
+
+
+def test_a_source_that_is_prepared_is_asked_before_the_first_planning_and_once(
+    event_times: KafkaEventTimes, times: Times
+):
+    times.log_ends = {"f/0": 10, "f/1": 20}
+    for _ in range(3):
+        event_times.prepare("flights", 30.0)
+    assert late(event_times).latest == {
+        FLIGHTS: Latest(Found(7, 70), 10),
+        Split("flights", "f/1"): Latest(Found(7, 70), 20),
+    }
+    assert times.asked == [{"f/0": LATEST, "f/1": LATEST}]
+
+
+def test_the_first_planning_waits_for_what_was_asked_before_it(event_times: KafkaEventTimes, times: Times):
+    times.log_ends = {"f/0": 10}
+    times.go.clear()
+    event_times.prepare("flights", 30.0)
+    with pytest.raises(EventTimesUnknownError):
+        event_times.latest({FLIGHTS: 12})
+    times.go.set()
+    assert late(event_times).latest == {FLIGHTS: Latest(Found(7, 70), 10)}
+    assert len(times.asked) == 1
+
+
+def test_a_first_look_that_fails_harms_nothing(event_times: KafkaEventTimes, times: Times):
+    times.log_ends = RuntimeError("no such topic")
+    with capture_logs() as logs:
+        event_times.prepare("flights", 30.0)
+        assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+    assert [entry for entry in logs if "no such topic" in entry.get("reason", "")] == []
+    assert times.asked == [{"f/0": 5}]
 
 
 def test_a_source_is_connected_anew_when_its_event_time_is_elsewhere(
@@ -164,7 +309,7 @@ def test_what_is_not_answered_yet_when_the_event_time_moves_is_asked_anew(
     event_times.prepare("flights", 30.0, EventTimeControl(column="$.at"))
     times.go.set()
     assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
-    assert len(times.asked) == 2
+    assert len(times.asked) >= 2
 
 
 def test_a_payload_that_nothing_reads_is_a_problem_and_nothing_is_connected_for_it(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from support.aligned_spark import Driver, Query, member
-from support.event_logs import NO_TIME, event_time
+from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes, event_time
 
 HOUR = 3600.0
 
@@ -59,10 +60,11 @@ def everything(query):
     return {s: {p: len(log) for p, log in splits.items()} for s, splits in query.logs.items()}
 
 
+@pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
 @settings(max_examples=40)
 @given(st.lists(st.lists(logs, min_size=1, max_size=2), min_size=1, max_size=2), drifts, st.integers(1, 60))
-def test_no_record_is_past_the_limit_and_nothing_goes_back(queries, drift, grant):
-    driver = Driver()
+def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift, grant):
+    driver = Driver(times)
     running = []
     for n, sources in enumerate(queries):
         named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}
@@ -75,10 +77,11 @@ def test_no_record_is_past_the_limit_and_nothing_goes_back(queries, drift, grant
         assert latest is None or latest <= floor(running) + drift * 1000
 
 
+@pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
 @settings(max_examples=40)
 @given(st.lists(st.lists(logs, min_size=1, max_size=2), min_size=1, max_size=2), drifts, st.integers(1, 60))
-def test_nobody_starves_when_splits_without_records_are_let_go(queries, drift, grant):
-    driver = Driver()
+def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, drift, grant):
+    driver = Driver(times)
     running = []
     for n, sources in enumerate(queries):
         named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}

@@ -79,7 +79,8 @@ class Query:
 class Driver:
     """Queries of one driver on one clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: type[FakeEventTimes] = FakeEventTimes) -> None:
+        self._times = times
         self.groups = Groups()
         self.queries: dict[str, Query] = {}
         self.now = 1000.0
@@ -93,9 +94,7 @@ class Driver:
         **sources: Mapping[str, Log],
     ) -> Query:
         """Start a query."""
-        times = FakeEventTimes(
-            {Split(s, p): log for s, splits in sources.items() for p, log in splits.items()}
-        )
+        times = self._times({Split(s, p): log for s, splits in sources.items() for p, log in splits.items()})
         alignment = QueryAlignment(name, self.groups, times)
         streams = [
             Stream(s, {p: len(log) for p, log in splits.items()}, dict((starts or {}).get(s, {})))

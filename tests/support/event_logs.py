@@ -10,8 +10,11 @@ from collections.abc import Collection, Mapping
 
 from headgate_spark.planner.event_times import (
     BEFORE_ALL,
+    NONE_LATE,
     EventTimesUnknownError,
     Found,
+    LateAnswers,
+    Later,
     Latest,
     Millis,
     Sampled,
@@ -39,8 +42,9 @@ class FakeEventTimes:
     def sampled(self, source: str) -> Sampled | None:
         return None
 
-    def begin(self) -> None:
-        """There is no budget."""
+    def begin(self) -> LateAnswers:
+        """There is no budget, and nothing is late."""
+        return NONE_LATE
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         self._ask(asked)
@@ -54,6 +58,39 @@ class FakeEventTimes:
         self.questions += 1
         if not self.reachable:
             raise EventTimesUnknownError("the fake is not reachable")
+
+
+class LateEventTimes(FakeEventTimes):
+    """Answers nobody who asks, but the planning after `plannings` more; one question of each kind is under way."""
+
+    def __init__(self, logs: Mapping[Split, Log] | None = None, plannings: int = 2) -> None:
+        super().__init__(logs)
+        self._plannings = plannings
+        self._now = 0
+        self._first_later: tuple[int, list[Later]] | None = None
+        self._latest: tuple[int, dict[Split, Latest]] | None = None
+
+    def begin(self) -> LateAnswers:
+        self._now += 1
+        later: list[Later] = []
+        latest: dict[Split, Latest] = {}
+        if self._first_later is not None and self._first_later[0] <= self._now:
+            later, self._first_later = self._first_later[1], None
+        if self._latest is not None and self._latest[0] <= self._now:
+            latest, self._latest = self._latest[1], None
+        return LateAnswers(later, latest)
+
+    def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
+        if self._first_later is None:
+            answers = super().first_later(asked)
+            found = [Later(split, asked[split], record) for split, record in answers.items() if record]
+            self._first_later = self._now + self._plannings, found
+        raise EventTimesUnknownError("the answer comes later")
+
+    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
+        if self._latest is None:
+            self._latest = self._now + self._plannings, super().latest(ends)
+        raise EventTimesUnknownError("the answer comes later")
 
 
 def first_later(log: Log, time: Millis) -> Found | None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headgate_spark.kafka.groups import client_options
+from headgate_spark.kafka.partitions import partitions_of
 from headgate_spark.kafka.sampling import Record
 from headgate_spark.planner.event_times import Found, Millis
 
@@ -50,6 +51,8 @@ class JvmLookups:
 
     def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
+        self._jvm = jvm
+        self._options = options
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(_settings(jvm, options))
         self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin)
 
@@ -60,6 +63,12 @@ class JvmLookups:
         """
         answers = json.loads(self._offsets.find(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
         return {split: _found(split, answer) for split, answer in answers.items()}
+
+    def ends(self) -> dict[str, int]:
+        """Return the end of the log of each partition that the source reads now. Raises as `find`."""
+        partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
+        found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
+        return {split: end.offset for split, end in found.items() if end is not None}
 
     def close(self) -> None:
         """Give the client's thread and connections back."""

@@ -1,6 +1,6 @@
 """Event times of one Kafka source that stand inside the values of its records (`eventTime.column`).
 
-Kafka has no index of them, so records are looked at (`sampling`), on the thread that asks for it (`event_times`);
+Kafka has no index of them, so records are looked at (`sampling`), on the thread that asks for the source (`asking`);
 only `sampled` is for others. A record without a value, or whose value has no event time that can be read, or one
 further ahead than `maxFuture`, does not count. A partition of which no record that was looked at has an event time is
 named once in the driver's log, with the reason of the last one.
@@ -56,6 +56,10 @@ class PayloadTimes:
         """The offset of the first record of a partition that is too far ahead. Replaced, never changed."""
         self._unreadable: Mapping[str, int] = {}
         """The offset of a record of a partition that has none with an event time. Replaced, never changed."""
+
+    def ends(self) -> Mapping[str, int]:
+        """Return the end of the log of each partition that the source reads."""
+        return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""

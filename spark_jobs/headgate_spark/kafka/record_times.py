@@ -5,7 +5,7 @@ wrong unit, a wrong clock) does not count, but it hides all that follow it: to t
 than anything. Behind it records are looked at one by one (`sampling`). A record without a timestamp (-1) is not in
 the index. Each record that hides others, and each partition without any timestamp, is named once in the driver's log.
 
-All of it runs on the thread that asks for the source (`event_times`); only `sampled` is for others.
+All of it runs on the thread that asks for the source (`asking`); only `sampled` is for others.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ class Lookups(Protocol):
     def find(self, asked: Asked) -> Answers:
         """Return for each partition the first record not earlier than asked for; `None`: there is none."""
 
+    def ends(self) -> Mapping[str, int]:
+        """Return the end of the log of each partition that the source reads."""
+
     def close(self) -> None:
         """Give everything back."""
 
@@ -67,6 +70,10 @@ class RecordTimes:
         """Where the log of a partition begins none of whose records has a timestamp. Replaced, never changed."""
         self._before: dict[tuple[str, int], Found | None] = {}
         """The latest record before that one."""
+
+    def ends(self) -> Mapping[str, int]:
+        """Return the end of the log of each partition that the source reads."""
+        return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""

@@ -145,10 +145,21 @@ class Membership:
         `views` are all of its sources. Raises `EventTimesUnknownError`.
         """
         self._rests_until = -math.inf
-        rooms = {split: room for view in views for split, room in view.splits.items()}
+        try:
+            return self._cut(views, budget, now, turn)
+        except EventTimesUnknownError:
+            self._wants_look = True  # how late the records are may tell what could not be found out now
+            raise
+
+    # ------------------------------------------------------------------------------------------
+
+    def _cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
+        rooms: Rooms = {split: room for view in views for split, room in view.splits.items()}
+        whole = sum(room.size for room in rooms.values())
         self._note_drained(views, now)
-        if self._wants_look or sum(room.size for room in rooms.values()) <= budget:
-            self._look(views, now)
+        if self._wants_look or whole <= budget:
+            rooms = self._looked_at(rooms, views, now)
+        waits = whole > 0 and all(room.size == 0 for room in rooms.values())
         self._index.forget_before({split: room.start for split, room in rooms.items()})
         floor = self._floor_at(rooms, views, now)
         if floor.unknown is not None:
@@ -156,24 +167,33 @@ class Membership:
         if (limit := self._limit_of(floor)) is None:
             self._commit(rooms, views, now)
             return {}
-        if cut := self._cut_by_rates(views, limit, turn):
-            rooms |= cut
+        if cut := self._cut_by_rates(rooms, views, limit, turn):
+            rooms = {**rooms, **cut}
             limit = self._limit_of(self._floor_at(rooms, views, now)) or limit
         piece = self._slice(rooms, budget, limit, now, turn)
         planned = {split: Room(room.start, piece.ends[split]) for split, room in rooms.items()}
         self._commit(planned, views, now)
-        return {view.name: _part(view, piece, rooms) for view in views}
+        return {view.name: _part(view, piece, rooms, waits=waits) for view in views}
 
-    # ------------------------------------------------------------------------------------------
+    def _looked_at(self, rooms: Rooms, views: Sequence[View], now: float) -> Rooms:
+        """Find out how late the records are, now that it is known how many there are.
 
-    def _look(self, views: Sequence[View], now: float) -> None:
-        """Find out how late the records are, now that it is known how many there are; else what was known stays."""
+        If that does not come in time, return the part of the rooms of which it is known.
+        """
         ends = {split: end for view in views if not view.released for split, end in view.ends.items()}
-        starts = {split: room.start for view in views for split, room in view.splits.items()}
-        with suppress(EventTimesUnknownError):  # told where it was asked
+        known = rooms
+        try:
             self._index.look(ends, now)
+        except EventTimesUnknownError:  # told where it was asked
+            known = {split: self._known_part(split, room) for split, room in rooms.items()}
+        with suppress(EventTimesUnknownError):
             timed = [split for split, end in ends.items() if not self._index.has_no_times(split, end)]
-            self._index.locate({split: starts[split] for split in timed})
+            self._index.locate({split: rooms[split].start for split in timed})
+        return known
+
+    def _known_part(self, split: Split, room: Room) -> Room:
+        looked_to = self._index.looked_to(split)
+        return room if looked_to is None else Room(room.start, min(room.end, max(room.start, looked_to)))
 
     def _slice(self, rooms: Rooms, budget: int, limit: Millis, now: float, turn: int) -> Slice:
         """Return what of the rooms lies before the limit and fits the budget; rest where the limit leaves nothing."""
@@ -206,12 +226,12 @@ class Membership:
             return None
         return floor.time + self._groups.terms(self._group).max_drift
 
-    def _cut_by_rates(self, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
+    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
         """Return the rooms of the sources whose rate limit ends them before their latest."""
         drift = self._groups.terms(self._group).max_drift
         cut: dict[Split, Room] = {}
         for view in views:
-            own = view.splits
+            own = {split: rooms[split] for split in view.splits}
             if view.allowance is None or view.allowance >= sum(room.size for room in own.values()):
                 continue
             piece = slice_of(
@@ -269,8 +289,13 @@ def _is_drained(view: View, split: Split, room: Room) -> bool:
     return view.latest is not None and room.start >= view.latest.get(split.split, math.inf)
 
 
-def _part(view: View, piece: Slice, rooms: Rooms) -> Part:
-    """Return the part of one source in a slice; `rooms` end where rate limits and latest positions do."""
+def _part(view: View, piece: Slice, rooms: Rooms, *, waits: bool) -> Part:
+    """Return the part of one source in a slice; `rooms` end where rate limits and latest positions do.
+
+    `waits` says that there is more, and of none of it how late it is.
+    """
+    if waits:
+        return Part(view.start or {}, HeldBy.EVENT_TIME)
     own = {split: piece.ends[split] for split in view.splits}
     at_end = all(end == rooms[split].end for split, end in own.items())
     rated = view.allowance is not None and at_end

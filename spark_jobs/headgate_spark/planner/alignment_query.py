@@ -89,7 +89,7 @@ class QueryAlignment:
         what they get together.
         """
         parts: dict[str, Part] = {}
-        self._times.begin()
+        self._index.begin(now)
         for group, membership in self._memberships.items():
             members = [view for view in views if self._group_of.get(view.name) == group]
             if membership.rests(now):  # held even if another query lets it go on before this planning is over

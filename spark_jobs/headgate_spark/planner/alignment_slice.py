@@ -7,6 +7,9 @@ oscillates, and nobody starves. The answer is searched for with few questions, s
 broker: the first guess comes from the pace of the last slice, the next ones from the line between what is known below
 and above. What remains of the budget when the search ends is filled from the next later cut that is known, in
 proportion; that way one millisecond that holds more than the budget is read too.
+
+An answer that does not come in time ends the search: what was found until then is the slice. If that is nothing, the
+search of the next planning begins with what was asked in vain.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headgate_spark.planner.event_times import Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
 from headgate_spark.planner.shares import divide
 from headgate_spark.planner.time_index import TimeIndex
 
@@ -80,7 +83,8 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     """Return the largest slice of at most `budget` records up to `limit`, and within `drift` of where it ends.
 
     `pace` is the event time (ms) that a record took in the last one, `turn` says who is served first where there is
-    less than a record for each. The event times of the starts must be known. Raises `EventTimesUnknownError`.
+    less than a record for each. The event times of the starts must be known. Raises `EventTimesUnknownError` where
+    nothing was found in time.
     """
     whole = sum(room.size for room in rooms.values())
     begin = _beginning(rooms, index, limit)
@@ -114,14 +118,26 @@ class _Task:
         last = max((time for time in reached if time is not None), default=begin.time)
         return max(1, last - begin.time) / max(1, self.whole)
 
+    def first_guess(self, begin: _Cut, pace: float) -> Millis:
+        """Return the event time to ask for first: if one was asked in vain, it is answered by now."""
+        asked = [t for t in self.index.asked_in_vain(self.rooms) if begin.time < t <= self.limit]
+        if asked:
+            return min(asked)
+        return self.limit if self.whole <= self.budget else _forward(begin, self.budget, pace)
+
 
 def _search(task: _Task, begin: _Cut, pace: float | None) -> tuple[_Cut, _Cut | None]:
     """Return the best cut within the budget and the best one beyond it, if one was met."""
     pace = pace or task.first_pace(begin)
     low, high = begin, None
-    guess = task.limit if task.whole <= task.budget else _forward(low, task.budget, pace)
+    guess = task.first_guess(begin, pace)
     for n in range(MAX_ROUNDS):
-        cut = _cut(task.rooms, task.index, min(guess, task.limit))
+        try:
+            cut = _cut(task.rooms, task.index, min(guess, task.limit))
+        except EventTimesUnknownError:
+            if low.count == 0 and high is None:
+                raise
+            break
         if cut.count > task.budget:
             high = cut
         else:
@@ -143,7 +159,12 @@ def _near(task: _Task, low: _Cut, high: _Cut | None) -> tuple[_Cut, _Cut | None]
     """Return both, with a `high` towards which the rest may be filled: the floor may end up where `low` ends."""
     if high is None or high.time <= low.next_time + task.drift:
         return low, high
-    nearer = _cut(task.rooms, task.index, low.next_time + task.drift)
+    try:
+        nearer = _cut(task.rooms, task.index, low.next_time + task.drift)
+    except EventTimesUnknownError:
+        if low.count == 0:
+            raise
+        return low, None
     return (low, nearer) if nearer.count > task.budget else (nearer, None)
 
 

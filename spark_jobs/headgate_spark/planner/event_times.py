@@ -17,7 +17,7 @@ at, and what is before the record that is found may be later by as much as the r
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -52,6 +52,24 @@ class Latest(NamedTuple):
     """It is known of all records before this offset that they are not later."""
 
 
+class Later(NamedTuple):
+    """An answer: the first record of a split that is later than an event time."""
+
+    split: Split
+    than: Millis
+    found: Found
+
+
+class LateAnswers(NamedTuple):
+    """What came when the planning that had asked waited no longer. It stays true."""
+
+    first_later: Sequence[Later]
+    latest: Mapping[Split, Latest]
+
+
+NONE_LATE = LateAnswers((), {})
+
+
 class Sampled(NamedTuple):
     """What was seen of the records of a source."""
 
@@ -84,8 +102,11 @@ class EventTimes(Protocol):
         By as much as its records are out of order, answers may be wrong.
         """
 
-    def begin(self) -> None:
-        """A planning begins, and with it the time that its questions may take together."""
+    def begin(self) -> LateAnswers:
+        """A planning begins, and with it the time that its questions may take together.
+
+        Returns what has come since the last one: each answer once, whatever will be asked now.
+        """
 
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
@@ -104,8 +125,9 @@ class NoEventTimes:
     def sampled(self, source: str) -> None:
         """Nothing is looked at."""
 
-    def begin(self) -> None:
-        """Nothing will be asked."""
+    def begin(self) -> LateAnswers:
+        """Nothing was asked."""
+        return NONE_LATE
 
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
         """Raise: nobody is a member, so nobody asks."""

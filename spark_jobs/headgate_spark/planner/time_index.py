@@ -2,15 +2,28 @@
 
 One per query run, asked by `alignment_member` under the run's lock. What is missing is asked of the port
 (`event_times.EventTimes`), for all splits at once, since a request costs about as much for a hundred as for one.
+
+An answer that comes too late for the planning that asked is learnt when the next one begins. So that a query moves on
+even behind a broker whose every answer is late, what was asked in vain is told (`asked_in_vain`), and a search begins
+there: all that it needs for that event time is known by then.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from headgate_spark.planner.event_times import BEFORE_ALL, EventTimes, Found, Millis, Split, Staircase
+from headgate_spark.planner.event_times import (
+    BEFORE_ALL,
+    EventTimes,
+    EventTimesUnknownError,
+    Found,
+    Latest,
+    Millis,
+    Split,
+    Staircase,
+)
 
 LOCATE_ROUNDS = 48
 """Enough to halve the time between 1970 and now down to a millisecond."""
@@ -37,6 +50,20 @@ class TimeIndex:
         self._known: defaultdict[Split, Staircase] = defaultdict(Staircase)
         self._looks: dict[Split, _Look] = {}
         self._located: set[Split] = set()
+        self._in_vain: dict[Split, Millis] = {}
+        self._looked_in_vain: Collection[Split] = ()
+        """In this planning."""
+
+    def begin(self, now: float) -> None:
+        """A planning begins: learn what came too late for the one before."""
+        self._looked_in_vain = ()
+        late = self._times.begin()
+        for split, than, found in late.first_later:
+            self._known[split].learn(than, found)
+        for split, latest in late.latest.items():
+            look = self._looks.get(split)
+            if look is None or look.end <= latest.before:
+                self._take_look(split, latest, now)
 
     def reached(self, split: Split, position: int) -> Millis | None:
         """Return the event time of a position, or less where it is not known exactly; `None`: nothing is known."""
@@ -48,36 +75,61 @@ class TimeIndex:
         return look is not None and end <= look.end and (look.time is None or look.time <= time)
 
     def has_no_times(self, split: Split, end: int) -> bool:
-        """Tell whether it is known that no record before `end` has an event time."""
+        """Tell whether it is known that no record before `end` has an event time.
+
+        Where that cannot be had in time, those that were looked at last speak for the others.
+        """
         look = self._looks.get(split)
-        return look is not None and look.time is None and end <= look.end
+        return look is not None and look.time is None and (end <= look.end or split in self._looked_in_vain)
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
         kept = {split: self._known[split].first_later(time) for split, time in asked.items()}
         unknown = {split: time for split, time in asked.items() if kept[split] is None}
-        answers = self._times.first_later(unknown) if unknown else {}
+        try:
+            answers = self._times.first_later(unknown) if unknown else {}
+        except EventTimesUnknownError:
+            self._in_vain |= unknown
+            raise
+        if self._in_vain:
+            self._in_vain = {split: time for split, time in self._in_vain.items() if split not in asked}
         for split, found in answers.items():
             if found is not None:
                 self._known[split].learn(unknown[split], found)
         return kept | {split: answers.get(split) for split in unknown}
+
+    def asked_in_vain(self, splits: Iterable[Split]) -> list[Millis]:
+        """Return the event times that were asked of these splits last, where no answer came in time."""
+        return [self._in_vain[split] for split in splits if split in self._in_vain] if self._in_vain else []
 
     def look(self, ends: Mapping[Split, int], now: float) -> None:
         """Find out how late the records before these offsets are. Where no record came it is known already."""
         due = {split: end for split, end in ends.items() if not self._has_looked(split, end, now)}
         if not due:
             return
-        for split, (found, before) in self._times.latest(due).items():
-            self._looks[split] = _Look(None if found is None else found.time, before, now)
-            if found is not None:
-                self._known[split].learn_latest(found)
+        try:
+            looked = self._times.latest(due)
+        except EventTimesUnknownError:
+            self._looked_in_vain = due.keys()
+            raise
+        for split, latest in looked.items():
+            self._take_look(split, latest, now)
+
+    def looked_to(self, split: Split) -> int | None:
+        """Return the offset before which it is known how late the records are; `None`: nothing is known."""
+        look = self._looks.get(split)
+        return None if look is None else look.end
 
     def locate(self, positions: Mapping[Split, int]) -> None:
         """Find out the event times of positions that nobody has cut to: where a query begins. By halving.
 
-        `look` comes first: it gives the upper end.
+        `look` comes first: it gives the upper end. A split of which it could not be had is left for later.
         """
-        new = {s: at for s, at in positions.items() if s not in self._located or self.reached(s, at) is None}
+        new = {
+            split: at
+            for split, at in positions.items()
+            if split in self._looks and (split not in self._located or self.reached(split, at) is None)
+        }
         if not new:
             return
         self.first_later({split: BEFORE_ALL for split, at in new.items() if self.reached(split, at) is None})
@@ -101,6 +153,12 @@ class TimeIndex:
             del self._known[split]
         self._looks = {split: look for split, look in self._looks.items() if split.source != source}
         self._located = {split for split in self._located if split.source != source}
+        self._in_vain = {split: time for split, time in self._in_vain.items() if split.source != source}
+
+    def _take_look(self, split: Split, latest: Latest, now: float) -> None:
+        self._looks[split] = _Look(None if latest.found is None else latest.found.time, latest.before, now)
+        if latest.found is not None:
+            self._known[split].learn_latest(latest.found)
 
     def _has_looked(self, split: Split, end: int, now: float) -> bool:
         look = self._looks.get(split)

@@ -1,0 +1,248 @@
+"""The thread that asks Kafka for the event times of one source, one question after the other.
+
+The planner asks under a run's lock, in the trigger of its query, and may not wait for a broker that is slow or gone.
+So it waits within a budget, and what has not come by then holds the source. The question stays under way, and its
+answer is handed to the next planning (`begin`), whatever that one asks: it is still true. So a source moves on behind
+a broker whose every answer takes longer than a planning waits. Of each kind one question is under way at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple, Protocol, TypeVar
+
+import structlog
+
+from headgate_contract import EventTimeControl
+from headgate_spark.kafka.payload import reader_of
+from headgate_spark.kafka.record_times import Answers, Asked
+from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, EventTimesUnknownError, Millis, Sampled
+
+log = structlog.get_logger("headgate")
+
+T = TypeVar("T")
+
+NOT_YET = "Kafka has not answered yet"
+REMEDY = (
+    "See that its brokers answer and that the client may describe the topics, or take alignment out of it"
+)
+OF_PAYLOADS = ", or eventTime.column to go by the timestamps of its records"
+
+
+class Times(Protocol):
+    """Tells the event times of one source; may raise anything. `max_future` is in milliseconds."""
+
+    max_future: Millis
+
+    def ends(self) -> Mapping[str, int]:
+        """Return the end of the log of each partition that the source reads."""
+
+    def first_later(self, asked: Asked) -> Answers:
+        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
+
+    def latest(self, partitions: Collection[str]) -> Answers:
+        """Return for each partition the record with the largest event time up to now; `None`: there is none."""
+
+    @property
+    def sampled(self) -> Sampled:
+        """What was seen of its records."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class Kind(Enum):
+    """Which method of `Times` is asked."""
+
+    FIRST_LATER = auto()
+    LATEST = auto()
+
+
+class Told(NamedTuple):
+    """What was asked of which partitions (an event time, or how far their logs went then), and the answers."""
+
+    asked: Mapping[str, int]
+    answers: Answers
+
+
+@dataclass(slots=True)
+class _Question:
+    """The question of one kind that is under way, or whose answer nobody has taken."""
+
+    told: Future[Told] | None = None
+    is_late: bool = False
+    """The planning that asked it is over: that there is no record may be wrong by now."""
+    untaken: list[Told] = field(default_factory=list)
+    """Answers to earlier ones."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it could be taken without waiting."""
+        return self.told is not None and self.told.done()
+
+
+class Asking:
+    """Asks for one source. `connect` makes what tells its event times, from where in the values they are."""
+
+    def __init__(self, source: str, connect: Callable[[EventTimeControl | None], Times]) -> None:
+        self._source = source
+        self._connect = connect
+        self._max_future = DEFAULT_MAX_FUTURE
+        self._event_time: EventTimeControl | None = None
+        self._times: Times | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._questions: dict[Kind, _Question] = {kind: _Question() for kind in Kind}
+        self._has_looked_ahead = False
+        self._said: str | None = None
+        """What Kafka failed with last, since it last answered."""
+        self._warned_of: set[bool] = set()
+        """Whether it was logged that Kafka is silent (`False`), and that it failed (`True`), since it was in time."""
+
+    def prepare(self, max_future: Millis, event_time: EventTimeControl | None) -> None:
+        """Connect, and look how late the records are; take how far ahead of now an event time may be, and where."""
+        self._max_future = max_future
+        if event_time != self._event_time:
+            self._event_time, self._has_looked_ahead = event_time, False
+            self._questions = {kind: _Question() for kind in Kind}
+            self._submit(self._disconnect)
+        if self.problem is not None:
+            return
+        self._submit(self._connected)
+        if not self._has_looked_ahead and self._questions[Kind.LATEST].told is None:
+            self._questions[Kind.LATEST].told = self._submit(self._look_ahead)
+        self._has_looked_ahead = True
+
+    @property
+    def problem(self) -> str | None:
+        """Why its event times cannot be read, as they are declared."""
+        try:
+            if self._event_time is not None:
+                reader_of(self._source, self._event_time)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    @property
+    def sampled(self) -> Sampled | None:
+        """What was seen of its records; `None`: nothing yet."""
+        return None if self._times is None else self._times.sampled
+
+    def begin(self) -> dict[Kind, list[Told]]:
+        """A planning begins; return the answers that came after the one that had asked was over, the oldest first."""
+        late = {}
+        for kind, question in self._questions.items():
+            if question.is_answered:
+                with suppress(EventTimesUnknownError):
+                    question.untaken.append(self._result(question, deadline=0.0))
+            question.is_late = True
+            late[kind], question.untaken = question.untaken, []
+        return late
+
+    def ask(self, kind: Kind, asked: Mapping[str, int]) -> None:
+        """Begin to ask, unless an earlier question of the kind is not answered yet."""
+        if self._questions[kind].told is None:
+            self._put(kind, asked)
+
+    def answer(self, kind: Kind, asked: Mapping[str, int], deadline: float) -> Told:
+        """Return an answer to what is asked: of the latest records it may have been given a while ago.
+
+        Raises `EventTimesUnknownError` if it has failed, or is not there by `deadline` (monotonic).
+        """
+        question = self._questions[kind]
+        told = self._result(question, deadline)
+        if not _is_answer(kind, told, asked, is_late=question.is_late):
+            question.untaken.append(told)
+            self._put(kind, asked)
+            told = self._result(question, deadline)
+        return told
+
+    def keep(self, kind: Kind, told: Told) -> None:
+        """Keep an answer that was taken and could not be used, for the next planning."""
+        self._questions[kind].untaken.append(told)
+
+    def close(self) -> None:
+        """End the thread when it has done what it is doing."""
+        if self._thread is not None:
+            self._thread.submit(self._disconnect)
+            self._thread.shutdown(wait=False)
+            self._thread = None
+
+    def _put(self, kind: Kind, asked: Mapping[str, int]) -> None:
+        question = self._questions[kind]
+        question.told = self._submit(lambda: Told(asked, self._answered(kind, asked)))
+        question.is_late = False
+
+    def _result(self, question: _Question, deadline: float) -> Told:
+        """Return the answer to what is under way, which may be an earlier question."""
+        if question.told is None or not _is_done(question.told, deadline):
+            raise self._unknown()
+        try:
+            told = question.told.result()
+        except Exception as error:  # a client fails in many ways, of which some are timeouts
+            question.told, self._said = None, str(error)
+            raise self._unknown() from error
+        question.told, self._said = None, None
+        if not question.is_late:
+            self._warned_of.clear()
+        return told
+
+    def _unknown(self) -> EventTimesUnknownError:
+        reason = NOT_YET if self._said is None else f"Kafka says: {self._said}"
+        remedy = REMEDY if self._event_time is None else REMEDY + OF_PAYLOADS
+        has_failed = self._said is not None
+        if has_failed not in self._warned_of:
+            self._warned_of.add(has_failed)
+            message = f"event times are not known; the source waits. {remedy}"
+            log.warning(message, source=self._source, reason=reason)
+        problem = f"source {self._source}: event times are not known, so it waits: {reason}. {remedy}"
+        return EventTimesUnknownError(problem)
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-event-times-{self._source}")
+        return self._thread.submit(work)
+
+    # On the thread ---------------------------------------------------------------------------
+
+    def _answered(self, kind: Kind, asked: Mapping[str, Millis]) -> Answers:
+        times = self._connected()
+        return times.first_later(asked) if kind is Kind.FIRST_LATER else times.latest(asked.keys())
+
+    def _look_ahead(self) -> Told:
+        """Ask before anybody does: the first answers of a client take seconds. What fails will be asked again."""
+        try:
+            times = self._connected()
+            ends = times.ends()
+            return Told(ends, times.latest(ends.keys()) if ends else {})
+        except Exception as error:
+            log.debug("the first look at event times failed", source=self._source, error=str(error))
+            return Told({}, {})
+
+    def _connected(self) -> Times:
+        if self._times is None:
+            self._times = self._connect(self._event_time)
+        self._times.max_future = self._max_future
+        return self._times
+
+    def _disconnect(self) -> None:
+        if self._times is not None:
+            self._times.close()
+        self._times = None
+
+
+def _is_done(told: Future[Told], deadline: float) -> bool:
+    return bool(wait((told,), max(0.0, deadline - time.monotonic())).done)
+
+
+def _is_answer(kind: Kind, told: Told, asked: Mapping[str, int], *, is_late: bool) -> bool:
+    """Tell whether an answer is one to what is asked now."""
+    if kind is Kind.LATEST:
+        return asked.keys() <= told.asked.keys()
+    if not asked.items() <= told.asked.items():
+        return False
+    return not (is_late and any(told.answers.get(split) is None for split in asked))

@@ -1,0 +1,192 @@
+"""Alignment behind a broker that answers no planning in time, only the ones after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate_spark.planner.alignment_slice import Room, slice_of
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, LateAnswers, Latest, Split
+from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
+from headgate_spark.planner.time_index import TimeIndex
+from support.aligned_spark import Driver, backlog, member
+from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes
+
+NEVER = 10**12
+A, B = Split("flights", "0"), Split("weather", "0")
+
+
+def every(step: int, until: int, start: int = 0) -> list[int]:
+    return list(range(start, until, step))
+
+
+def late_index(logs) -> TimeIndex:
+    """Return an index to which everything is late by one planning."""
+    return TimeIndex(LateEventTimes(logs, plannings=1))
+
+
+def late(ask, *arguments, **named) -> None:
+    with pytest.raises(EventTimesUnknownError):
+        ask(*arguments, **named)
+
+
+# What is learnt
+
+
+def test_an_answer_that_came_late_is_known_to_the_next_planning():
+    index = late_index({A: every(10, 1000)})
+    index.begin(0.0)
+    late(index.first_later, {A: 500})
+    index.begin(0.1)
+    assert index.first_later({A: 505}) == {A: Found(51, 510)}
+
+
+def test_a_look_that_came_late_holds_up_to_where_the_log_was():
+    times = LateEventTimes({A: [10, 30, 20]}, plannings=1)
+    index = TimeIndex(times)
+    index.begin(0.0)
+    late(index.look, {A: 3}, now=0.0)
+    times.logs[A].append(40)
+    index.begin(0.1)
+    assert index.looked_to(A) == 3
+    assert index.has_none_later(A, 3, 30)
+    assert not index.has_none_later(A, 4, 30)
+
+
+def test_a_look_that_is_older_than_what_is_known_changes_nothing(monkeypatch):
+    times = FakeEventTimes()
+    index = TimeIndex(times)
+    for end in (3, 2):
+        looked = LateAnswers((), {A: Latest(Found(end - 1, 10 * end), end)})
+        monkeypatch.setattr(times, "begin", lambda looked=looked: looked)
+        index.begin(0.0)
+    assert index.looked_to(A) == 3
+    assert not index.has_none_later(A, 2, 20)
+
+
+def test_what_was_asked_in_vain_is_told_until_it_is_answered():
+    index = late_index({A: every(10, 1000), B: every(10, 1000)})
+    index.begin(0.0)
+    late(index.first_later, {A: 500, B: 500})
+    assert index.asked_in_vain([A, B]) == [500, 500]
+    index.begin(0.1)
+    index.first_later({A: 500})
+    assert index.asked_in_vain([A, B]) == [500]
+    index.forget("weather")
+    assert index.asked_in_vain([A, B]) == []
+
+
+def test_a_position_is_not_located_before_its_split_was_looked_at():
+    index = late_index({A: every(10, 1000)})
+    index.begin(0.0)
+    index.locate({A: 50})
+    assert index.reached(A, 50) is None
+    late(index.look, {A: 100}, now=0.0)
+    for _ in range(100):
+        index.begin(0.1)
+        if index.reached(A, 50) == 500:
+            break
+        late(index.locate, {A: 50})
+    assert index.reached(A, 50) == 500
+
+
+def test_a_search_goes_on_where_it_was_not_answered():
+    """Two plannings: one that asks in vain, one that has the answers, whatever its own first guess would be."""
+    index = late_index({A: every(10, 100_000), B: every(10, 100_000)})
+    late_rooms = {split: Room(0, 10_000) for split in (A, B)}
+    index.begin(0.0)
+    late(index.look, dict.fromkeys(late_rooms, 10_000), now=0.0)
+    pieces = []
+    for pace in (1.0, 2.0, 3.0, 4.0):
+        index.begin(0.1)
+        index.look(dict.fromkeys(late_rooms, 10_000), now=0.1)
+        try:
+            index.locate(dict.fromkeys(late_rooms, 0))
+            pieces.append(slice_of(late_rooms, budget=100, limit=NEVER, drift=NEVER, index=index, pace=pace))
+        except EventTimesUnknownError:
+            continue
+    assert pieces
+    assert all(0 < piece.count <= 100 for piece in pieces)
+
+
+# What is read
+
+
+@pytest.mark.parametrize(("drift", "grant"), [(0, 10), (1, 200), (60, 10_000)])
+def test_everything_is_read_while_more_arrives(drift: int, grant: int):
+    driver = Driver(LateEventTimes)
+    aligned = member(drift, idle_after=5)
+    query = driver.query(
+        "delays",
+        backlog(grant, flights=aligned, weather=aligned),
+        flights={"0": every(500, 60_000), "1": every(700, 90_000)},
+        weather={"0": every(3000, 60_000)},
+    )
+    for second in range(300):
+        query.arrive("flights", "0", 60_000 + 500 * second)
+        query.arrive("weather", "0", 60_000 + 500 * second)
+        driver.run_for(0.5)
+    assert query.ends["flights"]["0"] > 120, "it moves on while more arrives"
+    driver.run_for(600)
+    assert query.ends == {"flights": {"0": 420, "1": 129}, "weather": {"0": 320}}
+
+
+def test_a_split_without_event_times_holds_nobody_although_more_of_them_arrive():
+    driver = Driver(LateEventTimes)
+    aligned = member(1, idle_after=3600)
+    query = driver.query(
+        "delays",
+        backlog(flights=aligned, weather=aligned),
+        flights={"0": every(500, 9000)},
+        weather={"0": [NO_TIME]},
+    )
+    for _ in range(100):
+        query.arrive("weather", "0", NO_TIME)
+        driver.run_for(0.5)
+    assert query.ends["flights"] == {"0": 18}
+    driver.run_for(60)
+    assert query.ends["weather"] == {"0": 101}
+
+
+def test_a_source_with_a_rate_limit_is_read_too():
+    driver = Driver(LateEventTimes)
+    control = backlog(flights=member(60, idle_after=5), weather=member(60, idle_after=5, rate=20.0))
+    query = driver.query(
+        "delays", control, flights={"0": every(500, 90_000)}, weather={"0": every(500, 90_000)}
+    )
+    driver.run_for(120)
+    assert query.ends == {"flights": {"0": 180}, "weather": {"0": 180}}
+
+
+def test_queries_of_one_group_are_read_side_by_side():
+    driver = Driver(LateEventTimes)
+    one = driver.query("one", backlog(50, flights=member(1)), flights={"0": every(70, 100_000)})
+    two = driver.query("two", backlog(50, weather=member(1)), weather={"0": every(310, 100_000)})
+    driver.run_for(900)
+    assert (one.ends, two.ends) == ({"flights": {"0": 1429}}, {"weather": {"0": 323}})
+
+
+def test_a_run_that_ends_by_itself_reads_everything():
+    driver = Driver(LateEventTimes)
+    aligned = member(1, idle_after=3600)
+    query = driver.query(
+        "delays",
+        backlog(100, flights=aligned, weather=aligned),
+        Trigger(TriggerKind.AVAILABLE_NOW),
+        flights={"0": every(500, 90_000)},
+        weather={"0": every(700, 90_000)},
+    )
+    query.spark.run_until(lambda: query.spark.ended is not None, within=3600)
+    assert query.spark.ended == "idle"
+    assert query.ends == {"flights": {"0": 180}, "weather": {"0": 129}}
+
+
+def test_what_waits_for_a_look_is_held_for_its_event_times():
+    driver = Driver()
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    query = driver.query("delays", control, flights={"0": [0, 500]}, weather={"0": [0, 500]})
+    driver.run_for(5)
+    query.times.reachable = False
+    query.arrive("flights", "0", 1000)
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 2}, "weather": {"0": 2}}
+    assert query.spark.held_by("flights") is HeldBy.EVENT_TIME
