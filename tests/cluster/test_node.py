@@ -5,10 +5,11 @@ import json
 import pytest
 
 from support.cluster import KubectlError
+from support.driver import QUICK_START
 from support.node_config import SANDBOX_IMAGE
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node, pytest.mark.usefixtures("powerless")]
 
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
@@ -17,11 +18,24 @@ RESTRICTED = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-SPARK_JOB = """
+SPARK_JOB = f"""
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.defaultJavaOptions", "{QUICK_START}").getOrCreate()
 print("rows:", spark.range(7).count())
 """
+
+
+@pytest.fixture(scope="module")
+def powerless(nodes):
+    """The name of a node that loses its power before the first test here, and stays dead.
+
+    The cluster takes most of a minute to notice. Meanwhile the other node runs what the tests ask for.
+    """
+    node = nodes.nodes[1]
+    nodes.kubectl("cordon", node.name)
+    node.kill()
+    return node.name
 
 
 def create_pod(nodes, namespace, name, image=SANDBOX_IMAGE, annotations=None, **container):
@@ -96,6 +110,5 @@ def test_our_images_run_without_any_right(nodes, image, command, printed):
     assert printed in nodes.kubectl("logs", image, "-n", namespace)
 
 
-def test_a_node_that_loses_its_power_is_not_ready(nodes):  # the last one, since it stays dead
-    nodes.nodes[1].kill()
-    nodes.kubectl("wait", "--for=condition=Ready=Unknown", "node/node1", "--timeout=240s")
+def test_a_node_that_loses_its_power_is_not_ready(nodes, powerless):
+    nodes.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{powerless}", "--timeout=240s")
