@@ -164,7 +164,6 @@ def test_interval_and_rate_change_while_the_query_runs(story: Story) -> None:
 
     change(story, interval="1s", rate=5000)
     story.person.sees(state="Running", backlog="No", interval="1s")
-    story.person.reads("Throttled", "False")
 
 
 def change(story: Story, *, interval: str, rate: int) -> None:
@@ -185,6 +184,10 @@ def test_executors_come_and_go_while_the_query_runs(story: Story) -> None:
     story.person.has_executors(1)
     story.person.hears("ExecutorsChanged", "^executors: 2 before, 1 now$")
     story.has_not_restarted()
+
+
+def test_a_limit_that_holds_nothing_any_more_is_told_of_for_a_minute(story: Story) -> None:
+    story.person.reads("Throttled", "False")
 
 
 def test_a_suspended_application_stops_between_two_batches(story: Story) -> None:
