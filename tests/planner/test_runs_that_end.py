@@ -3,6 +3,7 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.gate import BASE_SECONDS
 from headgate_spark.planner.model import (
     BatchReport,
     Fail,
@@ -91,13 +92,13 @@ def test_a_stop_ends_the_wait_for_tokens():
     assert ask(2).reason is HeldBy.STOP
 
 
-def test_a_source_that_cannot_tell_its_latest_position_is_asked_again():
+def test_a_source_that_cannot_tell_its_latest_position_is_asked_again_as_soon_as_in_any_run():
     stream = a_stream()
     stream.reachable = False
     planner = QueryPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
     planner.control(QueryControl(), 0)
     planner.admit("a", {"0": 0}, 0)
-    assert planner.plan("a", {}, 0) == Wait(1.0, HeldBy.UNKNOWN)
+    assert planner.plan("a", {}, 0) == Wait(BASE_SECONDS, HeldBy.UNKNOWN)
 
 
 def test_it_does_not_wait_for_one_source_while_another_reads():
@@ -169,7 +170,7 @@ def test_a_query_that_has_run_before_it_was_told_of_its_history_says_what_to_do(
     planner.control(QueryControl(sources={"live": after("history")}), 0)
     assert planner.admit("live", {"0": 0}, 0) == Survey(("live", "history"))
     assert planner.plan("live", {"live": {"0": 9}}, 0) == Hold(HeldBy.AFTER)
-    assert planner.admit("history", {"0": 500}, 0) == Wait(1.0, HeldBy.UNKNOWN)
+    assert planner.admit("history", {"0": 500}, 0) == Wait(BASE_SECONDS, HeldBy.UNKNOWN)
     assert planner.admit("history", {"0": 500}, 1) == Survey(("history",))
     answer = planner.plan("history", {"history": {"0": 500}}, 1)
     assert isinstance(answer, Fail)

@@ -24,12 +24,17 @@ MIN_WAIT_SECONDS = 0.001
 MAX_WAIT_SECONDS = 1.0
 """The engine asks again after this long at the latest, so that a new document or a stop is seen."""
 
-PASSING = frozenset({HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT, HeldBy.EVENT_TIME, HeldBy.UNKNOWN})
+UNANSWERED = frozenset({HeldBy.EVENT_TIME, HeldBy.UNKNOWN})
+"""Holds of a source that has not said yet what there is. It is asked as often as in a run that goes on: a stream that
+Spark opens with its first question tells nothing before, and answers the next one."""
+PASSING = UNANSWERED | {HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT}
 """Holds that pass by themselves."""
 
 
 def wait_for(state: SourceState, hold: Hold, now: float) -> Wait:
     """Return the wait until the source may read on: until its tokens suffice for what is pending, if for tokens."""
+    if hold.reason in UNANSWERED:
+        return Wait(BASE_SECONDS, hold.reason)
     if hold.reason is not HeldBy.RATE_LIMIT:
         return Wait(MAX_WAIT_SECONDS, hold.reason)
     wanted = state.pending if state.is_counted else state.expected_records
