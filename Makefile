@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools demo demo-kafka test lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -35,12 +35,23 @@ generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/python -m charts.generate
 	$(BIN)/python -m benchmarks.figures
 
-tools: setup  ## Build the programs that tests run against; minutes at first, then nothing
+tools: programs jars classes images  ## Make what tests run against; minutes at first, then nothing
+
+programs: setup
 	PYTHONPATH=tests $(BIN)/python -m support.go_tools
+
+jars: setup
 	PYTHONPATH=tests $(BIN)/python -m support.maven
+
+classes: setup
 	PYTHONPATH=tests $(BIN)/python -m support.class_data
 
-test: setup lint tools  ## Every test
+images: setup
+	PYTHONPATH=tests $(BIN)/python -m support.node_images
+
+# What comes before the tests waits for the network, for one linker or for one type checker: side by side it is quicker.
+test: setup  ## Every test
+	$(MAKE) --jobs=4 lint tools
 	$(BIN)/python -m pytest --numprocesses=2 --durations=40 --durations-min=5
 
 test-spark-versions: setup  ## The shim on every supported version of Spark

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support import control_plane, go_tools, requirements
+from support import control_plane, go_tools, node_images, requirements
 from support.cluster import CRDS, Cluster
 from support.control_plane import control_plane_in, program
 from support.go_tools import PROGRAMS, go_tool
@@ -188,3 +188,15 @@ def test_without_go_building_ahead_is_no_failure_but_in_ci(
         go_tools.main()
     assert ended.value.code == code
     assert capsys.readouterr().err == "Go is missing, so nothing is built; install Go 1.26 or later\n"
+
+
+@pytest.mark.parametrize(("ci", "code"), [("", 0), ("true", 1)])
+def test_without_root_making_images_ahead_is_no_failure_but_in_ci(
+    ci: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    with pytest.raises(SystemExit) as ended:
+        node_images.main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err == "only root can make the namespaces of a node; run the tests as root\n"

@@ -2,7 +2,7 @@
 
 The images of `images/` are made by the scripts that their Containerfiles use too, on a Debian from mmdebstrap, and
 take their settings (environment, user, entry point) from the Containerfiles. Layers are kept in `build/images`, and
-made again when what they are made from has changed.
+made again when what they are made from has changed. `make tools` makes them before the tests.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,11 +23,13 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+import pytest
+
 from support.containerfile import image_config
 from support.debian import debian
 from support.go_tools import ROOT, go_tool
 from support.node_config import SANDBOX_IMAGE
-from support.requirements import missing, need_root
+from support.requirements import missing, need_namespaces, need_root
 
 LAYERS = ROOT / "build" / "images"
 RECIPES = ROOT / "images"
@@ -85,6 +88,22 @@ def write_archive(images: Sequence[Image], to: IO[bytes]) -> None:
             layers = [f"{layer.stem}.tar" for layer in image.layers]
             described.append({"Config": name, "RepoTags": [image.name], "Layers": layers})
         _add(archive, "manifest.json", json.dumps(described).encode())
+
+
+def main() -> None:
+    """Make our images, and say how long it took.
+
+    Where no node can run there is nothing to do: the tests that need one will be skipped, except in CI. Where the
+    images cannot be made they will fail, and all others can be run.
+    """
+    started = time.monotonic()
+    try:
+        need_namespaces()
+        our_images()
+    except (pytest.skip.Exception, pytest.fail.Exception, AssertionError) as lacking:
+        print(lacking, file=sys.stderr)
+        sys.exit(1 if os.environ.get("CI") else 0)
+    print(f"images       {time.monotonic() - started:6.1f} s", flush=True)
 
 
 def _ours(kind: str) -> Image:
@@ -209,3 +228,7 @@ def _run(*command: str | Path, environment: Mapping[str, str]) -> None:
         command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
     )
     assert done.returncode == 0, f"{command[0]} failed:\n{done.stderr}"
+
+
+if __name__ == "__main__":
+    main()
