@@ -86,6 +86,8 @@ class DriverPulse(msgspec.Struct, gc=False):
         """Return it without what is from before `oldest`; `None` if all is."""
         if self.at < oldest:
             return None
+        if not self.older:
+            return self
         stale = {column for column, at in self.older.items() if at < oldest}
         return _without(self, stale) if stale else self
 

@@ -15,6 +15,7 @@ asked by another thread at any time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,12 +24,13 @@ from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.prometheus import columns
 from headgate.adapters.prometheus.client import Queried, ignore
 from headgate.adapters.prometheus.columns import Pulses
-from headgate.adapters.prometheus.details import MOST_PODS, ROTATION_SECONDS, details
+from headgate.adapters.prometheus.details import MOST_PODS, details
 from headgate.adapters.prometheus.expressions import Expressions
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.fetch import Fetch
 from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.port import PrometheusMetrics, Published
+from headgate.adapters.prometheus.rotation import Rotation, is_behind
 from headgate.adapters.prometheus.targets import Pod, Targets, targets
 from headgate.adapters.pulse import Column, DriverPulse
 from headgate.adapters.rules import Rule
@@ -50,6 +52,7 @@ class PrometheusPoller:
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
+        self._polled_at = -math.inf
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         """Read what this application asks for, from the next tick on."""
@@ -79,6 +82,7 @@ class PrometheusPoller:
         what a server may do.
         """
         rules = self._attention.rules()
+        gap, self._polled_at = now - self._polled_at, now
         if not rules:
             self._published = Published()
             return ()
@@ -88,7 +92,8 @@ class PrometheusPoller:
         current = _current(published.pulses)
         pulses = {key: published.pulses[pod].pulse for key, pod in current.items()}
         due = self._attention.due(pulses, self._said, now)
-        published, waiting = self._with_details(published, due, current, rules, now)
+        rotation = Rotation(now, gap, rules)
+        published, waiting = self._with_details(published, due, current, rotation)
         turned = [key for key in due if key not in waiting]
         self._attention.turned(turned, pulses, now)
         self._published = published
@@ -139,15 +144,14 @@ class PrometheusPoller:
         published: Published,
         due: Sequence[Key],
         current: Mapping[Key, Pod],
-        rules: Mapping[Key, Rule],
-        now: float,
+        rotation: Rotation,
     ) -> tuple[Published, frozenset[Key]]:
         """Fetch details; returns also the applications that should wait for theirs until the next tick."""
         at = published.targets.evaluated_at
         if published.outage is not None or at is None:
             return published, frozenset()
-        wanted = [pod for key in due if (pod := current.get(key)) is not None and _is_behind(published, pod)]
-        wanted += _overdue(published, current, rules, now, without=frozenset(wanted))
+        wanted = [pod for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)]
+        wanted += rotation.next(published, current, without=frozenset(wanted))
         found = dict(published.details)
         chosen = wanted[: MOST_PODS * MOST_BATCHES]
         for first in range(0, len(chosen), MOST_PODS):
@@ -181,30 +185,3 @@ def _lost(before: Pulses, found: Targets, rules: Mapping[Key, Rule], now: float)
         and (rule := rules.get(scraped.target.run.key)) is not None
         and now - scraped.pulse.at <= rule.stale_after_seconds
     }
-
-
-def _is_behind(published: Published, pod: Pod) -> bool:
-    """Return whether there are newer details of a driver than those that are known."""
-    if pod not in published.targets.by_pod:
-        return False
-    known = published.details.get(pod)
-    return known is None or known.at < published.pulses[pod].pulse.at
-
-
-def _overdue(
-    published: Published,
-    current: Mapping[Key, Pod],
-    rules: Mapping[Key, Rule],
-    now: float,
-    without: frozenset[Pod],
-) -> list[Pod]:
-    """Return the drivers whose details are older than they should get, the oldest first."""
-    overdue: list[tuple[float, Pod]] = []
-    for key, pod in current.items():
-        if pod in without or pod not in published.targets.by_pod:
-            continue
-        known = published.details.get(pod)
-        age = now - known.at if known is not None else float("inf")
-        if age >= min(ROTATION_SECONDS, rules[key].stale_after_seconds * 2 / 3):
-            overdue.append((-age, pod))
-    return [pod for _, pod in sorted(overdue)]

@@ -111,14 +111,14 @@ def targets(
     unplaced = set()
     evaluated_at = None
     for sample in samples:
-        if sample.value is None or math.isnan(sample.number):
+        if sample.value is None or math.isnan(scraped_at := sample.number):
             continue
         evaluated_at, labels = sample.value[0], sample.metric
         pod = Pod(labels.get(names.namespace, ""), labels.get(names.pod, ""))
         if not pod.namespace or not pod.name:
             unplaced.add(labels.get("application", ""))
         elif (run := pod.run) is not None and run.key in watched:
-            target = _target(run, labels, scraped_at=sample.number, age=evaluated_at - sample.number, now=now)
+            target = _target(run, labels, scraped_at=scraped_at, age=evaluated_at - scraped_at, now=now)
             found.setdefault(pod, []).append((target, labels))
     contradictions = {pod: why for pod, ones in found.items() if len(ones) > 1 and (why := _conflict(ones))}
     newest = {pod: _newest(ones) for pod, ones in found.items() if pod not in contradictions}
@@ -137,6 +137,8 @@ def _target(run: Run, labels: AnyLabels, *, scraped_at: float, age: float, now: 
 
 
 def _newest(ones: list[tuple[Target, AnyLabels]]) -> Target:
+    if len(ones) == 1:
+        return ones[0][0]
     return max((target for target, _ in ones), key=lambda one: (one.at, one.job, one.instance, one.endpoint))
 
 
