@@ -4,11 +4,12 @@ import fcntl
 import json
 import signal
 import socket
+from contextlib import ExitStack
 
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from support.driver import driver, ids_in, recording
+from support.driver import driver, ids_in, recording, standby
 
 pytestmark = pytest.mark.spark
 
@@ -183,19 +184,29 @@ def test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
     source = recording(tmp_path / "source", rows)
     arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
     control = {"copy": governed(batch=BatchControl(initial_records=batch, max_records=batch))}
-    for kill in range(10):
-        with driver(tmp_path / f"run-{kill}", *arguments, control=control) as running:
+    with ExitStack() as runs:
+
+        def start(number):
+            return runs.enter_context(standby(tmp_path / f"run-{number}", *arguments, control=control))
+
+        following = start(0)
+        for kill in range(10):
+            running, following = following, start(kill + 1)
+            running.go()
             running.wait_for_metric(
                 "headgate_source_planned_records_total", lambda v, read=kill % 3 * batch: v > read
             )
             kill_it = running.kill_all if kill % 2 else running.kill
             kill_it()
-    assert len(ids_in(tmp_path / "out")) < rows
-    catch_up = governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl())
-    with driver(tmp_path / "last", *arguments, control={"copy": catch_up}) as running:
-        running.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 0
+            running.wait_for_all()
+        assert len(ids_in(tmp_path / "out")) < rows
+        following.control(
+            copy=governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl())
+        )
+        following.go()
+        following.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
+        following.signal(signal.SIGTERM)
+        assert following.wait() == 0
     assert sorted(ids_in(tmp_path / "out")) == list(range(rows))
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,10 @@ class Driver:
         """Wait until the log holds `text`."""
         wait_for(lambda: text in self.log, f"{text!r} in the log", self)
 
+    def go(self) -> None:
+        """Let a driver begin that was started by `standby`."""
+        (self.directory / "go").touch()
+
     def signal(self, number: int) -> None:
         """Send a signal to the Python process."""
         os.kill(self.process.pid, number)
@@ -137,6 +141,10 @@ class Driver:
     def wait(self, seconds: float = DEADLINE_SECONDS) -> int:
         """Wait for the end; returns the exit code."""
         return self.process.wait(seconds)
+
+    def wait_for_all(self) -> None:
+        """Wait for the end of every process of the driver: the JVM and Python workers outlive it for a moment."""
+        wait_for(lambda: not living_in(self.directory), f"the end of every process in {self.directory}")
 
 
 @contextmanager
@@ -167,7 +175,17 @@ def driver(
     finally:
         if process.poll() is None:
             started.kill_all()
-        wait_for(lambda: not living_in(directory), f"the end of every process in {directory}")
+        started.wait_for_all()
+
+
+def standby(
+    directory: Path, script: Path | str, *arguments: object, **how: Any
+) -> AbstractContextManager[Driver]:
+    """Start a driver that comes as far as it can without its job, and goes on from there when `go` is called.
+
+    One that follows another can so be started while that still runs.
+    """
+    return driver(directory, "standby.py", JOBS / script, *arguments, **how)
 
 
 def living_in(directory: Path) -> list[int]:
