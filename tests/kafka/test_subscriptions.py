@@ -110,7 +110,7 @@ def test_offsets_that_hold_no_record_end_the_batch_where_they_would(
         write(numbers(1000, 30))
     with transaction(kafka.bootstrap, topic) as write:
         write(numbers(30, 30))
-    assert kafka.latest(topic) == {0: 93}
+    wait_until(lambda: kafka.latest(topic) == {0: 93}, "the marker of the last transaction")
     driver.control(per_batch(20, topic))
     frame = stream(spark, kafka, subscribe=topic, **{"kafka.isolation.level": "read_committed"})
     with driver.running(frame, tmp_path / "checkpoint", to=tmp_path / "out") as query:
