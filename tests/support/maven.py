@@ -1,8 +1,9 @@
 """Jars from Maven Central, pinned by version and SHA-256 and kept in `build/tools/jars`.
 
-A lock file of `tests/support/jars` lists all jars of one class path. Apache Ivy fetches them: it comes with PySpark,
-so that a JDK is all that is needed, and it knows where Maven Central is. Whoever has to use a mirror names an Ivy
-settings file in `HEADGATE_IVY_SETTINGS`; what it delivers must have the pinned digests all the same.
+A lock file lists all jars of one class path; those of the tests are in `tests/support/jars`. Apache Ivy fetches
+them: it comes with PySpark, so that a JDK is all that is needed, and it knows where Maven Central is. Whoever has to
+use a mirror names an Ivy settings file in `HEADGATE_IVY_SETTINGS`; what it delivers must have the pinned digests all
+the same.
 
 `make tools` fetches them before the tests; `support.kafka` asks with `jars`, which fetches what is not there.
 """
@@ -62,28 +63,28 @@ class Jar:
         return f"{self.name}-{self.version}.jar"
 
 
-def pinned(name: str) -> tuple[Jar, ...]:
-    """Return the jars that the lock file `name` lists."""
-    lines = _lock(name).read_text(encoding="utf-8").splitlines()
+def pinned(name: str, locks: Path = LOCKS) -> tuple[Jar, ...]:
+    """Return the jars that the lock file `name` lists, in the folder `locks`."""
+    lines = _lock(name, locks).read_text(encoding="utf-8").splitlines()
     return tuple(Jar.parse(line) for line in lines if not line.startswith("#"))
 
 
-def jars(name: str) -> tuple[Path, ...]:
+def jars(name: str, locks: Path = LOCKS) -> tuple[Path, ...]:
     """Return the files of the class path `name`, fetched if they are not there.
 
     Raises `JarsMissingError` where they cannot be had.
     """
-    listed, target = pinned(name), JARS / name
+    listed, target = pinned(name, locks), JARS / name
     with _alone(name):
         made_from = target / "made-from"
-        lock = _lock(name).read_text(encoding="utf-8")
+        lock = _lock(name, locks).read_text(encoding="utf-8")
         if not made_from.exists() or made_from.read_text(encoding="utf-8") != lock:
             _fetch(listed, target, lock)
     return tuple(target / jar.file for jar in listed)
 
 
-def _lock(name: str) -> Path:
-    return LOCKS / f"{name}.lock"
+def _lock(name: str, locks: Path) -> Path:
+    return locks / f"{name}.lock"
 
 
 def _fetch(listed: Sequence[Jar], target: Path, lock: str) -> None:
