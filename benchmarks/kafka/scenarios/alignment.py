@@ -187,7 +187,7 @@ def join(bench: Bench, topics: Topics) -> tuple[Measured, Measured]:
 # What should come out -----------------------------------------------------------------------------
 
 
-def past_limit(topics: Topics, notes: Path) -> int:
+def past_limit(topics: Topics, notes: Path, drift_seconds: int = DRIFT_SECONDS) -> int:
     """Return how many records of a run came in a batch whose limit lay before them."""
     by_name = {topic.name: topic for topic in topics}
     positions = {(t.name, ramp.partition): 0 for t in topics for ramp in t.ramps}
@@ -205,7 +205,7 @@ def past_limit(topics: Topics, notes: Path) -> int:
         floor = min(by_name[name].reached(n, positions[name, n]) for name, n in active)
         for name, n in got:
             offsets = range(before[name, n], positions[name, n])
-            past += by_name[name].later(n, offsets, floor + DRIFT_SECONDS * 1000)
+            past += by_name[name].later(n, offsets, floor + drift_seconds * 1000)
     return past
 
 
