@@ -16,8 +16,10 @@ from pathlib import Path
 
 from benchmarks.backlog import plot
 from benchmarks.backlog.catalog import SCENARIOS
+from benchmarks.backlog.flink import cluster
 from benchmarks.backlog.scenario import Bench
-from benchmarks.local.results import Origin, versions
+from benchmarks.local import results as local
+from benchmarks.local.results import Origin
 from benchmarks.runner import Suite, share, tell
 
 RESULTS = Path("benchmarks/results/backlog.json")
@@ -34,6 +36,11 @@ def main() -> int:
     if results is not None:
         tell(f"drawn: {plot.draw(results)}")
     return code
+
+
+def versions() -> dict[str, str]:
+    """Return what is measured with."""
+    return local.versions() | cluster.versions()
 
 
 def arguments() -> argparse.Namespace:

@@ -3,8 +3,10 @@
 from benchmarks.backlog.scenario import Bench
 from benchmarks.backlog.scenarios import (
     aggregation,
+    alignment,
     cogroup,
     deduplication,
+    flink,
     join,
     live,
     nexmark,
@@ -21,5 +23,7 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     deduplication.SCENARIO,
     live.SCENARIO,
     *nexmark.SCENARIOS,
+    *flink.SCENARIOS,
+    alignment.SCENARIO,
     outputs.SCENARIO,
 )

@@ -22,11 +22,15 @@ class Request:
 
     workload: str
     """By the name that it has in `jobs/workloads.py`."""
-    inputs: Sequence[Path]
-    """The directory of each side."""
+    inputs: Sequence[Path | str]
+    """The directory of each side, or its topic."""
     mode: Mode = "stream"
     records_per_batch: int | None = None
     """Of all sides together; None for all there is."""
+    bootstrap: str | None = None
+    """Where the broker is, if the inputs are topics."""
+    output: Path | None = None
+    """The directory in which the result is to be, as files; None: the result is dropped."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Ran:
     ended: float
     """When its last row was written."""
     batches: int
-    """Micro-batches that read records; 1 for a batch job."""
+    """Micro-batches that read records, or checkpoints of an engine that has none; 1 for a batch job."""
     output: Output
     peak_bytes: int | None = None
     """Heap after a collection at its highest, and what was spilled; None where the engine does not tell."""

@@ -6,7 +6,7 @@ machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,8 @@ class Ratio:
     """A figure: how many times as long one variant takes as another one."""
 
     figure: Figure
-    longer: str
+    longer: tuple[str, ...]
+    """Where there are several, the fastest of them in each round."""
     shorter: str
 
 
@@ -50,6 +51,13 @@ class Workload:
     sides: Sequence[Recording]
     variants: Sequence[Variant]
     ratios: Sequence[Ratio]
+    where: str = ""
+    """What results say of it beside its name."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in results."""
+        return self.name + self.where
 
     @property
     def records(self) -> int:
@@ -74,12 +82,12 @@ def variants(*low: tuple[str, int], governed: Mode = "stream") -> tuple[Variant,
 
 def faster(name: str, than: str, goal: float) -> Ratio:
     """Return the figure of how many times as fast Headgate is as a variant."""
-    return Ratio(Figure(name, "ratio", Goal(">=", goal)), than, GOVERNED)
+    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (than,), GOVERNED)
 
 
 def part_of_batch(name: str, goal: float) -> Ratio:
     """Return the figure of which part of the speed of a batch job Headgate reaches."""
-    return Ratio(Figure(name, "ratio", Goal(">=", goal)), BATCH, GOVERNED)
+    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (BATCH,), GOVERNED)
 
 
 def measure(bench: Bench, workload: Workload) -> dict[str, Measured]:
@@ -91,16 +99,33 @@ def measure(bench: Bench, workload: Workload) -> dict[str, Measured]:
 def ran(bench: Bench, workload: Workload) -> dict[str, list[Ran]]:
     """Run every variant once per round; returns their runs. Raises `DifferentOutputsError`."""
     whole, part = ([bench.recording(side, share) for side in workload.sides] for share in (1.0, WARM_UP))
-    runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     with engines(bench, workload.name) as engine_of:
-        for variant in workload.variants:
-            engine_of[variant.engine].run(request(workload, variant, part))
-        for turn in range(bench.rounds):
-            for variant in rotated(workload.variants, turn):
-                run = engine_of[variant.engine].run(request(workload, variant, whole))
-                runs[variant.name].append(run)
-                bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
-            bench.comparison.compare(workload.name, {name: found[-1].output for name, found in runs.items()})
+        return in_turns(
+            bench,
+            workload,
+            engine_of,
+            lambda variant: request(workload, variant, part),
+            lambda variant: request(workload, variant, whole),
+        )
+
+
+def in_turns(
+    bench: Bench,
+    workload: Workload,
+    engine_of: Mapping[str, Engine],
+    of_part: Callable[[Variant], Request],
+    of_whole: Callable[[Variant], Request],
+) -> dict[str, list[Ran]]:
+    """Run every variant over a part, and then once per round over the whole; returns the runs of the rounds."""
+    runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
+    for variant in workload.variants:
+        engine_of[variant.engine].run(of_part(variant))
+    for turn in range(bench.rounds):
+        for variant in rotated(workload.variants, turn):
+            run = engine_of[variant.engine].run(of_whole(variant))
+            runs[variant.name].append(run)
+            bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
+        bench.comparison.compare(workload.title, {name: found[-1].output for name, found in runs.items()})
     return runs
 
 
@@ -128,12 +153,13 @@ def request(workload: Workload, variant: Variant, inputs: Sequence[Path]) -> Req
 def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio) -> Measured:
     """Return a ratio in each round, its interval, and the times of all variants."""
     seconds = {name: [run.seconds for run in found] for name, found in runs.items()}
-    ratios = divided(seconds[ratio.longer], seconds[ratio.shorter])
+    fastest = [min(each) for each in zip(*(seconds[name] for name in ratio.longer), strict=True)]
+    ratios = divided(fastest, seconds[ratio.shorter])
     low, high = median_interval(ratios)
     details = {
         "interval_low": low,
         "interval_high": high,
-        "workload": workload.name,
+        "workload": workload.title,
         "records": workload.records,
         "seconds": seconds,
         "batches": {name: [run.batches for run in found] for name, found in runs.items()},

@@ -49,12 +49,18 @@ class Session:
 
     def run(self, request: Request) -> Ran:
         """Run a workload to its end."""
-        inputs = [str(directory.resolve()) for directory in request.inputs]
-        turn = self.ask({**asdict(request), "inputs": inputs})
+        if request.output is not None:
+            shutil.rmtree(request.output, ignore_errors=True)
+        turn = self.ask(written(request))
         found = self.answer(turn)
         until = turn.stat().st_mtime  # with the collection at its end, before which there may be none
         peak = memory.peak(collections(self.place), self.place.directory / "events", found["began"], until)
         return Ran(found["began"], found["ended"], found["batches"], Output(**found["output"]), peak)
+
+    def read(self, workload: str, changelog: Path) -> Output:
+        """Return what a result comes to that another engine has written as a changelog."""
+        turn = self.ask({"workload": workload, "mode": "read", "inputs": [str(changelog.resolve())]})
+        return Output(**self.answer(turn)["output"])
 
     def ask(self, request: Mapping[str, Any]) -> Path:
         """Ask for a run; returns the file that will say what it came to."""
@@ -73,19 +79,29 @@ class Session:
         return found
 
 
+def written(request: Request) -> dict[str, Any]:
+    """Return a request as the job reads it."""
+    inputs = [one if isinstance(one, str) else str(one.resolve()) for one in request.inputs]
+    output = None if request.output is None else str(request.output.resolve())
+    return {**asdict(request), "inputs": inputs, "output": output}
+
+
 @contextmanager
-def plain_session(bench: Bench, name: str) -> Iterator[Session]:
-    """Start a driver as anybody would."""
+def plain_session(bench: Bench, name: str, more: Mapping[str, str] | None = None) -> Iterator[Session]:
+    """Start a driver as anybody would; `more` has Spark properties beside those of every session."""
     place = placed(bench, name)
-    with plain(place, str(SCRIPT), arguments(place), properties(place)) as child:
+    with plain(place, str(SCRIPT), arguments(place), properties(place) | dict(more or {})) as child:
         yield Session(place, child).ready()
 
 
 @contextmanager
-def documented_session(bench: Bench, name: str, document: ControlDocument) -> Iterator[Session]:
-    """Start a driver under `headgate-run`, with a control document."""
+def documented_session(
+    bench: Bench, name: str, document: ControlDocument, more: Mapping[str, str] | None = None
+) -> Iterator[Session]:
+    """Start a driver under `headgate-run`, with a control document, and `more` Spark properties."""
     place = placed(bench, name)
-    with by_document(place, str(SCRIPT), arguments(place), properties(place), document) as child:
+    conf = properties(place) | dict(more or {})
+    with by_document(place, str(SCRIPT), arguments(place), conf, document) as child:
         yield Session(place, child).ready()
 
 

@@ -41,7 +41,7 @@ def test_every_figure_has_an_id_of_its_own():
 def test_every_ratio_is_between_variants_that_are_run(workload):
     names = [variant.name for variant in workload.variants]
     assert len(names) == len(set(names))
-    assert {name for ratio in workload.ratios for name in (ratio.longer, ratio.shorter)} <= set(names)
+    assert {name for ratio in workload.ratios for name in (*ratio.longer, ratio.shorter)} <= set(names)
     assert {GOVERNED, UNCAPPED, BATCH} < set(names)
 
 

@@ -9,7 +9,8 @@
 `DIR/<n>.done` appears at the end of the run and says what it came to. The session stays, so that all runs but the
 first meet a JVM that is warm; its heap is collected before and after each of them. A stream whose request has
 `live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut arrives once that file
-exists.
+exists. With `bootstrap` the inputs are topics; with `output`, a directory, the result is written there instead of
+dropped. The mode `read` says what a result comes to that another engine has written.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import nexmark
+import results
+import topics
 import workloads
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
@@ -36,6 +39,8 @@ Request = Mapping[str, Any]
 def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     """Do what a file asks for; returns what it came to."""
     request = json.loads(turn.read_text())
+    if request["mode"] == "read":
+        return {"output": results.of_changelog(spark, request["workload"], *request["inputs"])}
     spark._jvm.System.gc()
     began = time.time()
     if request["mode"] == "batch":
@@ -46,17 +51,19 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
         found = stream(spark, request, turn)
     ended = time.time()
     spark._jvm.System.gc()
+    if request.get("output"):
+        found["output"] = results.of_files(spark, request["workload"], request["output"])
     return {"began": began, "ended": ended, **found}
 
 
 def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
     """Run a workload as a batch job."""
-    schema = nexmark.SCHEMA if request["workload"] in nexmark.QUERIES else workloads.SCHEMA
-    reader = spark.read.schema(schema).options(**workloads.FILES)
-    inputs = [reader.parquet(directory) for directory in request["inputs"]]
+    result = WORKLOADS[request["workload"]]([recorded(spark, one, request) for one in request["inputs"]])
+    if request.get("output"):
+        results.whole_rows(result).write.json(request["output"])
+        return {"batches": 1}
     seen = Observation(OBSERVED)
-    rows = observed(WORKLOADS[request["workload"]](inputs), seen)
-    rows.write.format("noop").mode("overwrite").save()
+    observed(result, seen).write.format("noop").mode("overwrite").save()
     return {"batches": 1, "output": whole_numbers(seen.get)}
 
 
@@ -64,10 +71,13 @@ def stream(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     """Run a workload as a query that ends when it has read what is there."""
     checkpoint = str(turn.with_suffix(".checkpoint"))
     if request["mode"] == "backfill":
-        result = workloads.backfilled_join(spark, request["inputs"], checkpoint)
+        result = workloads.backfilled_join(spark, request["inputs"], checkpoint, request.get("bootstrap"))
     else:
-        result = WORKLOADS[request["workload"]]([replayed(spark, one, request) for one in request["inputs"]])
-    writer = written(observed(result, OBSERVED), result.output_mode, request["workload"], checkpoint)
+        result = WORKLOADS[request["workload"]]([streamed(spark, one, request) for one in request["inputs"]])
+    rows = results.whole_rows(result) if request.get("output") else observed(result, OBSERVED)
+    writer = written(rows, result.output_mode, request["workload"], checkpoint)
+    if request.get("output"):
+        writer = writer.foreachBatch(results.to_files(request["output"]))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     return outcome([json.loads(progress.json) for progress in query.recentProgress])
@@ -85,6 +95,23 @@ def live(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     return {}
 
 
+def recorded(spark: SparkSession, name: str, request: Request) -> DataFrame:
+    """Return an input as a batch: a recording or a topic."""
+    if request.get("bootstrap"):
+        return topics.as_batch(spark, name, request["bootstrap"])
+    schema = nexmark.SCHEMA if request["workload"] in nexmark.QUERIES else workloads.SCHEMA
+    return spark.read.schema(schema).options(**workloads.FILES).parquet(name)
+
+
+def streamed(spark: SparkSession, name: str, request: Request) -> DataFrame:
+    """Return an input as a stream: a recording or a topic."""
+    if not request.get("bootstrap"):
+        return replayed(spark, name, request)
+    at_once = request["records_per_batch"]
+    of_one = at_once and at_once // len(request["inputs"])
+    return topics.as_stream(spark, name, request["bootstrap"], of_one)
+
+
 def replayed(spark: SparkSession, directory: str, request: Request) -> DataFrame:
     """Return a recording as a stream."""
     reader = spark.readStream.format("replay")
@@ -99,7 +126,7 @@ def replayed(spark: SparkSession, directory: str, request: Request) -> DataFrame
 def observed(result: Result, by: Observation | str) -> DataFrame:
     """Return the rows of a result, which are counted and hashed on their way to the sink."""
     is_whole = F.lit(True) if result.is_whole is None else result.is_whole
-    short = F.xxhash64(*result.identity).bitwiseAND(F.lit(0xFFFFFFFF))
+    short = results.short_hash(result.identity)
     return result.rows.observe(
         by, F.count_if(is_whole).alias("rows"), F.sum(F.when(is_whole, short)).alias("hash")
     )
@@ -113,7 +140,7 @@ def written(rows: DataFrame, output_mode: str, name: str, checkpoint: str) -> Da
 
 def outcome(progress: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the batches of a query come to."""
-    found = [whole_numbers(one["observedMetrics"].get(OBSERVED, {})) for one in progress]
+    found = [whole_numbers(one.get("observedMetrics", {}).get(OBSERVED, {})) for one in progress]
     return {
         "batches": sum(one["numInputRows"] > 0 for one in progress),
         "output": {name: sum(each[name] for each in found) for name in ("rows", "hash")},

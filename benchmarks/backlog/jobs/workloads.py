@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+import topics
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
@@ -72,18 +73,34 @@ def join(inputs: Sequence[DataFrame]) -> Result:
     return joined(left.withWatermark("left_at", delay).join(partners, is_partner))
 
 
-def backfilled_join(spark: SparkSession, directories: Sequence[str], checkpoint: str) -> Result:
-    """The same join with its history joined as a batch, and going on as a stream from there."""
-    left, right = (backfill.Files(directory, "parquet", SCHEMA, FILES) for directory in directories)
+def backfilled_join(
+    spark: SparkSession, inputs: Sequence[str], checkpoint: str, bootstrap: str | None = None
+) -> Result:
+    """The same join with its history joined as a batch, and going on as a stream from there; of topics, if there is
+    a broker."""
+    left, right = (history(one, bootstrap) for one in inputs)
+    of_left, of_right = (parsed(side, bootstrap) for side in (left_side, right_side))
     rows = backfill.join(
         spark,
-        backfill.Side("left", left, "left_at", NEAR, left_side),
-        backfill.Side("right", right, "right_at", NEAR, right_side),
+        backfill.Side("left", left, "left_at", NEAR, of_left),
+        backfill.Side("right", right, "right_at", NEAR, of_right),
         on=["key"],
         within=(-NEAR, NEAR),
         checkpoint=checkpoint,
     )
     return joined(rows)
+
+
+def history(name: str, bootstrap: str | None) -> backfill.Source:
+    """Return a recording or a topic, cut where it ends now."""
+    if bootstrap is None:
+        return backfill.Files(name, "parquet", SCHEMA, FILES)
+    return topics.as_history(name, bootstrap)
+
+
+def parsed(side: Callable[[DataFrame], DataFrame], bootstrap: str | None) -> Callable[[DataFrame], DataFrame]:
+    """Return what makes a side of the join of what its source reads."""
+    return side if bootstrap is None else lambda records: side(topics.parsed(records))
 
 
 def left_side(records: DataFrame) -> DataFrame:

@@ -1,0 +1,102 @@
+"""A Flink cluster on the loopback address: a job manager, one task manager, and the gateway that takes SQL.
+
+Three Java processes over one class path, started by their main classes with a configuration that has everything
+Flink's scripts would have computed (`settings`). They end with the `with` block, each by its own id.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.backlog.flink import settings
+from benchmarks.backlog.flink.gateway import Finished, Jobs, Session, job_of
+from benchmarks.backlog.flink.settings import JAVA, SLOTS, Ports, TaskManagerMemory
+from support.maven import jars, pinned
+from support.servers import Server, answers, free_port
+
+LOCKS = Path(__file__).parent
+LOCK = "flink"
+JOB_SECONDS = 900.0
+"""Several times what the slowest job takes on two cores."""
+MAIN_CLASSES = {
+    "jobmanager": "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
+    "taskmanager": "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
+    "gateway": "org.apache.flink.table.gateway.SqlGateway",
+}
+HEAP = ("-Xmx1g", "-XX:+UseSerialGC")
+"""Of the processes that handle no records."""
+LOGGING = """\
+rootLogger.level=INFO
+rootLogger.appenderRef.console.ref=Console
+appender.console.type=Console
+appender.console.name=Console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c{1} %m%n
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that runs; one job at a time."""
+
+    gateway: str
+    jobs: Jobs
+
+    def run(self, job_settings: Mapping[str, str], statements: Sequence[str]) -> Finished:
+        """Execute statements, the last of which starts a job, and wait for its end. Raises `FlinkError`."""
+        with Session(self.gateway, job_settings) as session:
+            result = [session.execute(statement) for statement in statements][-1]
+            return self.jobs.wait(job_of(result), JOB_SECONDS)
+
+
+@contextmanager
+def cluster_in(folder: Path, memory: TaskManagerMemory) -> Iterator[Cluster]:
+    """Run a cluster whose files are in `folder`. Raises `JarsMissingError` where Flink cannot be had."""
+    class_path = jars(LOCK, LOCKS)[0].parent / "*"
+    ports = Ports(free_port(), free_port(), free_port())
+    conf = configured(folder.resolve(), settings.configuration(memory, ports, folder.resolve()))
+    jobs, gateway = Jobs(f"http://127.0.0.1:{ports.rest}"), f"http://127.0.0.1:{ports.gateway}"
+    is_ready = {
+        "jobmanager": lambda: answers(f"{jobs.address}/overview"),
+        "taskmanager": lambda: jobs.slots() == SLOTS,
+        "gateway": lambda: answers(f"{gateway}/v2/info"),
+    }
+    with ExitStack() as started:
+        for name, main_class in MAIN_CLASSES.items():
+            sizes = memory.java if name == "taskmanager" else HEAP
+            server = process(name, [*sizes, "-cp", str(class_path), main_class], conf)
+            started.callback(server.stop)
+            server.start()
+            server.wait_until(is_ready[name])
+        yield Cluster(gateway, jobs)
+
+
+def configured(folder: Path, configuration: Mapping[str, str]) -> Path:
+    """Clear the folder of a cluster and write its configuration; returns where that is."""
+    shutil.rmtree(folder, ignore_errors=True)
+    conf = folder / "conf"
+    for directory in (conf, folder / "tmp", folder / "checkpoints"):
+        directory.mkdir(parents=True)
+    (conf / "config.yaml").write_text(settings.text(configuration), encoding="utf-8")
+    (conf / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+    return conf
+
+
+def process(name: str, command: Sequence[str], conf: Path) -> Server:
+    """Return one process of a cluster, its log beside its configuration."""
+    *options, main_class = command
+    java = ["java", *JAVA, f"-Dlog4j2.configurationFile={conf / 'log4j2.properties'}", *options, main_class]
+    arguments = [] if name == "gateway" else ["--configDir", str(conf)]
+    environment = {**os.environ, "FLINK_CONF_DIR": str(conf)}
+    return Server([*java, *arguments], conf.parent / f"{name}.log", environment)
+
+
+def versions() -> dict[str, str]:
+    """Return what is measured with, of what the lock file lists."""
+    wanted = ("flink-runtime", "flink-sql-connector-kafka")
+    return {jar.name: jar.version for jar in pinned(LOCK, LOCKS) if jar.name in wanted}

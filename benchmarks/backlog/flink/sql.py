@@ -1,0 +1,140 @@
+"""The workloads in Flink's SQL, over the same topics: what `jobs/workloads.py` says to Spark.
+
+A result is written as a changelog (Debezium's JSON), which has rows and those that were taken back. Rows that change
+later are kept from it by the same condition that keeps Spark's from its files. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ONCE, NEAR_SECONDS = 10, 10
+"""As in `jobs/workloads.py`, which is Spark's and imported by its job alone."""
+OTHER_KEY = "{key} + 1 - 2 * MOD({key}, 2)"
+"""The neighbour: even keys and the odd ones after them change places, as XOR with 1 does."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query over tables `side_0`, `side_1`, and the columns of its result."""
+
+    columns: str
+    select: str
+    delay_seconds: int | None = None
+    """How late rows may come; None where the query has no use for event time."""
+
+
+AGGREGATION = Query(
+    "`key` BIGINT, `records` BIGINT, `total` BIGINT",
+    f"SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING COUNT(*) = {ONCE}",
+)
+COGROUP = Query(
+    "`key` BIGINT, `left` ARRAY<BIGINT>, `right` ARRAY<BIGINT>",
+    f"""SELECT `key`, ARRAY_SORT(`left`), ARRAY_SORT(`right`) FROM (
+  SELECT `key`,
+    ARRAY_AGG(`value`) FILTER (WHERE `side` = 0) AS `left`,
+    ARRAY_AGG(`value`) FILTER (WHERE `side` = 1) AS `right`
+  FROM (
+    SELECT `key`, `value`, 0 AS `side` FROM side_0
+    UNION ALL
+    SELECT {OTHER_KEY.format(key="`key`")} AS `key`, `value` + 1 AS `value`, 1 AS `side` FROM side_1
+  ) GROUP BY `key`
+) WHERE CARDINALITY(`left`) = {ONCE} AND CARDINALITY(`right`) = {ONCE}""",
+)
+JOIN = Query(
+    "`key` BIGINT, `left` BIGINT, `left_at` TIMESTAMP(3), `right` BIGINT, `right_at` TIMESTAMP(3)",
+    f"""SELECT
+  l.`key`, l.`value`, CAST(l.`event_time` AS TIMESTAMP(3)), r.`value`, CAST(r.`event_time` AS TIMESTAMP(3))
+FROM side_0 AS l JOIN side_1 AS r
+  ON l.`key` = {OTHER_KEY.format(key="r.`key`")}
+  AND r.`event_time` BETWEEN l.`event_time` - INTERVAL '{NEAR_SECONDS}' SECOND
+  AND l.`event_time` + INTERVAL '{NEAR_SECONDS}' SECOND""",
+    delay_seconds=NEAR_SECONDS,
+)
+QUERIES: Mapping[str, Query] = {"aggregation": AGGREGATION, "cogroup": COGROUP, "join": JOIN}
+
+
+def workload(name: str, topics: Sequence[str], bootstrap: str, output: Path) -> list[str]:
+    """Return the statements that run a workload to its end; the last one starts the job."""
+    query = QUERIES[name]
+    sides = [
+        records(f"side_{number}", topic, bootstrap, delay_seconds=query.delay_seconds)
+        for number, topic in enumerate(topics)
+    ]
+    sink = table("result", query.columns, files(output, "debezium-json") | ISO)
+    return [*sides, sink, f"INSERT INTO `result`\n{query.select}"]
+
+
+def alignment(
+    topics: Mapping[str, str], bootstrap: str, drift_seconds: int, outputs: Mapping[str, Path]
+) -> list[str]:
+    """Return the statements that read topics side by side, aligned, and write when each record came.
+
+    Each topic is a pipeline of its own, source, clock and file in one chain, and all of them are one job. `topics`
+    and `outputs` are by the name of the pipeline.
+    """
+    aligned = {
+        "scan.watermark.alignment.group": "all",
+        "scan.watermark.alignment.max-drift": f"{drift_seconds} s",
+        "scan.watermark.alignment.update-interval": "1 s",
+    }
+    tables, inserts = [], []
+    for name, topic in topics.items():
+        sink = f"{name}_came"
+        tables.append(records(name, topic, bootstrap, delay_seconds=0, more=aligned))
+        tables.append(table(sink, "`split` INT, `at` BIGINT, `came` BIGINT", files(outputs[name], "csv")))
+        times = f"{milliseconds('`event_time`')}, {milliseconds(NOW)}"
+        inserts.append(f"INSERT INTO `{sink}` SELECT `split`, {times} FROM `{name}`;\n")
+    return [*tables, f"EXECUTE STATEMENT SET BEGIN\n{''.join(inserts)}END"]
+
+
+def records(
+    name: str, topic: str, bootstrap: str, *, delay_seconds: int | None, more: Mapping[str, str] | None = None
+) -> str:
+    """Return the table of a topic from its beginning to what is its end when the job starts."""
+    columns = [
+        "`key_text` STRING",
+        "`value_text` STRING",
+        "`event_time` TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL",
+        "`split` INT METADATA FROM 'partition' VIRTUAL",
+        "`key` AS CAST(`key_text` AS BIGINT)",
+        "`value` AS CAST(`value_text` AS BIGINT)",
+    ]
+    if delay_seconds is not None:
+        columns.append(f"WATERMARK FOR `event_time` AS `event_time` - INTERVAL '{delay_seconds}' SECOND")
+    options = {
+        "connector": "kafka",
+        "topic": topic,
+        "properties.bootstrap.servers": bootstrap,
+        "properties.group.id": "benchmark",
+        "scan.startup.mode": "earliest-offset",
+        "scan.bounded.mode": "latest-offset",
+        "key.format": "raw",
+        "key.fields": "key_text",
+        "value.format": "raw",
+        "value.fields-include": "EXCEPT_KEY",
+    }
+    return table(name, ", ".join(columns), options | dict(more or {}))
+
+
+def files(directory: Path, written_as: str) -> dict[str, str]:
+    """Return the options of a table that is a directory, in files that are not divided."""
+    sink = {"connector": "filesystem", "path": directory.as_uri(), "format": written_as}
+    return sink | {"sink.rolling-policy.file-size": "4GB"}
+
+
+NOW = "CAST(PROCTIME() AS TIMESTAMP_LTZ(3))"
+ISO = {"debezium-json.timestamp-format.standard": "ISO-8601"}
+
+
+def table(name: str, columns: str, options: Mapping[str, str]) -> str:
+    """Return the statement that makes a table."""
+    listed = ", ".join(f"'{option}' = '{value}'" for option, value in options.items())
+    return f"CREATE TEMPORARY TABLE `{name}` ({columns}) WITH ({listed})"
+
+
+def milliseconds(time: str) -> str:
+    """Return a time in milliseconds since 1970."""
+    return f"CAST(EXTRACT(EPOCH FROM {time}) AS BIGINT) * 1000 + EXTRACT(MILLISECOND FROM {time})"

@@ -1,0 +1,105 @@
+"""Beside Flink: three of the queries over topics that both read, with results that both write as files.
+
+Flink in streaming mode, with state in RocksDB and an incremental checkpoint every five seconds, is what a backlog is
+worked off with there. Where its mini-batches apply, it runs with and without them, and the faster run of each round
+counts. Its batch mode and Spark's are beside them: the limits. All of it is in the same rounds, and so is the
+comparison of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from benchmarks.backlog.engine import Engine, Request
+from benchmarks.backlog.flink.cluster import cluster_in
+from benchmarks.backlog.flink.engine import FlinkEngine
+from benchmarks.backlog.flink.settings import BATCH as FLINK_BATCH
+from benchmarks.backlog.flink.settings import MINI_BATCH, STREAMING, TaskManagerMemory, memory_beside
+from benchmarks.backlog.rounds import (
+    BATCH,
+    GOVERNED,
+    Ratio,
+    Variant,
+    Workload,
+    in_one_batch,
+    in_turns,
+    measured,
+)
+from benchmarks.backlog.scenario import WARM_UP, Bench, Scenario
+from benchmarks.backlog.scenarios import aggregation, cogroup, join
+from benchmarks.backlog.session import documented_session, plain_session
+from benchmarks.backlog.topics import topic
+from benchmarks.kafka.scenario import kept_broker
+from benchmarks.local.drivers import Resource
+from benchmarks.local.results import Figure, Goal, Measured
+from support.kafka_connector import connector_conf
+
+SETTINGS = {"flink": STREAMING, "flink_mini_batch": MINI_BATCH, "flink_batch": FLINK_BATCH}
+ONE_BY_ONE, COMBINED = ("flink",), ("flink", "flink_mini_batch")
+
+
+def beside(workload: Workload, goal: float, streaming: tuple[str, ...]) -> Workload:
+    """Return a workload as it is run beside Flink, with the ways in which Flink streams it."""
+    governed = next(variant for variant in workload.variants if variant.name == GOVERNED)
+    others = (*(Variant(name, name) for name in streaming), Variant("flink_batch", "flink_batch", "batch"))
+    figure = Figure(f"{workload.name}_vs_flink_streaming", "ratio", Goal(">=", goal))
+    return Workload(
+        workload.name,
+        workload.sides,
+        (governed, Variant(BATCH, mode="batch"), *others),
+        (Ratio(figure, streaming, GOVERNED),),
+        where=" beside Flink",
+    )
+
+
+def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
+    """Run all rounds of a workload."""
+    with kept_broker(bench.root / "broker") as broker:
+        whole, part = (
+            [topic(bench, broker, side, share) for side in workload.sides] for share in (1.0, WARM_UP)
+        )
+        requests = {
+            name: partial(request, bench, workload, topics, broker.bootstrap)
+            for name, topics in (("whole", whole), ("part", part))
+        }
+        with engines(bench, workload.name) as engine_of:
+            runs = in_turns(bench, workload, engine_of, requests["part"], requests["whole"])
+    return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
+
+
+def request(
+    bench: Bench, workload: Workload, topics: Sequence[str], bootstrap: str, variant: Variant
+) -> Request:
+    """Return what is asked of an engine for one run."""
+    output = bench.root / "written" / variant.name
+    return Request(workload.name, topics, variant.mode, bootstrap=bootstrap, output=output)
+
+
+@contextmanager
+def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
+    """Start what the variants run in."""
+    name, connector = f"{workload}-beside-flink", connector_conf()
+    with (
+        cluster_in(bench.root / "flink", memory()) as cluster,
+        plain_session(bench, f"{name}-plain", connector) as plain,
+        documented_session(bench, f"{name}-governed", in_one_batch(workload), connector) as governed,
+    ):
+        flink = {way: FlinkEngine(cluster, settings, plain.read) for way, settings in SETTINGS.items()}
+        yield {"plain": plain, "governed": governed, **flink}
+
+
+def memory() -> TaskManagerMemory:
+    """Return the memory of a task manager beside the drivers of all benchmarks."""
+    return memory_beside(Resource.read().manifest["spec"]["driver"]["memory"])
+
+
+WORKLOADS = (
+    beside(aggregation.WORKLOAD, 2, COMBINED),
+    beside(cogroup.WORKLOAD, 8, COMBINED),
+    beside(join.WORKLOAD, 8, ONE_BY_ONE),
+)
+SCENARIOS = tuple(
+    Scenario(f"{each.name}_beside_flink", each.figures, partial(measure, workload=each)) for each in WORKLOADS
+)

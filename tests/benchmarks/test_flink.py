@@ -1,0 +1,277 @@
+"""What stands beside Flink without running it: its SQL, its memory, its answers, and what is made of them."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.backlog.comparison import Output
+from benchmarks.backlog.engine import Ran, Request
+from benchmarks.backlog.flink import cluster, gateway, settings, sql
+from benchmarks.backlog.flink.engine import FlinkEngine
+from benchmarks.backlog.flink.gateway import Finished
+from benchmarks.backlog.overshoot import Came, overshoot, read
+from benchmarks.backlog.rounds import GOVERNED, measured
+from benchmarks.backlog.scenarios import alignment, flink
+from benchmarks.backlog.session import written
+from benchmarks.backlog.topics import PARTITIONS, records
+from benchmarks.event_log import Batch
+from benchmarks.local.recording import CUT, Recording, prepare
+from benchmarks.local.statistics import median
+from support.maven import pinned
+
+OUTPUT = Output(rows=10, hash=99)
+
+
+# SQL ----------------------------------------------------------------------------------------------
+
+
+def test_a_workload_reads_each_topic_once_and_ends_with_the_statement_that_starts_it():
+    left, right, sink, insert = sql.workload("join", ["l-3", "r-3"], "127.0.0.1:9092", Path("/out"))
+    for table, name, topic in ((left, "side_0", "l-3"), (right, "side_1", "r-3")):
+        assert f"CREATE TEMPORARY TABLE `{name}`" in table
+        assert f"'topic' = '{topic}', 'properties.bootstrap.servers' = '127.0.0.1:9092'" in table
+        assert "'scan.bounded.mode' = 'latest-offset'" in table
+        assert "WATERMARK FOR `event_time` AS `event_time` - INTERVAL '10' SECOND" in table
+    assert "'path' = 'file:///out', 'format' = 'debezium-json'" in sink
+    assert insert.startswith("INSERT INTO `result`\nSELECT\n  l.`key`")
+
+
+def test_a_query_without_event_time_has_no_watermark():
+    table, _, insert = sql.workload("aggregation", ["records-10"], "127.0.0.1:9092", Path("/out"))
+    assert "WATERMARK" not in table
+    assert insert.endswith("HAVING COUNT(*) = 10")
+
+
+@pytest.mark.parametrize("workload", flink.WORKLOADS, ids=lambda workload: workload.name)
+def test_every_workload_beside_flink_has_its_sql(workload):
+    sides = [side.name for side in workload.sides]
+    *tables, insert = sql.workload(workload.name, sides, "127.0.0.1:9092", Path("/out"))
+    assert len(tables) == len(sides) + 1
+    assert all(f"side_{number}" in insert for number in range(len(sides)))
+
+
+def test_what_identifies_a_row_is_the_same_for_both_engines():
+    script = Path("benchmarks/backlog/jobs/results.py").read_text()
+    names = {"BIGINT": "long", "ARRAY<BIGINT>": "array<long>", "TIMESTAMP(3)": "timestamp"}
+    for name, query in sql.QUERIES.items():
+        columns = [column.split() for column in query.columns.split(", ")]
+        ours = ", ".join(f"{column.strip('`')} {names[kind]}" for column, kind in columns)
+        assert f'"{name}": "{ours}"' in script.replace("`", "")
+
+
+def test_both_engines_are_asked_for_the_same():
+    script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
+    assert f"ONCE = {sql.ONCE}\n" in script
+    assert f"NEAR = timedelta(seconds={sql.NEAR_SECONDS})\n" in script
+
+
+def test_aligned_topics_are_pipelines_of_one_job():
+    outputs = {"fast": Path("/out/fast"), "slow": Path("/out/slow")}
+    statements = sql.alignment({"fast": "f", "slow": "s"}, "127.0.0.1:9092", 1, outputs)
+    *tables, insert = statements
+    assert len(tables) == 4
+    assert sum("'scan.watermark.alignment.max-drift' = '1 s'" in table for table in tables) == 2
+    assert insert.startswith("EXECUTE STATEMENT SET BEGIN\nINSERT INTO `fast_came`")
+    assert insert.endswith(";\nEND")
+    assert insert.count("INSERT INTO") == 2
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def test_a_task_manager_has_what_the_container_of_a_driver_would_have():
+    memory = settings.memory_beside("5g")
+    assert memory.process == 5632
+    parts = (
+        memory.task_heap,
+        settings.FRAMEWORK_HEAP,
+        settings.FRAMEWORK_OFF_HEAP,
+        memory.managed,
+        memory.network,
+    )
+    assert sum(parts) + settings.METASPACE + memory.overhead == memory.process
+    assert memory.managed / memory.flink == pytest.approx(0.4, abs=0.001)
+    assert f"-Xmx{memory.task_heap + settings.FRAMEWORK_HEAP}m" in memory.java
+
+
+def test_a_small_driver_has_the_least_overhead():
+    assert settings.memory_beside("800m").process == 800 + 384
+
+
+def test_every_process_stays_on_the_loopback_address():
+    found = settings.configuration(settings.memory_beside("5g"), settings.Ports(1, 2, 3), Path("/cluster"))
+    addresses = {value for name, value in found.items() if name.endswith(("address", "host"))}
+    assert addresses == {"127.0.0.1"}
+    assert found["execution.checkpointing.dir"] == "file:///cluster/checkpoints"
+    assert "rest.port: '2'\n" in settings.text(found)
+
+
+def test_every_jar_is_pinned_and_every_engine_has_settings():
+    assert {"flink-runtime", "flink-sql-connector-kafka"} == set(cluster.versions())
+    assert all(len(jar.sha256) == 64 for jar in pinned(cluster.LOCK, cluster.LOCKS))
+    engines = {variant.engine for workload in flink.WORKLOADS for variant in workload.variants}
+    assert engines - set(flink.SETTINGS) == {"plain", "governed"}
+
+
+# Answers ------------------------------------------------------------------------------------------
+
+
+def test_the_result_of_a_statement_names_its_job():
+    result = {"resultType": "PAYLOAD", "results": {"data": [{"kind": "INSERT", "fields": ["a1b2"]}]}}
+    assert gateway.job_of(result) == "a1b2"
+
+
+def test_a_job_counts_from_running_to_its_end():
+    job = {"jid": "a1", "state": "FINISHED", "timestamps": {"RUNNING": 2_000}, "end-time": 9_500}
+    assert gateway.finished(job, {"counts": {"completed": 3}}) == Finished(2.0, 9.5, 3)
+    assert gateway.finished(job, {}).checkpoints == 0
+
+
+def test_a_failed_job_says_why():
+    job = {"jid": "a1", "state": "FAILED"}
+    entries = [{"stacktrace": "java.io.IOException: disk is full\n\tat …"}, {"stacktrace": "older"}]
+    assert "a1 is FAILED: java.io.IOException" in gateway.failure(
+        job, {"exceptionHistory": {"entries": entries}}
+    )
+    assert gateway.failure(job, {}) == "job a1 is FAILED: without a reason"
+
+
+def test_a_refusal_is_told_by_its_last_cause():
+    trace = "org.apache.A: outer\n\tat x\nCaused by: org.B: inner\n\tat y\nCaused by: org.C: no such topic\n\tat z"
+    assert (
+        gateway.refusal(json.dumps({"errors": ["Internal server error.", trace]}))
+        == "Caused by: org.C: no such topic"
+    )
+    assert (
+        gateway.refusal(json.dumps({"errors": ["org.A: no checkpoints\n\tat x"]})) == "org.A: no checkpoints"
+    )
+    assert gateway.refusal("<html>") == "<html>"
+    assert gateway.refusal('{"errors": []}') == ""
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+class FakeCluster:
+    """Notes what it is told to run."""
+
+    def __init__(self):
+        self.ran = []
+
+    def run(self, job_settings, statements):
+        self.ran.append((job_settings, statements))
+        return Finished(10.0, 14.0, 2)
+
+
+def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
+    known, output = FakeCluster(), tmp_path / "written"
+    output.mkdir()
+    (output / "of-the-run-before").touch()
+    engine = FlinkEngine(known, settings.STREAMING, lambda workload, directory: OUTPUT)
+    found = engine.run(Request("aggregation", ["records"], bootstrap="127.0.0.1:9092", output=output))
+    assert found == Ran(10.0, 14.0, 2, OUTPUT)
+    assert known.ran[0][0] == settings.STREAMING
+    assert not output.exists()
+
+
+def test_flink_is_asked_for_nothing_but_topics_and_files(tmp_path):
+    engine = FlinkEngine(FakeCluster(), settings.STREAMING, lambda workload, directory: OUTPUT)
+    with pytest.raises(ValueError, match="aggregation: Flink reads topics and writes files; give both"):
+        engine.run(Request("aggregation", [tmp_path]))
+
+
+def test_the_faster_way_of_flink_counts_in_each_round():
+    workload = flink.WORKLOADS[0]
+    seconds = {GOVERNED: [10.0, 20.0], "flink": [30.0, 80.0], "flink_mini_batch": [40.0, 50.0]}
+    runs = {
+        variant.name: [Ran(0.0, each, 1, OUTPUT) for each in seconds.get(variant.name, [5.0, 5.0])]
+        for variant in workload.variants
+    }
+    found = measured(workload, runs, workload.ratios[0])
+    assert found.runs == [3.0, 2.5]
+    assert found.details["workload"] == "aggregation beside Flink"
+
+
+def test_topics_are_asked_for_by_name_and_directories_by_their_whole_path(tmp_path):
+    found = written(Request("join", [tmp_path / ".." / tmp_path.name, "left-3"], output=tmp_path))
+    assert found["inputs"] == [str(tmp_path.resolve()), "left-3"]
+    assert found["output"] == str(tmp_path.resolve())
+    assert written(Request("join", []))["output"] is None
+
+
+def test_a_recording_goes_to_the_partitions_in_turn(tmp_path):
+    recording = Recording("few", 10, 5, 1, 0, keys=5)
+    found = list(records(prepare(recording, tmp_path)))
+    assert [record.partition for record in found] == [number % PARTITIONS for number in range(10)]
+    times = [datetime.fromtimestamp(record.timestamp_ms / 1000, UTC) for record in found]
+    assert times == sorted(times)
+    assert times[-1] < CUT
+    assert sorted(int(record.key) for record in found) == sorted([*range(5), *range(5)])
+    assert all(0 <= int(record.value) < 1000 for record in found)
+
+
+# Alignment ----------------------------------------------------------------------------------------
+
+
+def came(*rows):
+    split, at, when = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    return Came(split, at, when)
+
+
+SLOW = came((0, 0, 100), (0, 10, 101), (0, 20, 110))
+
+
+def test_records_within_the_drift_are_not_past_the_limit():
+    found = overshoot(came((0, 0, 100), (0, 60, 101), (0, 60, 105)), SLOW, drift_ms=50)
+    assert (found.records, found.share, found.furthest_ms, found.slow_seconds) == (0, 0.0, 0, 0.010)
+
+
+def test_each_record_beyond_the_limit_of_its_moment_counts():
+    found = overshoot(came((0, 0, 100), (0, 61, 101), (0, 65, 105), (0, 60, 106)), SLOW, drift_ms=50)
+    assert (found.records, found.share, found.furthest_ms) == (2, 0.5, 5)
+
+
+def test_what_comes_when_the_slow_topic_is_at_its_end_does_not_count():
+    assert overshoot(came((0, 0, 100), (0, 9_999, 111)), SLOW, drift_ms=50).records == 0
+
+
+def test_a_split_that_is_at_its_end_holds_nobody():
+    slow = came((0, 5, 100), (1, 1_000, 100), (1, 1_010, 110))
+    found = overshoot(came((0, 0, 100), (0, 56, 100), (0, 1_000, 101)), slow, drift_ms=50)
+    assert (found.records, found.furthest_ms) == (1, 1)
+
+
+def test_what_came_is_read_from_all_files_that_are_finished(tmp_path):
+    (tmp_path / "part-0").write_text("0,5,100\n1,6,101\n")
+    (tmp_path / "part-1").write_text("0,7,102\n")
+    (tmp_path / "part-2").touch()
+    (tmp_path / ".part-3.inprogress").write_text("0,8,103\n")
+    assert sorted(read(tmp_path).at.tolist()) == [5, 6, 7]
+    with pytest.raises(ValueError, match="no records were written"):
+        read(tmp_path / "nowhere")
+
+
+def test_the_slow_topic_is_at_its_end_with_the_commit_of_its_last_record():
+    topics = tuple(
+        alignment.Topic(name, alignment.ramps(*shape, 0.001))
+        for name, shape in (("fast", alignment.FAST), ("slow", alignment.SLOW))
+    )
+    assert [topic.records for topic in topics] == [3_000, 8_000]
+    batches = [
+        Batch("aligned", number, start, start, commit, before, after, 0)
+        for number, (start, commit, before, after) in enumerate(
+            [
+                (100.0, 102.0, (0, 0), (400, 4_000)),
+                (102.0, 104.5, (400, 4_000), (800, 8_000)),
+                (104.5, 105.0, (800, 8_000), (3_000, 8_000)),
+            ]
+        )
+    ]
+    found = alignment.Found(0, alignment.slow_seconds(batches, topics))
+    assert found.slow_seconds == 4.5
+    rows = alignment.figures([overshoot(SLOW, SLOW, 0)], [found, found], topics)
+    assert median(rows["alignment_records_beyond_headgate"].runs) == 0
+    assert rows["alignment_records_beyond_headgate"].details["by_run"] == [0, 0]
