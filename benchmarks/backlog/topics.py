@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.backlog.scenario import Bench, of_scale
+from benchmarks.kafka.scenario import is_kept
 from benchmarks.local.recording import Recording
 from support.kafka import Broker
 from support.kafka_records import Record, send
@@ -25,13 +26,9 @@ def topic(bench: Bench, broker: Broker, whole: Recording, share: float = 1.0) ->
     """Return a topic with a recording at the scale of `bench`, or a `share` of it; filled unless it is there."""
     scaled = of_scale(whole, bench.scale * share)
     name = f"{scaled.name}-{scaled.backlog_rows}"
-    known = broker.admin.list_topics(timeout=20).topics
-    if name in known and sum(broker.latest(name).values()) == scaled.backlog_rows:
+    sizes = {number: len(range(number, scaled.backlog_rows, PARTITIONS)) for number in range(PARTITIONS)}
+    if is_kept(broker, name, sizes, bench.tell):
         return name
-    if name in known:
-        broker.delete_topic(name)
-    bench.tell(f"filling {name}")
-    broker.topic(name, partitions=PARTITIONS)
     send(broker.bootstrap, name, records(bench.recording(whole, share)))
     return name
 

@@ -35,13 +35,8 @@ class Bench(local.Bench):
 
     def ramps(self, name: str, ramps: Sequence[Ramp]) -> str:
         """Return a topic with a ramp in each partition, filled unless one of that name and these sizes is there."""
-        known = self.broker.admin.list_topics(timeout=20).topics
-        if name in known and self.broker.latest(name) == {ramp.partition: ramp.records for ramp in ramps}:
+        if is_kept(self.broker, name, {ramp.partition: ramp.records for ramp in ramps}, self.tell):
             return name
-        if name in known:
-            self.broker.delete_topic(name)
-        self.tell(f"filling {name} with {sum(ramp.records for ramp in ramps):,} records")
-        self.broker.topic(name, partitions=len(ramps))
         fill(self.broker.bootstrap, name, ramps, value=same, key=lambda number: b"%d" % (number % KEYS))
         return name
 
@@ -56,6 +51,17 @@ class Bench(local.Bench):
         finally:
             for name in names:
                 self.broker.delete_topic(name)
+
+
+def is_kept(broker: Broker, name: str, sizes: Mapping[int, int], tell: Callable[[str], None]) -> bool:
+    """Tell whether a topic holds so many records in each partition; if not, make it anew, to be filled."""
+    if name in broker.admin.list_topics(timeout=20).topics:
+        if broker.latest(name) == sizes:
+            return True
+        broker.delete_topic(name)
+    tell(f"filling {name} with {sum(sizes.values()):,} records")
+    broker.topic(name, partitions=len(sizes))
+    return False
 
 
 def same(number: int) -> bytes:  # noqa: ARG001 -- each record has the same value
