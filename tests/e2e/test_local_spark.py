@@ -25,6 +25,8 @@ JOB = Path(__file__).parent / "jobs" / "copies.py"
 START = 1.7e9
 STEP_SECONDS = 0.001
 ROWS = 15_000
+BACKLOG = 10_000
+"""So many of them are there at once."""
 WAIT_SECONDS = 240.0
 
 
@@ -101,19 +103,24 @@ def test_two_queries_clear_their_backlog_then_run_live_and_stop_cleanly(tmp_path
 
 
 def test_a_killed_driver_goes_on_and_a_second_run_is_refused_its_checkpoint(tmp_path: Path) -> None:
-    declare(tmp_path, rows=ROWS, backlog=ROWS, names=("left",), initialRecords=1_000, maxRecords=1_000)
+    declare(tmp_path, rows=ROWS, backlog=BACKLOG, names=("left",), initialRecords=1_000, maxRecords=1_000)
     with running(tmp_path) as run:
         before = run.wait_for_sample(
             lambda s: every_query(s, lambda q: q.get("batches", 0) >= 2), "two batches", WAIT_SECONDS
         )
-        os.kill(before["pid"], signal.SIGKILL)
+        os.kill(before["pid"], signal.SIGKILL)  # the keeper: what it leaves behind may read the whole backlog
+        run.wait_for_sample(lambda s: s["attempt"] == 2, "the second attempt", WAIT_SECONDS)
+        (tmp_path / "live").touch()
         run.wait_for_sample(
             lambda s: s["attempt"] == 2 and every_query(s, lambda q: q.get("batches", 0) >= 1),
             "a batch of the second attempt",
             WAIT_SECONDS,
         )
         wait_until(
-            lambda: len(ids_in(tmp_path / "copied-left")) >= ROWS, f"all of it copied; {run}", WAIT_SECONDS
+            lambda: len(ids_in(tmp_path / "copied-left")) >= ROWS,
+            "all of it copied",
+            WAIT_SECONDS,
+            seen=run.__str__,
         )
         refused_beside(run)
         stop(run)

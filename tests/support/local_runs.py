@@ -56,11 +56,13 @@ class LocalRun:
 
     def wait_for_sample(self, accept: Callable[[Line], object], what: str, seconds: float = 240.0) -> Line:
         """Return the first sample that is accepted; fails when there is none in time."""
-        return wait_until(lambda: next(filter(accept, self.samples), None), f"{what}; {self}", seconds)
+        return wait_until(
+            lambda: next(filter(accept, self.samples), None), what, seconds, seen=self.__str__
+        )
 
     def wait_for_event(self, reason: str, seconds: float = 240.0) -> None:
         """Wait for an event."""
-        wait_until(lambda: reason in self.reasons, f"event {reason}; {self}", seconds)
+        wait_until(lambda: reason in self.reasons, f"event {reason}", seconds, seen=self.__str__)
 
     def interrupt(self) -> None:
         """Press Ctrl-C."""
@@ -77,7 +79,8 @@ class LocalRun:
     def __str__(self) -> str:
         log = self.state_dir / "driver.log"
         driver = log.read_text()[-3000:] if log.exists() else "no log"
-        return f"events {self.reasons}\nerrors {self.errors}\ndriver {driver}"
+        sample = next(reversed(self.samples), None)
+        return f"events {self.reasons}\nlast sample {sample}\nerrors {self.errors}\ndriver {driver}"
 
 
 @contextmanager

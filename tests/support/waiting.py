@@ -15,13 +15,22 @@ DEADLINE_SECONDS = 180.0
 """Long enough for a busy machine; it costs nothing where the thing happens."""
 
 
-def wait_until(ask: Callable[[], T | None], what: str, seconds: float = DEADLINE_SECONDS) -> T:
-    """Return the first truthy answer; fail, naming `what`, when there is none in time."""
+def wait_until(
+    ask: Callable[[], T | None],
+    what: str,
+    seconds: float = DEADLINE_SECONDS,
+    *,
+    seen: Callable[[], object] | None = None,
+) -> T:
+    """Return the first truthy answer; fail, naming `what`, when there is none in time.
+
+    The failure tells what `seen` returns by then: a text made at the call would tell what was there before the wait.
+    """
     deadline = time.monotonic() + seconds
     while True:
         asked = time.monotonic()
         if answer := ask():
             return answer
         answered = time.monotonic()
-        assert answered < deadline, f"waited {seconds:g} s in vain: {what}"
+        assert answered < deadline, f"waited {seconds:g} s in vain: {what}" + (f"; {seen()}" if seen else "")
         time.sleep(max(PAUSE_SECONDS, answered - asked))
