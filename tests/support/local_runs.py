@@ -56,9 +56,7 @@ class LocalRun:
 
     def wait_for_sample(self, accept: Callable[[Line], object], what: str, seconds: float = 240.0) -> Line:
         """Return the first sample that is accepted; fails when there is none in time."""
-        return wait_until(
-            lambda: next(filter(accept, self.samples), None), what, seconds, seen=self.__str__
-        )
+        return wait_until(lambda: next(filter(accept, self.samples), None), what, seconds, seen=self.__str__)
 
     def wait_for_event(self, reason: str, seconds: float = 240.0) -> None:
         """Wait for an event."""
