@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.local.results import REPORT
+
 README: Final = Path("README.md")
 RESULTS: Final = Path("benchmarks/results")
 BEGIN: Final = "<!-- figures: written by `make generate` from benchmarks/results -->"
@@ -27,8 +29,6 @@ class Line:
     id: str
     says: str
     form: str = "{:.1f}x"
-    has_goal: bool = True
-    """False: it is reported beside another one."""
 
 
 LINES: Final = (
@@ -103,7 +103,6 @@ LINES: Final = (
         "alignment_records_beyond_flink",
         "the same in Flink 2.3",
         "{:,.0f}",
-        has_goal=False,
     ),
 )
 
@@ -115,12 +114,12 @@ def table(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[st
     for line in LINES:
         row = results.get(line.file, {}).get(line.id)
         if row is not None and row["value"] is not None:
-            yield f"| {line.says} | {line.form.format(row['value'])} | {goal(line, row)} |"
+            yield f"| {line.says} | {line.form.format(row['value'])} | {goal(row)} |"
 
 
-def goal(line: Line, row: Mapping[str, Any]) -> str:
-    """Return the goal of a row and whether it was missed; "-" where there is none."""
-    if not line.has_goal:
+def goal(row: Mapping[str, Any]) -> str:
+    """Return the goal of a row and whether it was missed; "-" where it is only reported."""
+    if row["goal"] == REPORT:
         return "-"
     return row["goal"] if row["holds"] else f"{row['goal']}, **missed**"
 

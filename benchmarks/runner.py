@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from benchmarks.local.results import Call, Figure, Measured, Origin, failed_row, row, write
+from benchmarks.local.results import REPORT, Call, Figure, Measured, Origin, failed_row, row, write
 
 BenchT = TypeVar("BenchT")
 BenchT_contra = TypeVar("BenchT_contra", contravariant=True)
@@ -100,7 +100,14 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
     width = max(len(found["id"]) for found in rows)
     for found in rows:
         value = "not measured" if found["value"] is None else f"{found['value']:g} {found['unit']}"
-        print(f"{'ok ' if found['holds'] else 'NO '} {found['id']:{width}}  {value:24} {found['goal']}")
+        print(f"{mark(found):3} {found['id']:{width}}  {value:24} {found['goal']}")
+
+
+def mark(found: Mapping[str, Any]) -> str:
+    """Return what a person looks for in a column of rows: goals that were missed."""
+    if not found["holds"]:
+        return "NO"
+    return "" if found["goal"] == REPORT else "ok"
 
 
 def tell(line: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import psutil
 
@@ -40,12 +40,28 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Nothing to reach: the figure is there to be read, most often beside another one."""
+
+    def holds(self, value: float) -> bool:  # noqa: ARG002  whatever it is
+        """Tell that nothing was missed."""
+        return True
+
+    def __str__(self) -> str:
+        return REPORT
+
+
+REPORT: Final = "report"
+"""The goal of a row that has none."""
+
+
+@dataclass(frozen=True)
 class Figure:
     """What is measured under one id."""
 
     id: str
     unit: str
-    goal: Goal
+    goal: Goal | Report
 
 
 @dataclass(frozen=True)

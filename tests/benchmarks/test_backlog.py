@@ -193,6 +193,8 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     page = plot.render(document)
     assert "<td>cogroup_vs_low_latency_4k</td><td>30</td><td>&gt;= 20</td><td>yes</td>" in page
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
+    reported = [{"id": "some", "value": 7.0, "goal": "report", "holds": True}]
+    assert "<td>some</td><td>7</td><td>report</td><td>-</td>" in plot.render(document | {"results": reported})
     for text in (
         "plain_4k: 120.0 s, 500 batches",
         "headgate: 4.0 s, 1 batches",

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from benchmarks.figures import BEGIN, END, LINES, Line, goal, table, with_figures
+from benchmarks.figures import BEGIN, END, LINES, goal, table, with_figures
 
 RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True}}}
 
@@ -20,9 +20,11 @@ def test_what_has_no_value_is_left_out():
 
 
 def test_a_missed_goal_says_so():
-    missed = {"goal": "<= 2", "holds": False}
-    assert goal(Line("local", "some", "says"), missed) == "<= 2, **missed**"
-    assert goal(Line("local", "some", "says", has_goal=False), missed) == "-"
+    assert goal({"goal": "<= 2", "holds": False}) == "<= 2, **missed**"
+
+
+def test_what_is_only_reported_has_no_goal():
+    assert goal({"goal": "report", "holds": True}) == "-"
 
 
 def test_only_the_table_is_written():

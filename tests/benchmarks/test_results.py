@@ -5,7 +5,8 @@ import json
 import pytest
 
 from benchmarks.local.catalog import IDS, SCENARIOS
-from benchmarks.local.results import Call, Figure, Goal, Measured, failed_row, merged, row, write
+from benchmarks.local.results import Call, Figure, Goal, Measured, Report, failed_row, merged, row, write
+from benchmarks.runner import mark
 
 CALL = Call("python -m benchmarks.local --only a", load_average=0.1234567, date="2026-11-21")
 RATIO = Figure("a", "ratio", Goal(">=", 5))
@@ -22,6 +23,15 @@ RATIO = Figure("a", "ratio", Goal(">=", 5))
 )
 def test_a_goal_is_reached_at_its_bound(goal, value, holds):
     assert goal.holds(value) is holds
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, 1e9])
+def test_a_figure_that_is_only_reported_misses_nothing_unless_it_was_not_measured(value):
+    figure = Figure("a", "records", Report())
+    made = row(figure, Measured([value]), CALL)
+    assert (made["value"], made["goal"], made["holds"]) == (value, "report", True)
+    failed = failed_row(figure, "no broker", CALL)
+    assert (failed["value"], failed["goal"], failed["holds"]) == (None, "report", False)
 
 
 def test_a_row_has_the_median_of_its_runs():
@@ -68,6 +78,14 @@ def test_a_written_file_keeps_what_an_earlier_call_measured(tmp_path):
     assert set(document) == {"command", "date", "machine", "versions", "results"}
     assert document["machine"]["cores"] >= 1
     assert [found.name for found in file.parent.iterdir()] == ["local.json"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "holds", "marked"),
+    [(">= 5", True, "ok"), (">= 5", False, "NO"), ("report", True, ""), ("report", False, "NO")],
+)
+def test_a_person_sees_which_goals_were_missed(goal, holds, marked):
+    assert mark({"goal": goal, "holds": holds}) == marked
 
 
 def test_every_figure_and_every_scenario_has_a_name_of_its_own():
