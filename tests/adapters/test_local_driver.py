@@ -259,7 +259,7 @@ def test_the_executors_cores_become_threads_as_far_as_there_are_any(
 
 def test_metrics_are_scraped_from_where_the_driver_announced_them(place: Place) -> None:
     place.job(sources={"flights": {"pending_records": 7}})
-    scrape = DriverScrape(place.drivers.locate)
+    scrape = DriverScrape(place.drivers.locate, timeout_seconds=60)
     outage = scrape.sample(1.0, attempt=1)
     assert isinstance(outage, Outage)
     assert outage.reason is OutageReason.DRIVER_STARTING

@@ -279,11 +279,14 @@ def test_the_first_planning_waits_for_what_was_asked_before_it(event_times: Kafk
     assert len(times.asked) == 1
 
 
-def test_a_first_look_that_fails_harms_nothing(event_times: KafkaEventTimes, times: Times):
+def test_a_first_look_that_fails_harms_nothing(times: Times):
+    patient = KafkaEventTimes(times.connect, budget_seconds=240)
+    patient.open("flights", {})
     times.log_ends = RuntimeError("no such topic")
     with capture_logs() as logs:
-        event_times.prepare("flights", 30.0)
-        assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+        patient.prepare("flights", 30.0)
+        assert asked(patient, FLIGHTS) == {FLIGHTS: Found(7, 70)}
+    patient.close()
     assert [entry for entry in logs if "no such topic" in entry.get("reason", "")] == []
     assert times.asked == [{"f/0": 5}]
 

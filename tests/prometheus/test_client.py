@@ -19,7 +19,7 @@ from support.servers import free_port
 SERIES = VectorDecoder(labels_called(LabelNames()))
 
 
-def ask(url: str, *, seconds: float = 5.0, largest_bytes: int = 10_000, **options: object) -> object:
+def ask(url: str, *, seconds: float = 60.0, largest_bytes: int = 10_000, **options: object) -> object:
     client = PrometheusClient(
         PrometheusOptions(url=url, **options), timeout_seconds=seconds, largest_bytes=largest_bytes
     )
@@ -29,7 +29,7 @@ def ask(url: str, *, seconds: float = 5.0, largest_bytes: int = 10_000, **option
         client.close()
 
 
-def outage(url: str, *, seconds: float = 5.0, **options: object) -> Outage:
+def outage(url: str, *, seconds: float = 60.0, **options: object) -> Outage:
     with pytest.raises(QueryFailure) as failure:
         ask(url, seconds=seconds, **options)
     return failure.value.outage
@@ -155,7 +155,7 @@ def test_a_token_is_read_anew_for_each_request(tmp_path: Path) -> None:
     token = tmp_path / "token"
     with fake_prometheus(vector([])) as server:
         options = PrometheusOptions(url=server.url, bearer_token_file=token)
-        client = PrometheusClient(options, timeout_seconds=5)
+        client = PrometheusClient(options, timeout_seconds=60)
         for text in ("first\n", "second"):
             token.write_text(text)
             client.ask("up", SERIES)
@@ -209,7 +209,7 @@ def test_queries_are_told_with_the_reason_of_those_that_failed() -> None:
     told: list[tuple[float, str | None]] = []
     with fake_prometheus(vector([])) as server:
         options = PrometheusOptions(url=server.url)
-        client = PrometheusClient(options, timeout_seconds=5, queried=lambda *said: told.append(said))
+        client = PrometheusClient(options, timeout_seconds=60, queried=lambda *said: told.append(said))
         client.ask("up", SERIES)
         server.answer = lambda _: page(500)
         with pytest.raises(QueryFailure):

@@ -49,7 +49,8 @@ class Drivers:
         return said
 
     def poller(self, *watched: Key, **limits: float) -> DriverPoller:
-        made = DriverPoller(self.located.get, Attention(refresh_seconds=1e9), **limits)
+        patient = {"timeout_seconds": 60.0, "longest_seconds": 60.0}
+        made = DriverPoller(self.located.get, Attention(refresh_seconds=1e9), **patient | limits)
         self._stack.callback(made.close)
         for key in watched:
             made.watch(key, application())
