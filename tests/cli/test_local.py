@@ -247,9 +247,11 @@ def test_an_edit_of_what_a_driver_starts_with_restarts_it_at_a_batch_boundary(fo
 
 def test_a_driver_that_hangs_is_an_outage_and_no_reason_to_restart(folder: Path) -> None:
     with running(folder) as run:
-        run.wait_for_sample(in_backlog, "a backlog")
+        before = run.wait_for_sample(in_backlog, "a backlog")
         job(folder, hangs=3600)
-        out = run.wait_for_sample(lambda s: s.get("metricsAvailable") is False, "the outage")
+        out = run.wait_for_sample(
+            lambda s: s["t"] > before["t"] and s.get("metricsAvailable") is False, "the outage"
+        )
         assert in_backlog(out)
         assert "ScrapeTimeout" in run.reasons
         job(folder)

@@ -217,7 +217,7 @@ def test_nohup_keeps_it_running(folder: Path) -> None:
         told = len(run.samples)
         job(folder, sources={"flights": {"watermark_lag_seconds": 400.0}})
         run.wait_for_event("BacklogEntered")
-        assert len(run.samples) > told
+        wait_until(lambda: len(run.samples) > told, "a sample after that")
         process.send_signal(signal.SIGTERM)
         assert run.wait() == 0
     finally:
