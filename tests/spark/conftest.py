@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate_spark.engine import shim
-from support.spark import ScriptedPlanner, governed, shared_session
+from support.spark import ScriptedPlanner, be_patient, governed, shared_session
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +20,6 @@ def spark() -> SparkSession:
 def planner(spark: SparkSession) -> Iterator[ScriptedPlanner]:
     """A planner that holds everything until it is told otherwise, in charge of all streams."""
     scripted = ScriptedPlanner()
-    shim.set_patience(spark.sparkContext, call_budget_seconds=5, patience_seconds=60)
+    be_patient(spark)
     with governed(spark, scripted):
         yield scripted

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark.engine import shim
 from support.driver import recording
-from support.spark import ScriptedPlanner, batch_sizes, governed, running, wait_until
+from support.spark import ScriptedPlanner, batch_sizes, be_patient, governed, running, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -41,6 +41,7 @@ class Counting(ScriptedPlanner):
 @pytest.fixture
 def planner(spark: SparkSession) -> Iterator[Counting]:
     counting = Counting()
+    be_patient(spark)
     with governed(spark, counting):
         yield counting
 

@@ -26,7 +26,7 @@ from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.launch.session import BASE
 from headgate_spark.planner.model import SourceSnapshot, Trigger, TriggerKind
-from support.spark import batch_sizes, wait_until
+from support.spark import batch_sizes, be_patient, wait_until
 
 NAME = "governed"
 """Of the query, unless a test has several."""
@@ -129,7 +129,7 @@ def driver_in(
 ) -> Iterator[Driver]:
     """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's."""
     driver = Driver(spark, positions, clock)
-    shim.set_patience(spark.sparkContext, call_budget_seconds=5, patience_seconds=60)
+    be_patient(spark)
     shim.register(spark.sparkContext, driver.governor)
     try:
         yield driver

@@ -33,6 +33,8 @@ SETTINGS = {
 }
 DEADLINE_SECONDS = 240.0
 TRIGGER = "50 milliseconds"
+CALL_SECONDS, PATIENT_SECONDS = 60.0, 240.0
+"""For one call of a planner, and with one that fails: tests of neither wait out a machine that stalls."""
 PATIENCE_SECONDS = 1.0
 """With a planner that fails, where a test makes queries impatient: enough for several calls."""
 
@@ -101,6 +103,13 @@ def said(answer: Answer, start: str | None) -> str:
     return answer if isinstance(answer, str) else answer(start)
 
 
+def be_patient(session: SparkSession) -> None:
+    """Let no query end, and no answer be lost, because the machine stood still for a while."""
+    shim.set_patience(
+        session.sparkContext, call_budget_seconds=CALL_SECONDS, patience_seconds=PATIENT_SECONDS
+    )
+
+
 def once(*answers: str) -> Callable[[str | None], str]:
     """Give these answers, one per planning, and then hold."""
     remaining: Iterator[str] = iter(answers)
@@ -159,7 +168,7 @@ def impatience(session: SparkSession, *, call_budget_seconds: float = 5) -> Iter
     try:
         yield
     finally:
-        shim.set_patience(session.sparkContext, call_budget_seconds=5, patience_seconds=60)
+        be_patient(session)
 
 
 def failure(query: StreamingQuery) -> str:
