@@ -41,15 +41,16 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         yield started
 
 
-def numbers(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
-    """Read numbers, and take a millisecond for each, so that a batch can be met in its middle."""
+def numbers(spark: SparkSession, broker: Broker, topic: str, gate: Path) -> DataFrame:
+    """Read numbers, of which none comes through before `gate` is there: until then a batch is in its middle."""
 
-    def slowly(number):  # with hints it would be taken for another kind of function
-        time.sleep(0.001)
+    def let_through(number):  # with hints it would be taken for another kind of function
+        while not gate.exists():
+            time.sleep(0.02)
         return number
 
     frame = spark.readStream.format("kafka").options(**broker.options(topic, **IMPATIENT)).load()
-    return frame.select(F.udf(slowly, "long")(F.col("value").cast("string").cast("long")).alias("id"))
+    return frame.select(F.udf(let_through, "long")(F.col("value").cast("string").cast("long")).alias("id"))
 
 
 def planned_batches(checkpoint: Path) -> int:
@@ -69,7 +70,8 @@ def await_ids(query: StreamingQuery, target: Path, count: int) -> list[int]:
 def test_a_killed_broker_costs_no_record_and_doubles_none(
     spark: SparkSession, broker: Broker, driver: Driver, tmp_path: Path
 ) -> None:
-    topic, out, checkpoint = broker.topic(partitions=2), tmp_path / "out", tmp_path / "checkpoint"
+    topic, gate = broker.topic(partitions=2), tmp_path / "gate"
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     send(broker.bootstrap, topic, (Record(n % 2, 1 + n, b"%d" % n) for n in range(4000)))
     limit = SourceControl(rate_limit=RateControl(records_per_checkpoint=2000))
     hourly = QueryControl(interval_seconds=3600, checkpoint_request="now", sources={topic: limit})
@@ -80,10 +82,11 @@ def test_a_killed_broker_costs_no_record_and_doubles_none(
         broker.start()
 
     driver.control(hourly)
-    with driver.running(numbers(spark, broker, topic), checkpoint, to=out) as query:
+    with driver.running(numbers(spark, broker, topic, gate), checkpoint, to=out) as query:
         wait_until(lambda: planned_batches(checkpoint) == 1, "the first batch is planned")
         broker.kill()
         assert committed_batches(checkpoint) == [], "the broker was killed in mid-batch"
+        gate.touch()
         broker.start()
         assert await_ids(query, out, 2000) == list(range(2000))
 
