@@ -53,7 +53,7 @@ def test_a_leader_that_is_stopped_hands_over_and_exits_with_0(start, served: Ser
 
 def test_when_the_leader_crashes_the_other_acts(start, served: Served) -> None:
     leader = start(*SHORT, "--identity", "a").begin_leading()
-    other = start(*SHORT, "--identity", "b")
+    other = start("--identity", "b")
     other.line("waiting for the lease")
     served.declare()
     uid = served.driver()["metadata"]["uid"]
@@ -104,7 +104,7 @@ def test_a_leader_that_cannot_renew_ends_and_another_start_goes_on(start, served
     try:
         assert leader.wait() == 1
         assert leader.line("was not renewed for 4 s; this process ends at once")
-        waiting = start(*SHORT, "--identity", "b")
+        waiting = start("--identity", "b")
         assert wait_until(lambda: waiting.probe("/readyz")[0] == 503, "to be not ready")
         assert waiting.probe("/healthz") == (200, "ok\n")
     finally:

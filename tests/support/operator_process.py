@@ -46,7 +46,12 @@ class OperatorProcess:
             )
             return next((line for line in self.lines() if re.search(pattern, str(line["event"]))), None)
 
-        return wait_until(found, f"a line of the operator that says {pattern!r}", seconds)
+        return wait_until(
+            found,
+            f"a line of the operator that says {pattern!r}",
+            seconds,
+            seen=lambda: self.explain("it runs"),
+        )
 
     def decision(self, reason: str) -> dict[str, Any]:
         """Return the first line of a decision that was taken for `reason`, as soon as there is one."""
@@ -54,7 +59,9 @@ class OperatorProcess:
         def found() -> dict[str, Any] | None:
             return next((line for line in self.lines() if line.get("reason") == reason), None)
 
-        return wait_until(found, f"a decision of the operator for {reason}")
+        return wait_until(
+            found, f"a decision of the operator for {reason}", seen=lambda: self.explain("it runs")
+        )
 
     def begin_leading(self) -> OperatorProcess:
         """Wait until it leads and has heard of everything."""
