@@ -192,7 +192,7 @@ def test_a_clock_that_is_wrong_makes_nothing_older(fleet: Fleet) -> None:
     for skew in (-86_400.0, 86_400.0):
         now = time.time() + skew
         poller.poll(now)
-        assert now - 5 < metrics(poller).at <= now
+        assert now - 60 < metrics(poller).at <= now
 
 
 def test_a_driver_that_is_scraped_twice_is_heard_once(fleet: Fleet, tmp_path: Path) -> None:
@@ -283,7 +283,12 @@ def test_expressions_of_users_are_evaluated_once_and_vote(fleet: Fleet) -> None:
     )
     fleet.say(driver_page())
     poller = fleet.poller(declared)
-    wait_until(lambda: poller.poll(time.time()) and len(backlog(poller)) == 3, "three answers")
+
+    def is_answered() -> bool:
+        poller.poll(time.time())
+        return len(backlog(poller)) == 3 and isinstance(sample(poller), Outage)
+
+    wait_until(is_answered, "three answers and a refusal")
     assert backlog(poller) == {("delays", "flights"): 0, ("delays", "weather"): 1, ("totals", "flights"): 0}
     found = outage(poller)
     assert found.reason is OutageReason.QUERY_FAILED
