@@ -126,6 +126,7 @@ def test_a_query_stops_cleanly_while_the_planner_hangs(
         return "hold"
 
     planner.answer = hangs
+    shim.set_patience(spark.sparkContext, call_budget_seconds=1, patience_seconds=240)
     try:
         with running(source.writeStream.format("noop"), tmp_path) as query:
             assert asked.wait(240)
