@@ -6,6 +6,7 @@ run, Ctrl-C included, takes its servers with it.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import socket
@@ -19,6 +20,8 @@ from pathlib import Path
 START_SECONDS = 240.0
 STOP_SECONDS = 15.0
 TAIL_LINES = 25
+_given: set[int] = set()
+"""Ports that `free_port` has returned."""
 
 
 class ServerError(AssertionError):
@@ -106,17 +109,23 @@ def answers(url: str, context: ssl.SSLContext | None = None) -> bool:
 def free_port() -> int:
     """Return a port of the loopback address that nobody has, and that no outgoing connection will be given.
 
-    Those are given ports from 32768 on, by default, and might take that of a server while it restarts.
+    Those are given ports from 32768 on, by default, and might take that of a server while it restarts. No port is
+    returned twice, nor by two workers: who was given one may not listen yet.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
-        port = random.randrange(20000, 32000)
+        port = random.randrange(20000 + worker, 32000, workers)
+        if port in _given:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return port
+        _given.add(port)
+        return port
 
 
 def _tied_to_us() -> list[str]:
