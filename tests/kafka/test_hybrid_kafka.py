@@ -78,6 +78,11 @@ def at_most(records: int) -> RateControl:
     return RateControl(records_per_checkpoint=records)
 
 
+def slowly(records: int) -> RateControl:
+    """So many records a second that there are some left when a query is stopped, however slow the machine."""
+    return RateControl(records_per_second=records, max_burst_seconds=1)
+
+
 def await_ids(target: Path, query: StreamingQuery, count: int) -> list[int]:
     def enough() -> list[int] | None:
         assert query.exception() is None, query.exception()
@@ -142,13 +147,13 @@ def test_a_topic_follows_a_topic_across_restarts_on_either_side_of_the_switch(
     produce(kafka, new, range(2000, 3000), partitions=3)
     frame = union([log(spark, kafka, old), log(spark, kafka, new)])
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
-    driver.control(chain(old, new, **{old: RateControl(records_per_second=400, max_burst_seconds=1)}))
+    driver.control(chain(old, new, **{old: slowly(40)}))
     with driver.running(frame, checkpoint, to=out) as query:
         await_ids(out, query, 1)
         assert driver.source(new).phase
     before = len(ids_in(out))
     assert before < 2000, "stopped before the switch"
-    driver.control(chain(old, new, **{new: at_most(100)}))
+    driver.control(chain(old, new, **{new: slowly(50)}))
     with driver.running(frame, checkpoint, to=out) as query:
         await_ids(out, query, 2100)
         assert_in_turn(rows_of_sources(query, 2100 - before))
@@ -216,9 +221,7 @@ def test_a_snapshot_and_its_change_log_come_to_the_same_as_the_changes_alone(
         ]
     )
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
-    driver.control(
-        chain("snapshot", changes, snapshot=RateControl(records_per_second=200, max_burst_seconds=1))
-    )
+    driver.control(chain("snapshot", changes, snapshot=slowly(20)))
     with driver.running(frame, checkpoint, to=out) as query:
         await_ids(out, query, 100)
         produce(kafka, changes, range(1000, 1200), partitions=2)
@@ -240,7 +243,7 @@ def test_a_run_that_ends_by_itself_reads_both_parts(
     driver.control(chain("history", topic))
     writer = driver.writer(frame, tmp_path / "checkpoint", to=tmp_path / "out")
     query = driver.start(writer, available_now=True)
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(DEADLINE_SECONDS)
     assert sorted(ids_in(tmp_path / "out")) == list(range(900))
 
 

@@ -45,7 +45,7 @@ def test_other_tools_see_the_lag_of_a_query_also_after_a_restart(
     group = f"{topic}-lag"
     fill(kafka.bootstrap, topic, [Ramp(0, 3000), Ramp(1, 1000)])
     frame = spark.readStream.format("kafka").options(**kafka.options(topic)).load()
-    driver.control(published(topic, group, records=1000))
+    driver.control(published(topic, group, records=10))
     with driver.running(frame, tmp_path) as query:
         wait_until(lambda: offsets(kafka, group), "the group")
         assert sum(lag(kafka, topic, group).values()) > 0, "the backlog is seen while it is read"
