@@ -134,10 +134,11 @@ def test_a_topic_that_vanishes_is_named_with_the_remedy_and_its_siblings_go_on(
         fill(kafka.bootstrap, topic, [Ramp(0, 10)])
     with driver.running(stream(spark, kafka, kept), tmp_path / "kept") as sibling:
         removed = stream(spark, kafka, gone, **IMPATIENT)
-        with outages_end_after(spark, 3), driver.running(removed, tmp_path / "gone", name="reader") as query:
+        with driver.running(removed, tmp_path / "gone", name="reader") as query:
             await_rows(query, 10)
             kafka.delete_topic(gone)
-            failure(query)
+            with outages_end_after(spark, 3):
+                failure(query)
         assert explanation(driver) == (
             f"query reader: source {gone}: topic {gone} does not exist at {kafka.bootstrap}; create it, or correct "
             "`subscribe` in the job"
