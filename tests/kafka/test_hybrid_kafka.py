@@ -16,7 +16,7 @@ from support.driver import ids_in
 from support.governed import DEADLINE_SECONDS, Driver, driver_in
 from support.kafka import Broker
 from support.kafka_records import Record, send
-from support.spark import progress, wait_until
+from support.spark import batch_sizes, progress, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -245,6 +245,20 @@ def test_a_run_that_ends_by_itself_reads_both_parts(
     query = driver.start(writer, available_now=True)
     assert query.awaitTermination(DEADLINE_SECONDS)
     assert sorted(ids_in(tmp_path / "out")) == list(range(900))
+
+
+def test_what_two_topics_hold_is_one_batch_of_a_run_that_ends_by_itself(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """Spark opens the second topic after the planner has looked at the first."""
+    one, other = kafka.topic(), kafka.topic()
+    produce(kafka, one, range(300))
+    produce(kafka, other, range(300, 500))
+    driver.control(QueryControl(backlog=True, interval_during_backlog_seconds=0))
+    frame = union([log(spark, kafka, one), log(spark, kafka, other)])
+    query = driver.start(driver.writer(frame, tmp_path, to=None), available_now=True)
+    assert query.awaitTermination(DEADLINE_SECONDS)
+    assert batch_sizes(query) == [500]
 
 
 def test_the_switch_is_remembered_beside_the_checkpoint(

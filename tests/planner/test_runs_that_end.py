@@ -107,15 +107,24 @@ def test_it_does_not_wait_for_one_source_while_another_reads():
     control = QueryControl(batch=BATCH)
     spark = ScriptedSpark(flights, a_stream(name="weather"), control=control, trigger=AVAILABLE_NOW)
     spark.sources["weather"].start = {"0": 9000, "1": 9000}
+    spark.sources["weather"].opened = True
     spark.planner.admit("flights", flights.position, spark.now)
     spark.planner.plan("flights", {}, spark.now)
     spark.planner.admit("weather", spark.sources["weather"].position, spark.now)
+    spark.planner.plan("weather", {}, spark.now)
     assert spark.round() == {"flights": Hold(HeldBy.UNKNOWN), "weather": TakeUpTo({"0": 9500, "1": 9500})}
 
 
 def test_one_batch_for_a_backlog_is_one_batch_although_sources_are_seen_one_by_one():
     spark = run(a_stream(), a_stream(name="weather"), interval_during_backlog_seconds=0, backlog=True)
     assert spark.sizes == [40_000]
+
+
+def test_a_source_that_can_tell_nothing_before_spark_asks_it_is_looked_at_then():
+    names = ("flights", "weather", "airports")
+    spark = run(*(a_stream(name=name) for name in names), interval_during_backlog_seconds=0, backlog=True)
+    assert [batch.records for batch in spark.batches] == [dict.fromkeys(names, 20_000)]
+    assert [sources for _, sources in spark.surveys[:3]] == [names, ("weather",), ("airports",)]
 
 
 def test_everything_paused_fails_with_a_remedy():
@@ -170,9 +179,8 @@ def test_a_query_that_has_run_before_it_was_told_of_its_history_says_what_to_do(
     planner.control(QueryControl(sources={"live": after("history")}), 0)
     assert planner.admit("live", {"0": 0}, 0) == Survey(("live", "history"))
     assert planner.plan("live", {"live": {"0": 9}}, 0) == Hold(HeldBy.AFTER)
-    assert planner.admit("history", {"0": 500}, 0) == Wait(BASE_SECONDS, HeldBy.UNKNOWN)
-    assert planner.admit("history", {"0": 500}, 1) == Survey(("history",))
-    answer = planner.plan("history", {"history": {"0": 500}}, 1)
+    assert planner.admit("history", {"0": 500}, 0) == Survey(("history",))
+    answer = planner.plan("history", {"history": {"0": 500}}, 0)
     assert isinstance(answer, Fail)
     assert "run it again" in answer.message
 
@@ -225,6 +233,7 @@ def test_once_fails_when_everything_is_paused():
     assert isinstance(planner.admit("a", None, 0), Fail)
 
 
-def test_a_query_that_is_not_listed_reads_everything():
-    spark = ScriptedSpark(a_stream(10**6), trigger=AVAILABLE_NOW)
-    assert spark.round() == {"flights": TakeAll()}
+def test_a_query_that_is_not_listed_reads_everything_unseen():
+    spark = ScriptedSpark(a_stream(10**6), a_stream(name="weather"), trigger=AVAILABLE_NOW)
+    assert spark.round() == {"flights": TakeAll(), "weather": TakeAll()}
+    assert spark.surveys == []

@@ -53,6 +53,8 @@ class Stream:
     lane: Lane = Lane.OFFSETS
     reachable: bool = True
     """False: its latest position cannot be told."""
+    opened: bool = False
+    """Spark has asked it once; before, nothing can be told."""
 
     def __post_init__(self) -> None:
         self.start = dict.fromkeys(self.latest, 0) | self.start
@@ -60,6 +62,10 @@ class Stream:
     @property
     def position(self) -> Position | None:
         return dict(self.start)
+
+    @property
+    def tells(self) -> bool:
+        return self.opened and self.reachable
 
     @property
     def pending(self) -> int:
@@ -235,8 +241,11 @@ class ScriptedSpark:
     def ask(self, name: str) -> Answer:
         """Ask one source, waiting as it is told to."""
         self.asked += 1
+        source = self.sources[name]
+        if isinstance(source, Stream):
+            source.opened = True
         while True:
-            answer = self.planner.admit(name, self.sources[name].position, self.now)
+            answer = self.planner.admit(name, source.position, self.now)
             if isinstance(answer, Survey):
                 self.surveys.append((self.now, answer.sources))
                 answer = self.planner.plan(name, self._latest(answer.sources), self.now)
@@ -289,7 +298,7 @@ class ScriptedSpark:
 
     def _latest(self, names: tuple[str, ...]) -> dict[str, Position | None]:
         streams = {name: self.sources[name] for name in names}
-        return {n: dict(s.latest) for n, s in streams.items() if isinstance(s, Stream) and s.reachable}
+        return {n: dict(s.latest) for n, s in streams.items() if isinstance(s, Stream) and s.tells}
 
     # What is seen
 

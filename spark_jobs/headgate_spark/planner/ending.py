@@ -25,8 +25,7 @@ MAX_WAIT_SECONDS = 1.0
 """The engine asks again after this long at the latest, so that a new document or a stop is seen."""
 
 UNANSWERED = frozenset({HeldBy.EVENT_TIME, HeldBy.UNKNOWN})
-"""Holds of a source that has not said yet what there is. It is asked as often as in a run that goes on: a stream that
-Spark opens with its first question tells nothing before, and answers the next one."""
+"""Holds of a source that has not said yet what there is. It is asked as often as in a run that goes on."""
 PASSING = UNANSWERED | {HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT}
 """Holds that pass by themselves."""
 

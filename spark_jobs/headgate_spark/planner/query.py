@@ -128,12 +128,14 @@ class QueryPlanner:
         `Wait` the engine calls this again.
         """
         state = self._sources[source]
+        is_first_question = not state.seen
         current = self._enter_round(state, start, now)
+        survey: tuple[str, ...] = ()
         if current.survey is None:
-            current.survey = self._to_survey(current, now)
-            if current.survey:
-                return Survey(current.survey)
-        return self._answer(state, current, now)
+            survey = current.survey = self._to_survey(current, now)
+        elif is_first_question and current.held is None and state.could_not_tell:
+            survey = current.survey = (source,)
+        return Survey(survey) if survey else self._answer(state, current, now)
 
     def plan(self, source: str, latest: Mapping[str, Position | None], now: float) -> Answer:
         """Answer for one source, knowing the latest positions that `admit` had asked for.

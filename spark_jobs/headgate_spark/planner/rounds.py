@@ -23,7 +23,7 @@ class Round:
     waiting: str | None = None
     """The source that was told to wait: it is asked again in the same trigger."""
     survey: tuple[str, ...] | None = None
-    """Sources whose latest positions were asked for; `None`: not decided yet."""
+    """Sources whose latest positions were asked for last; `None`: not decided yet."""
     grant: Grant | None = None
     plan: dict[str, Allotment] = field(default_factory=dict)
 

@@ -120,6 +120,11 @@ class SourceState:
         """Tell whether the latest position is due to be asked for, even if nothing may be read."""
         return self._surveyed_at is None or now - self._surveyed_at >= SURVEY_SECONDS
 
+    @property
+    def could_not_tell(self) -> bool:
+        """Whether it was asked for its latest position and has not told one: no stream does before Spark opens it."""
+        return self.is_counted and self.latest is None and self._surveyed_at is not None
+
     def looked_lately(self, now: float, interval: float) -> bool:
         """Tell whether the source was asked for everything new within `interval` seconds and had nothing."""
         return self.exhausted and now < self.looks_again_at(interval)
