@@ -81,7 +81,7 @@ def test_of_steady_streams_a_slice_has_hardly_a_record_that_is_later_than_one_it
         Split("flights", str(n)): [start + step * i for i in range(records)]
         for n, (start, step, records) in enumerate(streams)
     }
-    piece = a_slice(logs, budget, NEVER)
+    piece = a_slice(logs, budget, NEVER, drift=9)
     taken = sorted(time for split, end in piece.ends.items() for time in logs[split][:end])
     earliest = sorted(time for log in logs.values() for time in log)[: piece.count]
     early = sum(1 for time in taken if time <= earliest[-1]) if earliest else 0
@@ -126,6 +126,23 @@ def test_slices_of_a_steady_stream_take_a_question_or_two(budget):
         pace, starts = piece.millis_per_record, dict(piece.ends)
         assert times.questions - before <= MAX_ROUNDS
     assert times.questions <= 3 + 2 * 10
+
+
+def test_bursts_in_each_of_many_splits_are_divided_with_a_question_or_two():
+    """One burst is less than 90 % of the budget and two are more than it, so a cut that fits is inside of one."""
+    splits = [Split("flights", str(n)) for n in range(100)]
+    logs = {split: [250 * burst + n for burst in range(80)] for n, split in enumerate(splits)}
+    times = FakeEventTimes(logs)
+    index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
+    index.look({split: len(log) for split, log in logs.items()}, now=0)
+    index.locate(starts)
+    before = times.questions
+    for _ in range(10):
+        rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
+        piece = slice_of(rooms, budget=150, limit=NEVER, drift=5000, index=index, pace=pace)
+        assert 0.9 * 150 <= piece.count <= 150
+        pace, starts = piece.millis_per_record, dict(piece.ends)
+    assert times.questions - before <= 2 * 10
 
 
 def test_an_hour_without_records_does_not_stop_a_slice():

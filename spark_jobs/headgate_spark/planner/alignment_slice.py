@@ -5,8 +5,9 @@
 Each split then ends at its first record later than T. So whatever is read is aligned by construction: nothing
 oscillates, and nobody starves. The answer is searched for with few questions, since each costs a request to the
 broker: the first guess comes from the pace of the last slice, the next ones from the line between what is known below
-and above. What remains of the budget when the search ends is filled from the next later cut that is known, in
-proportion; that way one millisecond that holds more than the budget is read too.
+and above. It ends where these two are near to each other by the measure of the drift: a burst, a record in each of
+hundreds of partitions would otherwise be taken apart millisecond by millisecond. What remains of the budget is then
+filled from the cut above, in proportion; that way one millisecond that holds more than the budget is read too.
 
 An answer that does not come in time ends the search: what was found until then is the slice. If that is nothing, the
 search of the next planning begins with what was asked in vain.
@@ -28,6 +29,8 @@ FULL_PART = 0.9
 """Part of the budget at which a slice is good enough to end the search."""
 AIM_PART = 0.97
 """Part of the budget that guesses aim at: one that is a little too high costs another question."""
+NEAR_PART = 0.1
+"""Part of the drift to which the end of a slice is searched for: what lies within it is filled in proportion."""
 WIDEN = 8
 """How much further the next guess goes when one has found nothing."""
 
@@ -145,7 +148,7 @@ def _search(task: _Task, begin: _Cut, pace: float | None) -> tuple[_Cut, _Cut | 
             pace = pace * WIDEN if found_nothing else (cut.time - begin.time) / cut.count
             low = cut
         full = low.time >= task.limit or low.count >= FULL_PART * task.budget
-        if full or (high is not None and high.time <= low.next_time):
+        if full or (high is not None and high.time <= low.next_time + NEAR_PART * task.drift):
             break
         guess = (
             _forward(low, task.budget, pace)
