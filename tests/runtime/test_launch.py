@@ -212,7 +212,7 @@ def test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
 
 def test_a_stop_before_the_first_query_ends_the_script_at_once(tmp_path):
     source = recording(tmp_path / "source", 10)
-    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
+    with standby(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
         running.wait_for_log("metrics are served")
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
