@@ -27,7 +27,7 @@ def arguments(tmp_path):
 
 
 def test_the_live_source_waits_for_the_end_of_the_history_also_after_restarts(tmp_path, arguments):
-    slow = history_first(rate_limit_during_backlog=RateControl(records_per_second=100, max_burst_seconds=1))
+    slow = history_first(rate_limit_during_backlog=RateControl(records_per_second=20, max_burst_seconds=1))
     with driver(tmp_path / "before", *arguments, control=slow) as running:
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
         assert running.metric("headgate_source_phase", source="live") == 1
