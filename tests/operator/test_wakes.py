@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
 from headgate.adapters.kubernetes.key import Key
 from headgate_contract import metrics as names
@@ -64,6 +66,20 @@ def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
         assert again is not None
         looks[o.status()["executorsRunning"]] = again - o.cluster.now
     assert looks == {3: 30.0, 8: 900.0}
+
+
+@pytest.mark.parametrize("looks_between", [True, False])
+def test_looks_that_find_nothing_new_keep_a_reentry_clock_going_without_turns(looks_between: bool) -> None:
+    o = Operation()
+    o.run()
+    for lag in (2.0, 700.0):
+        measured = {"watermark_lag_seconds": lag, "pending_records": 5.0, "phase": 0.0}
+        o.measurements.metrics(KEY).reports(sources={"flights": measured})
+        o.turn(seconds=5.0)
+    assert o.measurements.clock_at == o.cluster.now + 30.0
+    o.measurements.looked_at = o.cluster.now + 65.0 if looks_between else None
+    o.turn(seconds=70.0)
+    assert o.status()["queries"][0]["backlog"] is looks_between
 
 
 def test_what_the_kubelet_reports_while_a_document_is_written_is_not_overlooked() -> None:

@@ -23,14 +23,20 @@ def pulse(at: float, lag: float | None = 100.0, pending: float | None = 50_000.0
 class Watched:
     """One application whose turns are counted."""
 
-    def __init__(self, declared: SparkApplication = FAR, key: Key = KEY) -> None:
-        self.attention = Attention(numbers_seconds=30.0, refresh_seconds=900.0)
+    def __init__(
+        self, declared: SparkApplication = FAR, key: Key = KEY, numbers_seconds: float = 30.0
+    ) -> None:
+        self.attention = Attention(numbers_seconds=numbers_seconds, refresh_seconds=900.0)
         self.attention.watch(key, declared)
 
     def gets_a_turn(self, now: float, pulses: dict[Key, DriverPulse]) -> bool:
         due = self.attention.due(pulses, lambda *_: None, now)
         self.attention.turned(due, pulses, now)
         return bool(due)
+
+    def turn_ends(self, now: float, pulses: dict[Key, DriverPulse], *, clock_at: float | None) -> None:
+        self.attention.read(KEY, pulses[KEY], lambda *_: None, now)
+        self.attention.judged(KEY, clock_at=clock_at)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,14 @@ def test_every_application_gets_a_turn_now_and_then_and_not_all_at_once() -> Non
     assert len(set(moments)) > 10
 
 
+def test_a_turn_that_others_have_asked_for_is_as_good_as_one_that_comes_now_and_then() -> None:
+    watched = Watched()
+    watched.gets_a_turn(1000.0, pulse(1000.0))
+    watched.turn_ends(1800.0, pulse(1800.0), clock_at=None)
+    assert not watched.gets_a_turn(2200.0, pulse(2200.0))
+    assert watched.gets_a_turn(2926.0, pulse(2926.0))
+
+
 def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not() -> None:
     watched = Watched()
     watched.gets_a_turn(1000.0, pulse(1000.0))
@@ -87,15 +101,52 @@ def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not(
     assert watched.gets_a_turn(1010.0, pulse(1010.0))
 
 
-def test_a_value_above_its_reentry_is_worth_each_tick_only_while_a_clock_runs() -> None:
+def test_while_nothing_changes_a_clock_is_worth_a_turn_from_when_the_last_one_said() -> None:
     watched = Watched(application())
-    behind = [pulse(1000.0 + seconds, lag=1e6) for seconds in (0.0, 5.0, 10.0, 15.0)]
-    assert watched.gets_a_turn(1000.0, behind[0])
-    assert watched.gets_a_turn(1005.0, behind[1])
-    watched.attention.judged(KEY, clock_runs=False)
-    assert not watched.gets_a_turn(1010.0, behind[2])
-    watched.attention.judged(KEY, clock_runs=True)
-    assert watched.gets_a_turn(1015.0, behind[3])
+    assert watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
+    watched.turn_ends(1000.5, pulse(1000.0, lag=1e6), clock_at=1030.5)
+    given = [t for t in range(1005, 1040, 5) if watched.gets_a_turn(float(t), pulse(float(t), lag=1e6))]
+    assert given == [1030, 1035]
+    watched.turn_ends(1035.5, pulse(1035.0, lag=1e6), clock_at=None)
+    assert not any(watched.gets_a_turn(float(t), pulse(float(t), lag=1e6)) for t in range(1040, 1900, 5))
+
+
+@pytest.mark.parametrize(("look_at", "worth_a_turn"), [(1060.0, False), (1061.0, True), (999.0, True)])
+def test_too_long_a_gap_between_two_looks_is_worth_a_turn_while_a_clock_runs(
+    look_at: float, worth_a_turn: bool
+) -> None:
+    for clock_at, given in ((1e9, worth_a_turn), (None, False)):
+        watched = Watched(application(), numbers_seconds=1e9)
+        watched.gets_a_turn(1000.0, pulse(1000.0))
+        watched.turn_ends(1000.0, pulse(1000.0), clock_at=clock_at)
+        watched.attention.due(pulse(1000.0), lambda *_: None, 1000.0)
+        assert watched.gets_a_turn(look_at, pulse(1060.0)) is (given or look_at < 1000.0)
+
+
+def test_looks_stand_for_the_last_turn_until_one_finds_something_else() -> None:
+    watched = Watched(application())
+    until = watched.attention.unchanged_until
+    watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
+    assert until(KEY) is None, "no turn has ended"
+    watched.turn_ends(1001.0, pulse(1000.0, lag=1e6), clock_at=1060.0)
+    assert until(KEY) is None, "nobody has looked since"
+    for t, lag, expected in ((1005.0, 1e6, 1005.0), (1010.0, 2e6, 1010.0), (1015.0, 2.0, 1010.0)):
+        watched.gets_a_turn(t, pulse(t, lag=lag))
+        assert until(KEY) == expected
+    watched.gets_a_turn(1020.0, pulse(1020.0, lag=1e6))
+    assert until(KEY) == 1010.0, "what was found between is not undone"
+    watched.turn_ends(1021.0, pulse(1020.0, lag=1e6), clock_at=1060.0)
+    assert until(KEY) is None
+    watched.gets_a_turn(1090.0, pulse(1090.0, lag=1e6))
+    assert until(KEY) is None, "nobody knows of the time in between"
+
+
+def test_a_turn_that_reads_something_else_than_the_last_look_is_stood_for_by_none() -> None:
+    watched = Watched(application())
+    watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
+    watched.turn_ends(1070.0, pulse(1000.0, lag=1e6), clock_at=1100.0)
+    assert watched.gets_a_turn(1071.0, pulse(1071.0, lag=1e6))
+    assert watched.attention.unchanged_until(KEY) is None
 
 
 def test_an_application_that_has_to_wait_stays_due() -> None:

@@ -6,9 +6,11 @@ unknown, old, or new, starts queries and drivers again, changes what is declared
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,6 +18,7 @@ from msgspec.structs import replace
 
 from headgate.adapters.attention import Attention
 from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason, Reading
@@ -87,7 +90,7 @@ class Metrics:
 
 
 def world(metrics: Metrics) -> FakeWorld:
-    made = FakeWorld()
+    made = FakeWorld(upkeep=CLUSTER_UPKEEP)
     made.metrics = metrics  # type: ignore[assignment]
     return made
 
@@ -208,6 +211,14 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.scrape()
             self.tick(5.0)
 
+    @rule(above=st.integers(1, 6), otherwise=st.integers(1, 7), lag=st.sampled_from([None, None, 2.0, 400.0]))
+    def a_clock_is_interrupted(self, above: int, otherwise: int, lag: float | None) -> None:
+        """A value is above its re-entry threshold, then unknown or below it, and above again."""
+        for value in [2.0] + [1900.0] * above + [lag] * otherwise + [1900.0] * 7:
+            self.measure(("delays", "flights"), value, 10.0, 0.0)
+            self.scrape()
+            self.tick(10.0)
+
     def read(self, pulse: DriverPulse | None, now: float) -> None:
         self.attention.read(KEY, pulse, self.metrics.said, now)
 
@@ -222,9 +233,13 @@ class AttentiveAndRestless(RuleBasedStateMachine):
 
     def turn(self, loop: Loop) -> None:
         loop.now -= 1.0
+        until = self.attention.unchanged_until(KEY) if loop is self.attentive else None
+        if until is not None:
+            kept = loop.memory.kept.unchanged_until(until)
+            loop.memory = dataclasses.replace(loop.memory, kept=kept)
         self.outcomes[loop] = outcome = loop.turn(1.0)
         if loop is self.attentive:
-            self.attention.judged(KEY, clock_runs=outcome.memory.kept.has_clock)
+            self.attention.judged(KEY, clock_at=outcome.clock_at)
 
     def agree(self) -> None:
         assert decided(self.outcomes[self.attentive]) == decided(self.outcomes[self.restless])
@@ -255,3 +270,11 @@ def decided(outcome: Outcome) -> Any:
 
 AttentiveAndRestless.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestAttentiveAndRestless = AttentiveAndRestless.TestCase
+
+
+@pytest.mark.parametrize(("above", "unknown"), [(2, 5), (3, 4), (3, 5), (6, 5)])
+def test_a_clock_that_stood_still_goes_on_as_if_each_look_had_been_a_turn(above: int, unknown: int) -> None:
+    """Ten seconds a look: a gap is counted from the last look that knew the value, not from the last turn."""
+    loops = AttentiveAndRestless()
+    loops.begin("restarts for a backlog")
+    loops.a_clock_is_interrupted(above, unknown, None)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.decision import Latch
+from headgate.decision import Dwell, Latch
 from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf, Trial
 from headgate.decision.driver import History
@@ -64,6 +64,43 @@ def test_a_part_that_is_damaged_starts_afresh_and_the_others_stay(part: str, dam
     assert read == Kept.from_json(without, complaints.append)
     (complaint,) = complaints
     assert complaint.startswith(f"memory of the loop: {part} is damaged (")
+
+
+def running(**clocks: Dwell) -> Kept:
+    """What is kept of one query while these clocks run, by voter."""
+    voters = {voter: Latch(answer=False, dwell=dwell) for voter, dwell in clocks.items()}
+    return Kept(latches={"delays": Latches(attempt=7, latches={"flights": voters})})
+
+
+YOUNG, OLD = Dwell(since=100.0, known_at=110.0), Dwell(since=50.0, known_at=110.0)
+STOPPED = Dwell(since=10.0, known_at=50.0, frozen_at=60.0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "written_at", "clock_at"),
+    [
+        (KEPT, 110.0, None),
+        (running(WatermarkLag=STOPPED), 110.0, None),
+        (running(WatermarkLag=YOUNG), 110.0, 140.0),
+        (running(WatermarkLag=YOUNG), 105.0, 135.0),
+        (running(WatermarkLag=OLD), 110.0, 110.0),
+        (running(WatermarkLag=YOUNG, PendingRecords=OLD), 110.0, 110.0),
+        (running(WatermarkLag=YOUNG, PendingRecords=STOPPED), 110.0, 140.0),
+    ],
+)
+def test_a_clock_needs_a_turn_when_it_runs_out_or_what_is_written_of_it_grows_old(
+    kept: Kept, written_at: float, clock_at: float | None
+) -> None:
+    saved = running(WatermarkLag=replace(YOUNG, known_at=written_at))
+    assert kept.clock_at({"delays": 60.0}, saved, tolerance_seconds=30.0) == clock_at
+
+
+def test_clocks_that_run_go_on_to_the_last_look_and_no_other_does() -> None:
+    kept = running(WatermarkLag=YOUNG, PendingRecords=STOPPED)
+    looked = kept.unchanged_until(130.0)
+    assert looked == running(WatermarkLag=replace(YOUNG, known_at=130.0), PendingRecords=STOPPED)
+    assert kept.unchanged_until(105.0) == kept
+    assert KEPT.unchanged_until(1e9) == KEPT
 
 
 JSON = st.recursive(

@@ -43,12 +43,19 @@ class FakeMeasurements:
     def __init__(self) -> None:
         self.watched: dict[Key, SparkApplication] = {}
         self.of: dict[Key, FakeMetrics] = {}
+        self.clock_at: float | None = None
+        """As the last turn has told."""
+        self.looked_at: float | None = None
+        """The last look that has found nothing new."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         self.watched[key] = application
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """No tick brings a turn here."""
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        self.clock_at, self.looked_at = clock_at, None
+
+    def unchanged_until(self, key: Key) -> float | None:
+        return self.looked_at
 
     def forget(self, key: Key) -> None:
         self.watched.pop(key, None)

@@ -6,9 +6,10 @@ attempt and which control document it belongs to. That is the *signature* of an 
 was at the last turn, another turn would decide the same; `tests/prometheus/test_attention_laws.py` holds this
 against a loop that is turned at every tick.
 
-Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: until it
-has run out, or a turn says that there is none, each tick is worth a turn. And numbers in a status grow old: an
-application gets a turn when one has moved by more than a factor of two, and otherwise now and then.
+Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: the turn
+that left it running says when the next one has to come, and that one is told until when every look has found the
+value where it was. And numbers in a status grow old: an application gets a turn when one has moved by more than a
+factor of two, and otherwise now and then.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from headgate.adapters.rules import Bounds, Rule, SourceRule, rule_of
 from headgate.api.application import SparkApplication
 from headgate.reconcile.moves import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
 
-LATE_SECONDS = 30.0
-"""How much later than its tick a turn may run: so much longer a re-entry clock is waited for."""
+EARLY_SECONDS = 1.0
+"""A turn runs a moment after its tick: a clock that runs out by then is worth a turn already."""
 
 Signature = tuple[object, ...]
 Answers = Callable[[str, float], float | None]
@@ -45,14 +46,18 @@ class _Watched:
     """As of the last tick."""
     looked_at: DriverPulse | None = None
     """What `seen` was made of, where it was made of nothing else."""
-    is_above: bool = False
-    """Whether a value in it is above its re-entry threshold."""
-    above_since: float | None = None
-    """Since when, with nothing else changing, a value has been above its re-entry threshold."""
-    clock_runs: bool = True
-    """Whether the last turn left a re-entry clock running, as far as that is known."""
+    read: Signature | None = None
+    """As the turn under way has read it."""
+    judged: Signature | None = None
+    """As the last turn that has ended had read it; `None` once a look has found another."""
+    unchanged_until: float | None = None
+    """Unix time of the last look that has found what that turn had read, and each look between."""
+    clock_at: float | None = None
+    """Unix time from which a look is worth a turn for the sake of a re-entry clock, as that turn has said."""
     ranges: Mapping[tuple[str, str], tuple[Range, Range]] = field(default_factory=dict)
     """Of lag and pending, by query and source."""
+    within: DriverPulse | None = None
+    """A pulse all of which is in these ranges."""
     turned_at: float = -math.inf
     refresh_at: float = -math.inf
 
@@ -73,7 +78,8 @@ class Attention:
         if watched is None:
             self._watched[key] = _Watched(rule)
         elif watched.rule != rule:
-            watched.rule, watched.signature, watched.looked_at = rule, None, None
+            watched.rule, watched.looked_at = rule, None
+            watched.signature = watched.judged = None
 
     def forget(self, key: Key) -> None:
         """Judge an application no more."""
@@ -111,9 +117,10 @@ class Attention:
                 continue
             watched.signature = watched.seen
             watched.turned_at = now
-            watched.refresh_at = now + self._refresh_seconds * (1 + _share(key) / 4)
+            watched.refresh_at = self._refresh_at(key, now)
             pulse = pulses.get(key)
             sources = {} if pulse is None else pulse.sources
+            watched.within = None
             watched.ranges = {
                 rule.key: (
                     _range(source.lag, SMALL_LAG_SECONDS),
@@ -123,10 +130,19 @@ class Attention:
                 if (source := sources.get(rule.key)) is not None
             }
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """Take note that a turn has ended, and whether time alone could make the next one decide otherwise."""
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        """Take note that a turn has ended, and from when on the next look is worth one though nothing is new."""
         if (watched := self._watched.get(key)) is not None:
-            watched.clock_runs = clock_runs
+            watched.judged, watched.read = watched.read, None
+            watched.unchanged_until, watched.clock_at = None, clock_at
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read.
+
+        `None`: there has been no look since that turn, or the first one has found something else.
+        """
+        watched = self._watched.get(key)
+        return None if watched is None else watched.unchanged_until
 
     def read(self, key: Key, pulse: DriverPulse | None, answers: Answers, now: float) -> None:
         """Take note that a turn reads this at `now`, whoever asked for the turn.
@@ -138,65 +154,68 @@ class Attention:
         if watched is None:
             return
         fresh = None if pulse is None else pulse.since(now - watched.rule.stale_after_seconds)
-        if signature_of(watched.rule, fresh, answers, now)[0] != watched.seen:
+        signature, seen = signature_of(watched.rule, fresh, answers, now), watched.seen
+        watched.read = seen if signature == seen else signature
+        watched.refresh_at = self._refresh_at(key, now)
+        if signature != seen:
             watched.signature = None
+
+    def _refresh_at(self, key: Key, now: float) -> float:
+        """Return when another turn is due to an application that had one at `now`; not to all at once."""
+        return now + self._refresh_seconds * (1 + _share(key) / 4)
 
     def _has_changed(
         self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float, gap: float
     ) -> bool:
         """Return whether a turn could decide otherwise than the last one did."""
-        rule, before = watched.rule, watched.seen
         signature = self._look(watched, pulse, answers, now)
-        if not watched.is_above:
-            watched.above_since = None
-        elif signature != before or not 0 <= gap <= rule.stale_after_seconds:
-            watched.above_since = now
+        is_gap = not 0 <= gap <= watched.rule.stale_after_seconds
+        if is_gap or signature != watched.judged:
+            watched.judged = watched.read = None
+        else:
+            watched.unchanged_until = now
         if signature != watched.signature:
             return True
-        since = watched.above_since
-        return watched.clock_runs and since is not None and now - since <= rule.dwell_seconds + LATE_SECONDS
+        return watched.clock_at is not None and (is_gap or now + EARLY_SECONDS >= watched.clock_at)
 
     def _look(
         self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float
     ) -> Signature | None:
         """Return the signature as of now; of what was looked at already it is still known."""
         if pulse is None or watched.looked_at is not pulse:
-            watched.seen, watched.is_above = signature_of(watched.rule, pulse, answers, now)
+            watched.seen = signature_of(watched.rule, pulse, answers, now)
             watched.looked_at = None if watched.rule.expressions else pulse
         return watched.seen
 
     def _has_aged(self, watched: _Watched, pulse: DriverPulse | None, now: float) -> bool:
         if now >= watched.refresh_at or now < watched.turned_at:
             return True
-        if pulse is None or now - watched.turned_at < self._numbers_seconds:
+        if pulse is None or pulse is watched.within or now - watched.turned_at < self._numbers_seconds:
             return False
-        return any(
-            (source := pulse.sources.get(key)) is not None
-            and (_is_outside(source.lag, lag) or _is_outside(source.pending, pending))
-            for key, (lag, pending) in watched.ranges.items()
-        )
+        for key, (lag, pending) in watched.ranges.items():
+            source = pulse.sources.get(key)
+            if source is not None and (_is_outside(source.lag, lag) or _is_outside(source.pending, pending)):
+                return True
+        watched.within = pulse
+        return False
 
 
-def signature_of(
-    rule: Rule, pulse: DriverPulse | None, answers: Answers, now: float
-) -> tuple[Signature, bool]:
-    """Return the signature, and whether a value is above its re-entry threshold."""
+def signature_of(rule: Rule, pulse: DriverPulse | None, answers: Answers, now: float) -> Signature:
+    """Return the signature of an application as of `now`."""
     oldest = now - rule.stale_after_seconds
     said = tuple([_said(answers(expression, oldest)) for expression in rule.expressions])
     if pulse is None:
-        return (said,), False
-    sources = [_source(one, pulse.sources.get(one.key)) for one in rule.sources]
+        return (said,)
     queries = [pulse.queries.get(name) for name in rule.queries]
-    signature = (
+    return (
         said,
         pulse.attempt,
         pulse.generation,
         len(pulse.queries),
         len(pulse.sources),
         tuple([None if query is None else (query.active, query.started_at) for query in queries]),
-        tuple(sources),
+        tuple([_source(one, pulse.sources.get(one.key)) for one in rule.sources]),
     )
-    return signature, any(source is not None and 2 in source[:2] for source in sources)
 
 
 def _source(rule: SourceRule, pulse: SourcePulse | None) -> tuple[object, ...] | None:

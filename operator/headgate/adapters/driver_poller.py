@@ -10,6 +10,7 @@ out here, at each scrape.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
@@ -100,9 +101,13 @@ class DriverPoller:
         """Scrape it no more."""
         self._attention.forget(key)
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
-        self._attention.judged(key, clock_runs=clock_runs)
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        """A turn has ended. While it says that a clock runs, each page is worth one: it tells more than a pulse."""
+        self._attention.judged(key, clock_at=None if clock_at is None else -math.inf)
+
+    def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
+        """Return that each turn has to see for itself."""
+        return None
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last scrape."""

@@ -19,8 +19,11 @@ class Poller(Protocol):
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from what was read last."""
@@ -52,10 +55,15 @@ class ChosenPoller:
         if (chosen := self._chosen.pop(key, None)) is not None:
             self._pollers[chosen].forget(key)
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
         if (chosen := self._chosen.get(key)) is not None:
-            self._pollers[chosen].judged(key, clock_runs=clock_runs)
+            self._pollers[chosen].judged(key, clock_at=clock_at)
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+        chosen = self._chosen.get(key)
+        return None if chosen is None else self._pollers[chosen].unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port of the application's own source."""

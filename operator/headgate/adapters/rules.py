@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from headgate.api.application import SparkApplication
 from headgate.api.source import Source
-from headgate.decision import VOTERS, QueryPolicy, Reason, ReentryPolicy, SourcePolicy
+from headgate.decision import VOTERS, QueryPolicy, Reason, SourcePolicy
 from headgate.reconcile.policy import query_policies
 
 _VOTERS = {voter.reason: voter for voter in VOTERS}
@@ -45,8 +45,6 @@ class Rule:
     stale_after_seconds: float
     queries: tuple[str, ...]
     sources: tuple[SourceRule, ...]
-    dwell_seconds: float
-    """The longest re-entry dwell of its queries; negative infinity where there is no re-entry."""
     expressions: tuple[str, ...]
     """Of its sources."""
 
@@ -55,16 +53,10 @@ def rule_of(application: SparkApplication) -> Rule:
     """Return what the application's votes depend on."""
     policies = query_policies(application)
     sources = tuple(_source_rules(application, policies))
-    dwells = (
-        policy.reentry.dwell_seconds
-        for policy in policies.values()
-        if policy.reentry.policy is ReentryPolicy.ALLOWED
-    )
     return Rule(
         stale_after_seconds=application.spec.metrics.stale_after.total_seconds(),
         queries=tuple(policies),
         sources=sources,
-        dwell_seconds=max(dwells, default=-math.inf),
         expressions=tuple(source.expression for source in sources if source.expression is not None),
     )
 

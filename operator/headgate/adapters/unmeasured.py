@@ -23,8 +23,12 @@ class Unmeasured:
     def forget(self, key: Key) -> None:
         """Do nothing."""
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
         """Do nothing: no tick brings a turn."""
+
+    def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
+        """Return that nobody has looked."""
+        return None
 
     def metrics(self, key: Key) -> Metrics:  # noqa: ARG002
         """Return the port."""

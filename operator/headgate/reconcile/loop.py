@@ -27,6 +27,9 @@ class Outcome:
     plan: Plan
     memory: LoopMemory
     events: tuple[Event, ...]
+    clock_at: float | None
+    """Unix time from which a look at the metrics is worth a turn though it shows nothing new: a re-entry clock has
+    run out by then, or has to be written down. `None`: no such clock runs."""
 
     @property
     def wake_at(self) -> float | None:
@@ -56,7 +59,9 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     apply(plan, ports, now=now, saves=saves)
     memory = replace(memory, kept=plan.kept, saved=plan.kept if saves else memory.saved)
     events, memory = report(application, seen, plan, memory, ports)
-    return Outcome(seen=seen, plan=plan, memory=memory, events=events)
+    dwells = {query.name: query.backlog.reentry.dwell.total_seconds() for query in application.spec.queries}
+    clock_at = memory.kept.clock_at(dwells, memory.saved, tolerance)
+    return Outcome(seen=seen, plan=plan, memory=memory, events=events, clock_at=clock_at)
 
 
 def recall(ports: Ports, complain: Callable[[str], None]) -> LoopMemory:

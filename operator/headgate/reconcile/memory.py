@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision import Latch
+from headgate.decision import Dwell, Latch
 from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
@@ -57,13 +57,37 @@ class Kept:
             return False
         if _with_clocks_at(self, 0.0) != _with_clocks_at(saved, 0.0):
             return True
-        ticks = zip(_clocks(self), _clocks(saved), strict=True)
-        return any(abs(now - then) > dwell_tolerance_seconds for now, then in ticks)
+        pairs = zip(_clocks(self), _clocks(saved), strict=True)
+        gaps = (abs(now.known_at - then.known_at) for (_, now), (_, then) in pairs)
+        return any(gap > dwell_tolerance_seconds for gap in gaps)
 
-    @property
-    def has_clock(self) -> bool:
-        """Whether a dwell clock runs: time alone may change the next decision."""
-        return any(True for _ in _clocks(self))
+    def unchanged_until(self, t: float) -> Kept:
+        """Return it where each value for which a dwell clock runs was looked at until `t`, and was above throughout.
+
+        It is what turns at all these looks would have left.
+        """
+
+        def latch(one: Latch) -> Latch:
+            dwell = one.dwell
+            if dwell is None or dwell.frozen_at is not None or dwell.known_at >= t:
+                return one
+            return replace(one, dwell=replace(dwell, known_at=t))
+
+        return _with_latches(self, latch)
+
+    def clock_at(self, dwells: Mapping[str, float], saved: Kept, tolerance_seconds: float) -> float | None:
+        """Return from when on a dwell clock has something for a turn to do, in Unix time; `None`: none runs.
+
+        It has run out, by the seconds that `dwells` has of each query, or what `saved` has of it grows too old.
+        A clock that stands still has nothing to do.
+        """
+        written = dict(_clocks(saved))
+        times = [
+            min(dwell.since + dwells[place[0]], written.get(place, dwell).known_at + tolerance_seconds)
+            for place, dwell in _clocks(self)
+            if dwell.frozen_at is None and place[0] in dwells
+        ]
+        return min(times, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal value."""
@@ -95,18 +119,25 @@ class Kept:
         )
 
 
-def _clocks(kept: Kept) -> Iterator[float]:
+Place = tuple[str, str, str]
+"""Query, source and voter."""
+
+
+def _clocks(kept: Kept) -> Iterator[tuple[Place, Dwell]]:
     for query in sorted(kept.latches):
         for source in sorted(latches := kept.latches[query].latches):
             for voter in sorted(latches[source]):
                 if (dwell := latches[source][voter].dwell) is not None:
-                    yield dwell.known_at
+                    yield (query, source, voter), dwell
 
 
 def _with_clocks_at(kept: Kept, t: float) -> Kept:
-    def latch(one: Latch) -> Latch:
-        return one if one.dwell is None else replace(one, dwell=replace(one.dwell, known_at=t))
+    return _with_latches(
+        kept, lambda one: one if one.dwell is None else replace(one, dwell=replace(one.dwell, known_at=t))
+    )
 
+
+def _with_latches(kept: Kept, latch: Callable[[Latch], Latch]) -> Kept:
     def memory(one: Latches) -> Latches:
         sources = {s: {v: latch(found) for v, found in voters.items()} for s, voters in one.latches.items()}
         return replace(one, latches=sources)

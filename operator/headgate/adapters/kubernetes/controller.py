@@ -41,8 +41,11 @@ class Measurements(Protocol):
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from what was read last."""
@@ -149,6 +152,7 @@ class Controller:
             application=manifest,
             pods=self._cache.pods(key),
             metrics=self._measurements.metrics(key),
+            unchanged_until=self._measurements.unchanged_until(key),
             obstacle=self._claims.against(key, now),
             now=now,
         )
@@ -175,7 +179,7 @@ class Controller:
         return record
 
     def _decided(self, key: Key, outcome: Outcome) -> None:
-        self._measurements.judged(key, clock_runs=outcome.memory.kept.has_clock)
+        self._measurements.judged(key, clock_at=outcome.clock_at)
         self._tell(key, outcome)
 
     async def _look(self, key: Key, manifest: Manifest) -> None:

@@ -87,6 +87,8 @@ class Sight:
     application: Manifest
     pods: Sequence[Manifest]
     metrics: Metrics
+    unchanged_until: float | None
+    """Unix time until which what the turn before has read was found again and again; `None`: nobody has looked."""
     obstacle: Obstacle | None
     """What keeps a driver from being started, if it is known already."""
     now: float
@@ -161,6 +163,8 @@ class Turn:
         memory = self._record.memory
         if memory is None:
             return replace(recall(self._ports, self._complain), status_written_at=self._sight.now)
+        if (until := self._sight.unchanged_until) is not None:
+            memory = replace(memory, kept=memory.kept.unchanged_until(until))
         shown = digest_of(self._sight.application.get("status"))
         if shown == self._record.status:
             return memory

@@ -62,9 +62,13 @@ class PrometheusPoller:
         """Read nothing more of this application."""
         self._attention.forget(key)
 
-    def judged(self, key: Key, *, clock_runs: bool) -> None:
-        """A turn has ended; `clock_runs`: time alone could make the next one decide otherwise."""
-        self._attention.judged(key, clock_runs=clock_runs)
+    def judged(self, key: Key, *, clock_at: float | None) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+        self._attention.judged(key, clock_at=clock_at)
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+        return self._attention.unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last tick."""
