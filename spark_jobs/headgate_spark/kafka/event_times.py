@@ -87,7 +87,11 @@ class KafkaEventTimes:
         for source, asking in self._sources.items():
             late = asking.begin()
             later += (answer for told in late[Kind.FIRST_LATER] for answer in _later(source, told))
-            latest |= {split: found for told in late[Kind.LATEST] for split, found in _latest(source, told)}
+            latest |= {
+                Split(source, split): _latest(told, split)
+                for told in late[Kind.LATEST]
+                for split in told.asked
+            }
         return LateAnswers(later, latest)
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
@@ -98,10 +102,7 @@ class KafkaEventTimes:
     def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
         """Return for each split how late its records are; of an answer that came late, up to where they were then."""
         told = self._ask(Kind.LATEST, ends)
-        return {
-            split: Latest(told[split.source].answers.get(split.split), told[split.source].asked[split.split])
-            for split in ends
-        }
+        return {split: _latest(told[split.source], split.split) for split in ends}
 
     def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Told]:
         """Return the answers by source."""
@@ -127,8 +128,9 @@ def _later(source: str, told: Told) -> list[Later]:
     return [Later(Split(source, split), than, record) for split, record, than in found if record is not None]
 
 
-def _latest(source: str, told: Told) -> list[tuple[Split, Latest]]:
-    return [(Split(source, split), Latest(told.answers.get(split), end)) for split, end in told.asked.items()]
+def _latest(told: Told, split: str) -> Latest:
+    """Return how late the records of a split are, up to where it was asked for."""
+    return Latest(told.answers.get(split), told.asked[split])
 
 
 def by_clients_of(jvm: Any) -> KafkaEventTimes:
