@@ -176,6 +176,19 @@ def a_leased_query(governor):
     return ask
 
 
+def test_a_source_that_does_not_answer_is_told_of_once_with_the_remedy(governor):
+    opened(governor, 1)
+    start(governor, FakeQuery())
+    with capture_logs() as told:
+        for latest in (None, None, '{"row":5}'):
+            governor.admit(1, '{"row":5}')
+            governor.plan(1, '{"row":5}', json.dumps({"1": latest}))
+    away, back = (line["event"] for line in told if "source" in line)
+    assert away.startswith("source does not answer")
+    assert "See that it runs and can be reached from the driver" in away
+    assert back == "source answers again"
+
+
 def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
     governor.take_document(
         ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})

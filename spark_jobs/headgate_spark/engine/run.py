@@ -463,7 +463,11 @@ class QueryRun:
         opened.away = away
         source = opened.source.name
         if away:
-            log.warning("source does not answer; it waits until it does", query=self.name, source=source)
+            log.warning(
+                "source does not answer; it waits until it does. See that it runs and can be reached from the driver",
+                query=self.name,
+                source=source,
+            )
         else:
             log.info("source answers again", query=self.name, source=source)
 
