@@ -1,11 +1,16 @@
 """What the scenarios and the demo on Kafka make of what they saw."""
 
+from dataclasses import dataclass
+from types import SimpleNamespace
+
 import pytest
 
 from benchmarks.event_log import Batch as Logged
 from benchmarks.event_log import row_of
 from benchmarks.kafka.demo.runs import START_MS, Batch, Outcome, batch
 from benchmarks.kafka.scenarios.faults import compared, id_of
+from benchmarks.kafka.scenarios.throughput import NAMES, WARM_UPS, read_in_turns
+from benchmarks.kafka.scenarios.throughput import compared as throughput
 from benchmarks.kafka.turns import speed, whole
 
 
@@ -23,6 +28,39 @@ def test_offsets_of_every_format_count_records(offset, records):
 
 def test_throughput_is_from_the_first_trigger_to_the_last_commit():
     assert speed([logged(0, 10.0, 12.0, 1000), logged(1, 12.5, 15.0, 1500)]) == 500.0
+
+
+def test_as_many_pairs_begin_with_the_plain_driver_as_with_the_governed_one():
+    order, counted = [], []
+
+    @dataclass
+    class Turn:
+        name: str
+
+        def read(self, query):
+            order.append(self.name)
+            return [logged(0, 0.0, 1.0, 10)]
+
+    bench = SimpleNamespace(rounds=1, tell=lambda _: None)
+    readers = {name: Turn(name) for name in NAMES}
+    runs = {name: [] for name in NAMES}
+    for _ in range(4):  # new drivers go on in the order of those before them
+        order.clear()
+        read_in_turns(bench, readers, "forward", runs)
+        counted += order[2 * WARM_UPS :]
+    assert counted == ["plain", "governed", "governed", "plain"] * 2
+    assert [len(of_name) for of_name in runs.values()] == [4, 4]
+
+
+def test_throughput_is_compared_by_the_median_of_pairs_with_an_interval():
+    seconds = [2.0, 2.0, 2.0, 4.0, 2.0, 2.0, 1.6]  # of the governed run of each pair
+    plain = [[logged(0, 0.0, 2.0, 1000)] for _ in seconds]
+    governed = [[logged(0, 0.0, took, 1000)] for took in seconds]
+    found = throughput({"plain": plain, "governed": governed})
+    assert found.runs == [1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.25]
+    assert (found.details["interval_low"], found.details["interval_high"]) == (0.5, 1.25)
+    assert found.details["governed_records_per_second"] == 500.0
+    assert found.details["governed_planning_seconds"] == pytest.approx(0.01)
 
 
 def test_a_run_is_whole_when_every_record_has_been_read():

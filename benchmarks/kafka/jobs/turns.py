@@ -13,11 +13,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
+POLLS = {"kafka.max.poll.records": "10000", "kafka.fetch.max.wait.ms": "10"}
+"""After every poll Spark asks the broker for both ends of the partition. With 500 records to a poll, the consumer's
+default, those answers take most of a task's time, and that time is how soon threads wake up, which no two runs share.
+At the end of the topic a consumer has a fetch open that finds nothing, and waits until the broker gives it up."""
+
 
 def records(spark: SparkSession, args: argparse.Namespace) -> DataFrame:
     """Return the topic as a stream, a million records at a time."""
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", args.bootstrap)
-    reader = reader.option("subscribe", args.topic).option("startingOffsets", "earliest")
+    reader = reader.option("subscribe", args.topic).option("startingOffsets", "earliest").options(**POLLS)
     return reader.option("maxOffsetsPerTrigger", args.records_per_batch).load()
 
 
