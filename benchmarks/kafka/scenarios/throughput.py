@@ -3,12 +3,13 @@
 Two drivers live side by side, one plain and one governed, and only one of them reads at a time. Each run reads ten
 million records in batches of a million; a pair is one run of each, every other pair begins with the other one, and
 the figure is the median over pairs. How well a JVM happens to compile what it runs stays with it, and would be taken
-for a difference between the two: so half of the pairs are read by two other drivers. The first runs of each driver
-warm its JVM, the broker and the page cache up and are not counted.
+for a difference between the two: so each quarter of the pairs is read by two other drivers. The first runs of each
+driver warm its JVM, the broker and the page cache up and are not counted.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -25,10 +26,10 @@ PARTITIONS = 4
 BATCH = 1_000_000
 FIGURES = {"forward": "throughput_vs_plain", "totals": "throughput_vs_plain_aggregation"}
 NAMES = ("plain", "governed")
-DRIVERS = 2
+DRIVERS = 4
 """Of each name, one after the other."""
-WARM_UPS = 3
-"""Runs of each driver until its speed no longer grows."""
+WARM_UPS = 2
+"""Runs of each driver that are not counted."""
 
 Runs = Mapping[str, list[Sequence[Batch]]]
 """The batches of each run, by the name of the driver that read them."""
@@ -83,7 +84,7 @@ def read_in_turns(bench: Bench, readers: Mapping[str, Reader], kind: str, runs: 
     for turn in range(WARM_UPS):
         for name in rotated(NAMES, turn):
             readers[name].read(kind)
-    for _ in range(bench.rounds):
+    for _ in range(math.ceil(bench.rounds / DRIVERS)):
         for name in rotated(NAMES, len(runs["plain"])):
             runs[name].append(readers[name].read(kind))
         bench.tell(f"{kind}: {speed(runs['governed'][-1]) / speed(runs['plain'][-1]):.3f}")
