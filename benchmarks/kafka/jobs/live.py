@@ -1,6 +1,6 @@
 """Read topics and drop them, one query for each name: the job of the runs that look at planning. An ordinary script.
 
-python live.py --bootstrap HOST:PORT --checkpoint DIR --query NAME=TOPIC[,TOPIC…] …
+python live.py --bootstrap HOST:PORT --checkpoint DIR [--min-partitions N] --query NAME=TOPIC[,TOPIC…] …
 """
 
 import argparse
@@ -13,7 +13,10 @@ def start(spark: SparkSession, args: argparse.Namespace, query: str) -> Streamin
     """Start a query."""
     name, _, topics = query.partition("=")
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", args.bootstrap)
-    rows = reader.option("subscribe", topics).option("startingOffsets", "earliest").load()
+    reader = reader.option("subscribe", topics).option("startingOffsets", "earliest")
+    if args.min_partitions is not None:
+        reader = reader.option("minPartitions", args.min_partitions)
+    rows = reader.load()
     writer = rows.writeStream.queryName(name).format("noop")
     return writer.option("checkpointLocation", f"{args.checkpoint}/{name}").start()
 
@@ -23,6 +26,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Read topics and drop them.")
     parser.add_argument("--bootstrap", required=True, help="where the broker is")
     parser.add_argument("--checkpoint", required=True, help="directory for the checkpoints of the queries")
+    parser.add_argument(
+        "--min-partitions", help="the least tasks of a batch; else one for each Kafka partition"
+    )
     parser.add_argument("--query", action="append", required=True, help="name and topics; may be repeated")
     args = parser.parse_args()
     spark = SparkSession.builder.appName("live").getOrCreate()
