@@ -7,7 +7,7 @@ The job looks for files: `DIR/<n>.<query>` asks for a run of that query, `DIR/<n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,10 +27,13 @@ class Reader:
     place: Place
     child: Child
     records: int
+    prepare: Callable[[], None] = lambda: None
+    """Called before each run."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def read(self, query: str) -> Sequence[Batch]:
         """Run a query to its end; returns its batches."""
+        self.prepare()
         turn = directory(self.place) / f"{next(self._numbers)}.{query}"
         seen = len(self.place.events.of(query))
         turn.touch()

@@ -30,6 +30,7 @@ from support.waiting import wait_until
 
 BROKER = "kafka-broker"
 REQUEST_SECONDS = 120.0
+_CHUNK_BYTES = 1024 * 1024
 USER, PASSWORD = "reader", "reader-secret"
 """Who may use the listener that asks for a name."""
 
@@ -161,6 +162,14 @@ class Broker:
     def latest(self, topic: str) -> dict[int, int]:
         """Return the offset after the last record of each partition that has a leader."""
         return self._offsets(topic, OffsetSpec.latest())
+
+    def read_ahead(self, *topics: str) -> None:
+        """Have the records of topics in the page cache, whatever the machine has done since they were written."""
+        for folder in (folder for topic in topics for folder in self._data.glob(f"{topic}-[0-9]*")):
+            for segment in folder.glob("*.log"):
+                with segment.open("rb", buffering=0) as file:
+                    while file.read(_CHUNK_BYTES):
+                        pass
 
     def options(self, topic: str, **more: str) -> dict[str, str]:
         """Return the options of a Spark source that reads a topic from its beginning."""

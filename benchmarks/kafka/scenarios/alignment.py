@@ -17,6 +17,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,7 +133,10 @@ def reading(
         else by_document(place, script, arguments, conf, document)
     )
     with child:
-        yield Reader(place, child, sum(topic.records for topic in topics))
+        names = [topic.name for topic in topics]
+        yield Reader(
+            place, child, sum(topic.records for topic in topics), partial(bench.broker.read_ahead, *names)
+        )
 
 
 def controlled(topics: Topics, grant: int, *, aligned: bool) -> QueryControl:

@@ -46,6 +46,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
 def of_rate(bench: Bench, topic: str, name: str, rate: int) -> Measured:
     """Run one query and compute the error of its rate."""
     place = bench.place(name)
+    bench.broker.read_ahead(topic)
     arguments = [
         f"--bootstrap={bench.broker.bootstrap}",
         f"--checkpoint={place.checkpoint}",
