@@ -17,8 +17,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
