@@ -132,6 +132,12 @@ def test_a_longer_target_does_not_grow_from_a_batch_that_would_not_fit_it():
     assert records(sizer, target=120) == 4 * 40
 
 
+def test_what_short_batches_met_does_not_bind_those_of_a_backlog():
+    sizer = a_sizer((100, 0.02), (400, 0.04), (1600, 0.6), (800, 0.3), target=0.5)
+    assert records(sizer, target=0.5) <= 400
+    assert records(sizer, target=120) == 4 * 1600
+
+
 def test_a_batch_that_was_too_long_only_by_a_shorter_target_halves_nothing():
     sizer = a_sizer((1000, 8.0), target=0.5)
     assert records(sizer, target=0.5) <= 500

@@ -44,6 +44,8 @@ OVERRUN = 2.0
 """A batch that takes this many times its target halves the next grant."""
 EXTRAPOLATED = 1.5
 """How much further than in proportion to the last full batch the line through several ones is believed."""
+MUCH_LONGER = 2.0
+"""How many times its last target makes a query one of other batches: the ceiling of small ones does not bind it."""
 REMEMBERED = 8
 """Batches that a grant may grow from: enough to bridge the small ones between a first look and a verdict."""
 REMAINDER = 0.25
@@ -91,6 +93,8 @@ class BatchSizer:
         self.memory = memory or MemoryBound()
         self._throughput = Throughput()
         self._ceiling = Ceiling()
+        self._asked = math.inf
+        """Seconds that the last measured batch should have taken."""
         self._last_full: int | None = None
         self._last_measured: Sample | None = None
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
@@ -109,7 +113,9 @@ class BatchSizer:
         return Grant(max(1, math.ceil(min(self._limits(target, seconds, batch)))), seconds)
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
-        limits: list[float] = [batch.max_records, self.memory.records or math.inf, self._ceiling.records]
+        limits: list[float] = [batch.max_records, self.memory.records or math.inf]
+        if seconds <= MUCH_LONGER * self._asked:
+            limits.append(self._ceiling.records)
         if self.cost is not None and self._last_measured is not None:
             estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
             limits.append(_as_shown(estimated, self._last_measured, seconds))
@@ -139,15 +145,22 @@ class BatchSizer:
                 self._unweighed.popitem(last=False)
         full = cut or filled
         if full and records > 0 and seconds > 0:
-            self._last_measured = Sample(records, seconds)
-            self._throughput.measure(self._last_measured)
-            self._ceiling.measure(self._last_measured)
+            self._measure(grant, Sample(records, seconds))
         if filled:
             self._last_full = records
             if grant.target_seconds is not None:
                 self._filled.append((grant.target_seconds, Sample(records, seconds)))
         overran = full and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._overran = Sample(grant.records, seconds) if overran else None
+
+    def _measure(self, grant: Grant, sample: Sample) -> None:
+        asked = self._asked if grant.target_seconds is None else grant.target_seconds
+        if asked > MUCH_LONGER * self._asked:
+            self._ceiling = Ceiling()
+        self._asked = asked
+        self._last_measured = sample
+        self._throughput.measure(sample)
+        self._ceiling.measure(sample)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
         """Learn what a batch took; it may come one batch late."""
