@@ -10,12 +10,16 @@ from support.driver import driver, ids_in, recording
 pytestmark = pytest.mark.spark
 
 ROWS = 2000
+UNHURRIED = 0
+"""The commit interval: batches may take their ten seconds, so that a first one on a cold JVM makes none small."""
+SLOW = RateControl(records_per_second=10, max_burst_seconds=1)
+"""Nothing comes to its end within three minutes: a test looks in time, however slow the machine."""
 
 
 def history_first(history="history", live="live", **of_history):
     sources = {history: SourceControl(**of_history), live: SourceControl(after=history)}
     sizes = BatchControl(initial_records=500, max_records=500)
-    return QueryControl(interval_seconds=0.1, batch=sizes, sources=sources)
+    return QueryControl(interval_seconds=UNHURRIED, batch=sizes, sources=sources)
 
 
 def test_an_empty_history_lets_the_live_branch_go_when_all_that_is_there_is_read(tmp_path):
@@ -34,8 +38,7 @@ def test_an_empty_history_lets_the_live_branch_go_when_all_that_is_there_is_read
 def test_files_that_wait_behind_a_history_are_read_once_it_is_at_its_end(tmp_path):
     history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
     union = f"copy=parquet:{live}+replay:{history}"
-    slow = RateControl(records_per_second=50, max_burst_seconds=1)
-    control = {"copy": history_first(rate_limit_during_backlog=slow)}
+    control = {"copy": history_first(rate_limit_during_backlog=SLOW)}
     with driver(
         tmp_path / "run", "unions.py", tmp_path, "100 milliseconds", union, control=control
     ) as running:
@@ -54,15 +57,14 @@ def test_a_source_that_has_been_read_may_wait_from_now_on(tmp_path):
     history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
     union = f"copy=replay:{history}+replay:{live}"
     arguments = ("unions.py", tmp_path, "100 milliseconds", union)
-    slow = RateControl(records_per_second=50, max_burst_seconds=1)
-    both = dict.fromkeys(("history", "live"), SourceControl(rate_limit=slow))
-    together = {"copy": QueryControl(interval_seconds=0.1, sources=both)}
+    both = dict.fromkeys(("history", "live"), SourceControl(rate_limit=SLOW))
+    together = {"copy": QueryControl(interval_seconds=UNHURRIED, sources=both)}
     with driver(tmp_path / "together", *arguments, control=together) as running:
         for source in ("history", "live"):
             running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source=source)
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
-    waiting = {"copy": history_first(rate_limit=slow, rate_limit_during_backlog=slow)}
+    waiting = {"copy": history_first(rate_limit=SLOW, rate_limit_during_backlog=SLOW)}
     with driver(tmp_path / "waiting", *arguments, control=waiting) as running:
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
         assert running.metric("headgate_source_phase", source="live") == 1
