@@ -180,7 +180,7 @@ def test_available_now_with_everything_paused_fails_and_says_why(tmp_path):
 
 
 def test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
-    rows, batch = 200_000, 2000
+    rows, batch = 200_000, 1000
     source = recording(tmp_path / "source", rows)
     arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
     control = {"copy": governed(batch=BatchControl(initial_records=batch, max_records=batch))}
