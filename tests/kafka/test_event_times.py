@@ -191,6 +191,29 @@ def test_a_late_answer_on_the_latest_records_tells_up_to_where_it_holds(
     assert len(times.asked) == 1
 
 
+def test_a_look_ahead_does_not_wait_and_tells_up_to_the_latest_record_of_its_answer(
+    event_times: KafkaEventTimes, times: Times
+):
+    times.go.clear()
+    event_times.expect({FLIGHTS: 5})
+    event_times.expect({FLIGHTS: 6})
+    times.go.set()
+    assert late(event_times) == LateAnswers([], {FLIGHTS: Latest(Found(7, 70), before=8)})
+    assert times.asked == [{"f/0": LATEST}]
+
+
+def test_a_planning_takes_the_answer_of_a_look_ahead_that_is_under_way(times: Times):
+    event_times = KafkaEventTimes(times.connect, budget_seconds=240)
+    event_times.open("flights", {})
+    times.go.clear()
+    event_times.expect({FLIGHTS: 5})
+    event_times.begin()
+    times.go.set()
+    assert event_times.latest({FLIGHTS: 9}) == {FLIGHTS: Latest(Found(7, 70), before=8)}
+    assert times.asked == [{"f/0": LATEST}]
+    event_times.close()
+
+
 @pytest.mark.parametrize("error", [RuntimeError, TimeoutError])
 def test_what_kafka_says_is_told_with_a_remedy_and_it_is_asked_again(
     event_times: KafkaEventTimes, times: Times, error: type[Exception]

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 
 from headgate_spark.planner.event_times import (
     BEFORE_ALL,
-    NONE_LATE,
     EventTimesUnknownError,
     Found,
     LateAnswers,
@@ -34,6 +33,8 @@ class FakeEventTimes:
         self.logs = dict(logs or {})
         self.questions = 0
         self.reachable = True
+        self.looks_ahead = 0
+        self._looked_ahead: dict[Split, Latest] = {}
 
     def problem(self, source: str) -> str | None:
         known = any(split.source == source for split in self.logs)
@@ -42,9 +43,16 @@ class FakeEventTimes:
     def sampled(self, source: str) -> Sampled | None:
         return None
 
+    def expect(self, ends: Mapping[Split, int]) -> None:
+        """Look at once; the planning that begins next is told."""
+        self.looks_ahead += 1
+        if self.reachable:
+            self._looked_ahead = {split: ahead(self.logs[split], end) for split, end in ends.items()}
+
     def begin(self) -> LateAnswers:
         """There is no budget, and nothing is late."""
-        return NONE_LATE
+        told, self._looked_ahead = LateAnswers((), self._looked_ahead), {}
+        return told
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         self._ask(asked)
@@ -69,6 +77,11 @@ class LateEventTimes(FakeEventTimes):
         self._now = 0
         self._first_later: tuple[int, list[Later]] | None = None
         self._latest: tuple[int, dict[Split, Latest]] | None = None
+
+    def expect(self, ends: Mapping[Split, int]) -> None:
+        if self._latest is None:
+            told = {split: ahead(self.logs[split], end) for split, end in ends.items()}
+            self._latest = self._now + self._plannings, told
 
     def begin(self) -> LateAnswers:
         self._now += 1
@@ -100,6 +113,12 @@ def first_later(log: Log, time: Millis) -> Found | None:
 def latest(log: Log) -> Found | None:
     last = max(log, default=NO_TIME)
     return None if last == NO_TIME else Found(log.index(last), last)
+
+
+def ahead(log: Log, end: int) -> Latest:
+    """Return how late the records are, up to where the log is known to go or to the latest of them."""
+    found = latest(log)
+    return Latest(found, end if found is None else max(end, found.offset + 1))
 
 
 def event_time(log: Log, position: int) -> Millis | None:

@@ -77,6 +77,8 @@ class _Question:
     told: Future[Told] | None = None
     is_late: bool = False
     """The planning that asked it is over: that there is no record may be wrong by now."""
+    is_ahead: bool = False
+    """The planning that it was asked for has not begun."""
     untaken: list[Told] = field(default_factory=list)
     """Answers to earlier ones."""
 
@@ -139,7 +141,7 @@ class Asking:
             if question.is_answered:
                 with suppress(EventTimesUnknownError):
                     question.untaken.append(self._result(question, deadline=0.0))
-            question.is_late = True
+            question.is_late, question.is_ahead = not question.is_ahead, False
             late[kind], question.untaken = question.untaken, []
         return late
 
@@ -147,6 +149,12 @@ class Asking:
         """Begin to ask, unless an earlier question of the kind is not answered yet."""
         if self._questions[kind].told is None:
             self._put(kind, asked)
+
+    def expect(self, kind: Kind, asked: Mapping[str, int]) -> None:
+        """Begin to ask what the next planning will, unless an earlier question of the kind is not answered yet."""
+        if self._questions[kind].told is None:
+            self._put(kind, asked)
+            self._questions[kind].is_ahead = True
 
     def answer(self, kind: Kind, asked: Mapping[str, int], deadline: float) -> Told:
         """Return an answer to what is asked: of the latest records it may have been given a while ago.

@@ -76,6 +76,11 @@ class KafkaEventTimes:
         for source in self._sources.values():
             source.close()
 
+    def expect(self, ends: Mapping[Split, int]) -> None:
+        """A planning is about to ask for the latest records of these splits: ask now, and do not wait."""
+        for source, of_source in _by_source(ends).items():
+            self._sources[source].expect(Kind.LATEST, of_source)
+
     def begin(self) -> LateAnswers:
         """A planning begins: its questions wait for their answers within one budget.
 
@@ -106,9 +111,7 @@ class KafkaEventTimes:
 
     def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Told]:
         """Return the answers by source."""
-        by_source: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for (source, split), at in asked.items():
-            by_source[source][split] = at
+        by_source = _by_source(asked)
         for source, of_source in by_source.items():
             self._sources[source].ask(kind, of_source)
         told: dict[str, Told] = {}
@@ -122,6 +125,13 @@ class KafkaEventTimes:
         return told
 
 
+def _by_source(asked: Mapping[Split, int]) -> Mapping[str, Mapping[str, int]]:
+    by_source: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for (source, split), at in asked.items():
+        by_source[source][split] = at
+    return by_source
+
+
 def _later(source: str, told: Told) -> list[Later]:
     """Return the records that were found; that there was none may be wrong by now."""
     found = ((split, told.answers.get(split), than) for split, than in told.asked.items())
@@ -129,8 +139,10 @@ def _later(source: str, told: Told) -> list[Later]:
 
 
 def _latest(told: Told, split: str) -> Latest:
-    """Return how late the records of a split are, up to where it was asked for."""
-    return Latest(told.answers.get(split), told.asked[split])
+    """Return how late the records of a split are, up to where it was asked for, or to the latest record if that is
+    behind it: its log went on before the answer came."""
+    found, asked = told.answers.get(split), told.asked[split]
+    return Latest(found, asked if found is None else max(asked, found.offset + 1))
 
 
 def by_clients_of(jvm: Any) -> KafkaEventTimes:

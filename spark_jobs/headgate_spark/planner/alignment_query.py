@@ -75,6 +75,11 @@ class QueryAlignment:
         """Tell whether the group of a source stands at its limit, and is not to be looked at again yet."""
         return source in self._group_of and self._memberships[self._group_of[source]].rests(now)
 
+    def expect(self, sources: Sequence[str], now: float) -> None:
+        """Take note that a planning of these sources is about to begin."""
+        if members := [source for source in sources if source in self._group_of]:
+            self._index.expect(members, now)
+
     @property
     def interval(self) -> float | None:
         """The smallest commit interval among the other queries of its groups; `None`: there is none."""

@@ -102,6 +102,12 @@ class EventTimes(Protocol):
         By as much as its records are out of order, answers may be wrong.
         """
 
+    def expect(self, ends: Mapping[Split, int]) -> None:
+        """A planning is about to ask how late the records of these splits are: begin to find out, and do not wait.
+
+        `ends` is how far each is known to go.
+        """
+
     def begin(self) -> LateAnswers:
         """A planning begins, and with it the time that its questions may take together.
 
@@ -124,6 +130,9 @@ class NoEventTimes:
 
     def sampled(self, source: str) -> None:
         """Nothing is looked at."""
+
+    def expect(self, ends: Mapping[Split, int]) -> None:
+        """Nothing will be asked."""
 
     def begin(self) -> LateAnswers:
         """Nothing was asked."""

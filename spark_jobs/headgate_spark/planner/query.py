@@ -135,7 +135,10 @@ class QueryPlanner:
             survey = current.survey = self._to_survey(current, now)
         elif is_first_question and current.held is None and state.could_not_tell:
             survey = current.survey = (source,)
-        return Survey(survey) if survey else self._answer(state, current, now)
+        if not survey:
+            return self._answer(state, current, now)
+        self._alignment.expect(survey, now)
+        return Survey(survey)
 
     def plan(self, source: str, latest: Mapping[str, Position | None], now: float) -> Answer:
         """Answer for one source, knowing the latest positions that `admit` had asked for.

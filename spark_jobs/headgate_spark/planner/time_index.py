@@ -32,6 +32,10 @@ LOOK_AGAIN_SECONDS = 60.0
 count by then."""
 
 
+EXPECT_SECONDS = 1.0
+"""For so long after records of a split were looked at, more are expected, and the next look begins ahead of it."""
+
+
 class _Look(NamedTuple):
     """How late the records of a split were."""
 
@@ -114,6 +118,16 @@ class TimeIndex:
             raise
         for split, latest in looked.items():
             self._take_look(split, latest, now)
+
+    def expect(self, sources: Collection[str], now: float) -> None:
+        """Begin to look at the sources that a planning will be about, while Spark asks them how far they go."""
+        ends = {
+            split: look.end
+            for split, look in self._looks.items()
+            if split.source in sources and now < look.at + EXPECT_SECONDS
+        }
+        if ends:
+            self._times.expect(ends)
 
     def looked_to(self, split: Split) -> int | None:
         """Return the offset before which it is known how late the records are; `None`: nothing is known."""
