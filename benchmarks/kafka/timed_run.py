@@ -29,6 +29,8 @@ class Planning:
     at: float
     """When it ended, in seconds since 1970."""
     seconds: float
+    first_seconds: float
+    """Of them in the first call, in which the batch before is taken in."""
 
 
 class Notes:
@@ -36,23 +38,24 @@ class Notes:
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("a", encoding="utf-8", buffering=1)
-        self._seconds = 0.0
+        self._calls: list[float] = []
 
     def begin(self) -> None:
         """A trigger has come."""
-        self._seconds = 0.0
+        self._calls.clear()
 
     @contextmanager
     def call(self) -> Iterator[None]:
         """Surround one call."""
         began = time.perf_counter()
         yield
-        self._seconds += time.perf_counter() - began
+        self._calls.append(time.perf_counter() - began)
 
     def end(self, answer: str) -> None:
         """The planning has come to this; held sources are not noted."""
         if answer.startswith("offset:"):
-            self._file.write(json.dumps(asdict(Planning(time.time(), self._seconds))) + "\n")
+            planning = Planning(time.time(), sum(self._calls), self._calls[0])
+            self._file.write(json.dumps(asdict(planning)) + "\n")
 
 
 def read(file: Path) -> list[Planning]:
