@@ -97,7 +97,11 @@ class Driver:
         with self.governor.start_of_query() as started:
             query = writer.start()
             told = Started(
-                trigger, True, PySparkQuery(query), smallest_delay(plan), watermarks_below_union(plan)
+                trigger,
+                True,
+                PySparkQuery(query, shim.progress(self.spark.sparkContext)),
+                smallest_delay(plan),
+                watermarks_below_union(plan),
             )
             started(str(query.runId), told)
         return query

@@ -584,14 +584,15 @@ def _readable(opened: OpenSource, offset: str | None) -> Position | None:
 
 @dataclass(frozen=True, slots=True)
 class PySparkQuery:
-    """A `pyspark.sql.streaming.StreamingQuery`."""
+    """A `pyspark.sql.streaming.StreamingQuery`; `progress` is the shim's `Progress`."""
 
     query: Any
+    progress: Any
 
     def last_progress(self) -> str | None:
-        """Return the last progress as JSON."""
-        progress = self.query._jsq.lastProgress()
-        return None if progress is None else str(progress.json())
+        """Return what is read of the last progress, as JSON."""
+        last = self.query._jsq.lastProgress()
+        return None if last is None else str(self.progress.of(last))
 
     def is_active(self) -> bool:
         """Return whether it has not ended yet."""

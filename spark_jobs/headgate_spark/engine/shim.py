@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from headgate_spark.packed import unpacked
+
 EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
-PROTOCOL = 2
+PROTOCOL = 3
 """Which form of the words between shim and planner is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 UNTOLD_PROTOCOL = 1
 """What a shim speaks that does not tell."""
@@ -108,6 +110,11 @@ def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_sec
     _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))
 
 
+def progress(spark_context: Any) -> Any:
+    """Return the shim's `Progress`. Raises `ShimMissingError` if the JVM was started without the jar."""
+    return _java(spark_context, "Progress")
+
+
 def task_memory(spark_context: Any) -> Any:
     """Return the shim's `TaskMemory`. Raises `ShimMissingError` if the JVM was started without the jar."""
     return _java(spark_context, "TaskMemory")
@@ -170,10 +177,10 @@ class _JavaPlanner:
         return self._planner.opened(handle, descriptor)
 
     def admit(self, handle: int, start: str | None) -> str:
-        return self._planner.admit(handle, start)
+        return self._planner.admit(handle, start and unpacked(start))
 
     def plan(self, handle: int, start: str | None, latest: str) -> str:
-        return self._planner.plan(handle, start, latest)
+        return self._planner.plan(handle, start and unpacked(start), unpacked(latest))
 
     def closed(self, handle: int) -> None:
         self._planner.closed(handle)

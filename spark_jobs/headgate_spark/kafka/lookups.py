@@ -15,6 +15,7 @@ from typing import Any
 from headgate_spark.kafka.groups import client_options
 from headgate_spark.kafka.partitions import partitions_of
 from headgate_spark.kafka.sampling import Record
+from headgate_spark.packed import unpacked
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
@@ -61,7 +62,7 @@ class JvmLookups:
 
         Raises `PartitionError`, or whatever the client raises.
         """
-        answers = json.loads(self._offsets.find(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
+        answers = json.loads(unpacked(self._offsets.find(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000)))
         return {split: _found(split, answer) for split, answer in answers.items()}
 
     def ends(self) -> dict[str, int]:
@@ -95,7 +96,7 @@ class JvmRecords:
         Raises `PartitionError` if a partition does not answer.
         """
         told = self._records.read(json.dumps(dict(asked)), most, self._values, READ_SECONDS * 1000)
-        answers = json.loads(told)
+        answers = json.loads(unpacked(told))
         if silent := sorted(asked.keys() - answers.keys()):
             raise PartitionError(f"partition {silent[0]}: no records came within {READ_SECONDS} s")
         return {split: [_record(*record) for record in records] for split, records in answers.items()}

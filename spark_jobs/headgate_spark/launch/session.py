@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from headgate_spark.engine import shim
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
@@ -141,7 +142,7 @@ def _start(
             Started(
                 trigger or Trigger(),
                 trigger is not None,
-                PySparkQuery(query),
+                PySparkQuery(query, shim.progress(writer._spark.sparkContext)),
                 smallest_delay(plan),
                 watermarks_below_union(plan),
                 watermarks(plan),

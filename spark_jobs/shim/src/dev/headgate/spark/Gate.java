@@ -191,7 +191,7 @@ final class Gate implements Governed.Handler {
     if (!isOpenedBy(planner)) {
       return null;
     }
-    String json = start == null ? null : start.json();
+    String json = start == null ? null : Packed.of(start.json());
     Answer answer = ask(() -> planner.admit(handle, json), Answer.TO_ADMIT);
     if (answer != null && answer.is("survey")) {
       String latest = survey(answer.handles());
@@ -240,7 +240,7 @@ final class Gate implements Governed.Handler {
         latest.put(name, gate.surveyed == null ? null : gate.surveyed.json());
       }
     }
-    return Origin.json(latest);
+    return Packed.of(Origin.json(latest));
   }
 
   private Offset carriedOut(Answer answer, Offset start, ReadLimit own) {

@@ -65,7 +65,7 @@ public final class KafkaOffsets {
    * @param asked JSON object from {@code topic/partition} to a timestamp (milliseconds), or to -1 for the end of the log, -2 for its
    *     beginning, -3 for the record with the largest timestamp
    * @return JSON object from {@code topic/partition} to {@code [offset, timestamp]}, both -1 where there is no such record, or to a
-   *     text: why the partition could not be asked
+   *     text: why the partition could not be asked; {@link Packed} where it is long
    */
   public String find(String asked, long timeoutMillis)
       throws JsonProcessingException, ReflectiveOperationException, InterruptedException {
@@ -81,7 +81,7 @@ public final class KafkaOffsets {
     }
     Object result = listOffsets.invoke(admin, specs);
     partitions.replaceAll((name, key) -> answer(result, key, deadline));
-    return JSON.writeValueAsString(partitions);
+    return Packed.of(JSON.writeValueAsString(partitions));
   }
 
   private Object answer(Object result, Object key, long deadline) {

@@ -90,7 +90,7 @@ public final class KafkaRecords {
         }
       }
     }
-    return JSON.writeValueAsString(found);
+    return Packed.of(JSON.writeValueAsString(found));
   }
 
   private List<Object[]> told(List<?> records, boolean values) throws ReflectiveOperationException {

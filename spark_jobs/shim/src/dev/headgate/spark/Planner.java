@@ -5,7 +5,7 @@ package dev.headgate.spark;
  *
  * <p>This is the whole language between the engine and whoever governs it; the implementation lives in the driver's Python
  * process and is reached through Py4J. Everything is a string, because a callback can return nothing richer cheaply, and because
- * an offset's JSON is the one form that every source can read back.
+ * an offset's JSON is the one form that every source can read back. Offsets that are long are {@link Packed}.
  *
  * <p>A <em>handle</em> names one stream of one run of a query. Calls for one stream never overlap; calls for different queries
  * do. A call that throws, answers something unknown or is slow counts as failed, see {@link Patience}.

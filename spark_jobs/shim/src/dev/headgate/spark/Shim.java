@@ -13,7 +13,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 2;
+  private static final int PROTOCOL = 3;
 
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
