@@ -1,5 +1,7 @@
 """How large a batch may be."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,6 +207,29 @@ def test_batches_of_a_linear_cost_come_to_take_their_target(cost, target, initia
         seconds = fixed + per_record * grant.records
         sizer.ended(grant, grant.records, seconds, cut=True)
     assert target / 2 <= seconds <= 2 * target
+
+
+def grants(first: int, cold: float, seconds: Callable[[int], float]) -> list[int]:
+    """What 100 batches with a target of 0.1 s are granted, the first of which takes `cold` seconds."""
+    sizer, batch, granted = BatchSizer(), BatchControl(initial_records=first), list[int]()
+    for number in range(100):
+        grant = sizer.grant(0.1, batch)
+        sizer.ended(grant, grant.records, seconds(grant.records) if number else cold, cut=True)
+        granted.append(grant.records)
+    return granted
+
+
+@pytest.mark.parametrize("cold", [0.15, 5.0, 10.0])
+@pytest.mark.parametrize("fixed", [0.105, 0.15, 0.3])
+@pytest.mark.parametrize("first", [1, 2, 10, 50, 150])
+def test_grants_grow_where_batches_take_longer_than_their_target_whatever_their_size(first, fixed, cold):
+    assert grants(first, cold, lambda _: fixed)[50] > 1000
+
+
+def test_records_that_are_dearer_than_the_target_come_one_by_one_but_for_one_batch_in_twenty():
+    granted = grants(50, 50.0, lambda n: 1.0 * n)[25:]
+    assert set(granted) == {1, 2}
+    assert granted.count(2) <= len(granted) / 20 + 1
 
 
 def test_deciding_twice_changes_nothing():

@@ -20,6 +20,11 @@ so as if nearly all of it were fixed: grants grew fourfold into a query that had
 longer than its target is followed by one smaller in proportion, and for any other the line is believed up to half as
 much again as the proportion says.
 
+Batches of one size cannot tell a fixed cost from a dear record, and a grant of a few records cannot shrink further:
+a cold first batch led to grants of one record that lasted for good. So where all that is remembered has one size, and
+that is kept to although it takes longer than its target, one batch is made of half as many records, or of two instead
+of one. If records really are that dear, this is one batch in twenty.
+
 Where larger batches make each record dearer, they are not made larger (`planner.ceiling`). Memory bounds a grant as
 well (`planner.memory`): no batch is made larger than the first that spilled or nearly did.
 
@@ -38,7 +43,7 @@ from headgate_contract import BatchControl
 from headgate_spark.planner.ceiling import Ceiling
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
-from headgate_spark.planner.throughput import Cost, Sample, Throughput
+from headgate_spark.planner.throughput import MAX_AGE, Cost, Sample, Throughput
 
 OVERRUN = 2.0
 """A batch that takes this many times its target halves the next grant."""
@@ -46,6 +51,8 @@ EXTRAPOLATED = 1.5
 """How much further than in proportion to the last full batch the line through several ones is believed."""
 MUCH_LONGER = 2.0
 """How many times its last target makes a query one of other batches: the ceiling of small ones does not bind it."""
+TOO_LONG = 1.02
+"""How many times its target a batch must take before its size, if it is the only one known, is put to the test."""
 REMEMBERED = 8
 """Batches that a grant may grow from: enough to bridge the small ones between a first look and a verdict."""
 REMAINDER = 0.25
@@ -97,6 +104,8 @@ class BatchSizer:
         """Seconds that the last measured batch should have taken."""
         self._last_full: int | None = None
         self._last_measured: Sample | None = None
+        self._sizes: deque[int] = deque(maxlen=MAX_AGE)
+        """Records of the batches that the cost was learnt from."""
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
         self._overran: Sample | None = None
         self._unweighed: OrderedDict[int, tuple[int, bool]] = OrderedDict()
@@ -116,16 +125,27 @@ class BatchSizer:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf]
         if seconds <= MUCH_LONGER * self._asked:
             limits.append(self._ceiling.records)
-        if self.cost is not None and self._last_measured is not None:
-            estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
-            limits.append(_as_shown(estimated, self._last_measured, seconds))
         if self._last_full is None:
             limits.append(batch.initial_records)
         else:
             limits.append(max(self._last_full, self._proven(target)) * batch.max_growth)
-        if self._overran is not None and self._overran.seconds > OVERRUN * seconds:
-            limits.append(self._overran.records // 2)
+        limits.append(self._in_time(seconds))
         return limits
+
+    def _in_time(self, seconds: float) -> float:
+        """Return how many records should take `seconds`, or tell what they cost where nothing else does."""
+        records = math.inf
+        if self._overran is not None and self._overran.seconds > OVERRUN * seconds:
+            records = self._overran.records // 2
+        last = self._last_measured
+        if self.cost is None or last is None:
+            return records
+        estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
+        records = max(1, min(records, _as_shown(estimated, last, seconds)))
+        is_kept_to = last.seconds > TOO_LONG * seconds and math.ceil(records) >= last.records
+        if is_kept_to and max(self._sizes) < 2 * min(self._sizes):
+            return last.records // 2 or 2
+        return records
 
     def _proven(self, target: float) -> int:
         """Return the records of the largest of the last batches that fits `target`, of those that were to take
@@ -160,6 +180,7 @@ class BatchSizer:
         self._asked = asked
         self._last_measured = sample
         self._throughput.measure(sample)
+        self._sizes.append(sample.records)
         self._ceiling.measure(sample)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
