@@ -224,6 +224,31 @@ def test_the_first_batch_of_a_run_that_ends_by_itself_is_within_the_limit():
     assert query.ends == {"flights": {"0": 9000}, "weather": {"0": 9000}}
 
 
+@pytest.mark.parametrize("weather_at", [0, 10, 129, 180])
+@pytest.mark.parametrize("flights_at", [0, 10, 129, 180])
+def test_a_run_that_ends_by_itself_goes_on_from_a_checkpoint_and_reads_everything(flights_at, weather_at):
+    driver = Driver()
+    control = backlog(1000, flights=member(10, idle_after=3600), weather=member(10, idle_after=3600))
+    logs = {"flights": {"0": every(1000, 180_000)}, "weather": {"0": every(1000, 180_000)}}
+    query = driver.query(
+        "delays",
+        control,
+        Trigger(TriggerKind.AVAILABLE_NOW),
+        starts={"flights": {"0": flights_at}, "weather": {"0": weather_at}},
+        resumed=True,
+        **logs,
+    )
+    while query.spark.ended is None:
+        before = dict(query.latest_read)
+        query.spark.round()
+        for name, other in (("flights", "weather"), ("weather", "flights")):
+            read = query.latest_read[name]
+            if read != before[name] and query.ends[other]["0"] < 180:
+                assert (read or 0) - (query.latest_read[other] or 0) <= 11_000
+    assert query.spark.ended == "idle"
+    assert query.ends == {"flights": {"0": 180}, "weather": {"0": 180}}
+
+
 def test_event_times_that_cannot_be_had_hold_the_group_and_say_so():
     control = backlog(flights=member(1), weather=member(1))
     driver = Driver()
@@ -414,7 +439,7 @@ def test_in_live_reading_a_batch_takes_one_question_and_a_trigger_without_record
     for n in range(1, 6):
         query.arrive("flights", "0", 1000 * n)
         query.arrive("weather", "0", 1000 * n)
-        driver.run_for(1)
+        driver.run_for(0.5)
         assert query.ends == {"flights": {"0": 2 + n}, "weather": {"0": 1 + n}}
         assert query.times.questions <= before + n
     assert query.times.questions < before + 5, "no look began ahead of its planning"

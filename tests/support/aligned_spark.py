@@ -91,16 +91,26 @@ class Driver:
         control: QueryControl | None,
         trigger: Trigger | None = None,
         starts: Mapping[str, Mapping[str, int]] | None = None,
+        resumed: bool = False,
         **sources: Mapping[str, Log],
     ) -> Query:
-        """Start a query."""
+        """Start a query; `resumed`: it has run before, and its checkpoint says that it goes on from `starts`."""
         times = self._times({Split(s, p): log for s, splits in sources.items() for p, log in splits.items()})
         alignment = QueryAlignment(name, self.groups, times)
         streams = [
-            Stream(s, {p: len(log) for p, log in splits.items()}, dict((starts or {}).get(s, {})))
+            Stream(
+                s, {p: len(log) for p, log in splits.items()}, dict((starts or {}).get(s, {})), opened=resumed
+            )
             for s, splits in sources.items()
         ]
-        spark = ScriptedSpark(*streams, control=control, trigger=trigger, now=self.now, alignment=alignment)
+        spark = ScriptedSpark(
+            *streams,
+            control=control,
+            trigger=trigger,
+            now=self.now,
+            alignment=alignment,
+            resumed={stream.name: dict(stream.start) for stream in streams} if resumed else None,
+        )
         self.queries[name] = Query(name, sources, spark, alignment, times)
         return self.queries[name]
 

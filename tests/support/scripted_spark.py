@@ -37,6 +37,8 @@ from headgate_spark.planner.model import (
 from headgate_spark.planner.query import QueryPlanner
 
 BASE = 0.1
+LONGEST_RUN = 1e5
+"""Seconds, of a run in which a source is told to wait."""
 NOT_WORTH_A_WAIT = 0.01
 """As in the shim: what is left of a lease when the planner is asked all the same."""
 START = 1000.0
@@ -256,6 +258,7 @@ class ScriptedSpark:
                 return answer
             assert 0 < answer.seconds <= 1.0
             self.now += answer.seconds
+            assert self.now < self.began + LONGEST_RUN, f"{name} is waited for without end"
 
     def run_for(self, seconds: float) -> None:
         self.run_until(lambda: False, within=seconds)

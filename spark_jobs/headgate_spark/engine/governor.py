@@ -112,7 +112,7 @@ class Governor:
     # From the shim ---------------------------------------------------------------------------
 
     def opened(self, handle: int, descriptor: str) -> str:
-        """A stream was opened. Answers `ok`, or `refuse:` and why."""
+        """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why."""
         described = Descriptor.parse(descriptor)
         if (too_large := self.too_large.get(described.query_name or described.query_id)) is not None:
             self.gave_up = True
@@ -127,10 +127,11 @@ class Governor:
             return f"refuse:{error}"
         with run.lock:
             opened = run.open(described)
+            resumes_at = run.resumes_at(opened)
         with self._tables:
             self._by_handle[handle] = run
         log.info("source opened", query=run.name, source=opened.source.name, lane=opened.source.lane.value)
-        return "ok"
+        return "ok" if resumes_at is None else f"resume:{resumes_at}"
 
     def admit(self, handle: int, start: str | None) -> str:
         """First step of a planning."""

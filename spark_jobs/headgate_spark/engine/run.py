@@ -211,6 +211,17 @@ class QueryRun:
             )
         return opened
 
+    def resumes_at(self, opened: OpenSource) -> str | None:
+        """Return the offset at which a member of a group goes on, so that it can be surveyed before Spark asks it.
+
+        `None`: it is new, or in no group, or what the checkpoint says of it cannot be read.
+        """
+        control = dict(self._listed_sources()).get(opened.source.name, SourceControl())
+        offsets = dict(zip(self.sources, self.resumption.offsets, strict=False))
+        offset = offsets.get(opened.descriptor.handle)
+        is_known = control.alignment is not None and _readable(opened, offset) is not None
+        return offset if is_known else None
+
     def _beginnings(self, descriptor: Descriptor, name: str) -> Beginnings | None:
         if self.find_beginnings is None or descriptor.format != "kafka":
             return None

@@ -43,7 +43,7 @@ class ShimPlanner(Protocol):
     """
 
     def opened(self, handle: int, descriptor: str) -> str:
-        """A source was opened; `descriptor` is a JSON object. Answers `ok` or `refuse:<message>`."""
+        """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""
 
     def admit(self, handle: int, start: str | None) -> str:
         """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`."""

@@ -215,6 +215,8 @@ class QueryPlanner:
             waited = self._round is not None and self._round.waiting == state.name
             asked = self._round.asked if self._round is not None and waited else set()
             self._round = Round(self._closed_by(now), asked)
+        elif moved:
+            self._round.plan.pop(state.name, None)  # planned where its checkpoint said that it was
         self._round.asked.add(state.name)
         return self._round
 
@@ -363,7 +365,7 @@ class QueryPlanner:
         self._hybrid.advance({s.name: self._progress(s) for s in self._sources.values() if self._tells(s)})
         self._put_in_force(now)
         answered = (current.asked - {asked.name}) | current.plan.keys()
-        unplanned = (s for s in self._sources.values() if s.seen and s.name not in answered)
+        unplanned = (s for s in self._sources.values() if self._can_plan(s) and s.name not in answered)
         states = [s for s in unplanned if self._may_read(s)]
         if not self._settings.bounds_batches:
             current.plan |= {s.name: Allotment() for s in states}
@@ -371,6 +373,14 @@ class QueryPlanner:
             self._share_out(states, current, now)
         elif not any(self._may_read(s) for s in self._sources.values()):
             self._aligned({}, now)  # what waits behind a history that is paused holds nobody
+
+    def _can_plan(self, state: SourceState) -> bool:
+        """Tell whether it is known where a source is.
+
+        In a run that ends by itself that may be before Spark asks it, which Spark does only once the source before it
+        has its answer; and that one may wait for it in a group.
+        """
+        return state.seen or (self._settings.ends_when_idle and state.latest is not None)
 
     def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
         if self._spans_backlog:

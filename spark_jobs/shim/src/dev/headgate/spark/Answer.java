@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 
 /** What a planner has said, taken apart. */
 record Answer(String verb, String rest) {
-  static final Set<String> TO_OPENED = Set.of("ok", "refuse");
+  static final Set<String> TO_OPENED = Set.of("ok", "resume", "refuse");
   static final Set<String> TO_ADMIT = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "survey", "lease", "wait", "fail");
   static final Set<String> TO_PLAN = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "lease", "wait", "fail");
   private static final Set<String> ALONE = Set.of("ok", "hold", "none", "all");

@@ -203,6 +203,7 @@ final class Gate implements Governed.Handler {
     return answer;
   }
 
+  /** A planner that knows where the stream goes on may have it surveyed before Spark asks it for the first time. */
   private boolean isOpenedBy(Planner planner) throws InterruptedException {
     if (planner != announcedTo) {
       announcedTo = null;
@@ -212,6 +213,9 @@ final class Gate implements Governed.Handler {
       }
       if (answer.is("refuse")) {
         throw new PlannerException(answer.rest());
+      }
+      if (answer.is("resume") && position == null && stream instanceof MicroBatchStream resumed) {
+        position = resumed.deserializeOffset(answer.rest());
       }
       announcedTo = planner;
     }

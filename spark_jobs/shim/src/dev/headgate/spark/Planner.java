@@ -19,7 +19,8 @@ public interface Planner {
    *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code admission} (whether the source takes read
    *     limits), {@code defaultLimit} ("all", "rows", "files", "bytes", "other" or null),
    *     {@code shufflePartitions} of the query's session
-   * @return {@code ok}, or {@code refuse:<message>}: the query fails with that message
+   * @return {@code ok}; {@code resume:<json>}, the offset at which it goes on by the checkpoint, so that it can be surveyed before
+   *     Spark asks it; or {@code refuse:<message>}: the query fails with that message
    */
   String opened(long handle, String descriptor);
 
