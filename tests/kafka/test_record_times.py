@@ -20,9 +20,11 @@ AHEAD = NOW_MS + HOUR_MS + 1
 class Broker:
     """One partition, with Kafka's index and a reader of single records."""
 
-    def __init__(self, *stamps: int, begins_at: int = 0) -> None:
+    def __init__(self, *stamps: int, begins_at: int = 0, replicated_after: int = 0) -> None:
+        """The last record is with all replicas after so many questions for the latest one."""
         self.stamps = stamps
         self.begins_at = begins_at
+        self.replicated_after = replicated_after
         self.reads = 0
         self.finds = 0
 
@@ -33,9 +35,13 @@ class Broker:
     def _first(self, at: int) -> Found | None:
         if at in (BEGINNING, END):
             return Found(self.begins_at if at == BEGINNING else len(self.stamps), -1)
+        stamps = self.stamps[:-1] if self.replicated_after else self.stamps
         if at == LATEST_RECORD:
-            at = max(self.stamps, default=0)
-        return next((Found(n, stamp) for n, stamp in enumerate(self.stamps) if stamp >= at), None)
+            if self.replicated_after:
+                self.replicated_after -= 1
+                return None
+            at = max(stamps, default=0)
+        return next((Found(n, stamp) for n, stamp in enumerate(stamps) if stamp >= at), None)
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, Sequence[Record]]:
         self.reads += 1
@@ -58,6 +64,17 @@ def test_without_nonsense_only_the_index_is_asked():
     assert times(broker).first_later({"t/0": 20}) == {"t/0": Found(2, 30)}
     assert times(broker).latest(["t/0"]) == {"t/0": Found(2, 30)}
     assert broker.reads == 0
+
+
+def test_while_the_latest_record_is_not_with_all_replicas_it_is_asked_for_again():
+    assert times(Broker(10, 30, 20, 40, replicated_after=2)).latest(["t/0"]) == {"t/0": Found(3, 40)}
+
+
+def test_where_it_never_is_the_latest_that_has_been_replicated_is_found():
+    with capture_logs() as logs:
+        found = times(Broker(10, 30, 20, 40, replicated_after=1000)).latest(["t/0"])
+    assert found == {"t/0": Found(1, 30)}
+    assert logs == []
 
 
 def test_a_record_behind_one_that_is_dated_far_ahead_is_found():
@@ -122,7 +139,7 @@ def test_a_partition_without_any_timestamp_has_no_event_time_and_is_named_once()
     assert (entry["source"], entry["split"]) == ("flights", "t/0")
     assert "message.timestamp.type" in entry["event"]
     assert told.sampled == Sampled(None, {"t/0": 1}, {})
-    assert broker.finds == 3 + 2, "where its log begins and ends is asked once"
+    assert broker.finds == 3 + 3, "that it has no timestamp, and where its log begins and ends, is asked once"
     broker.stamps = (-1, -1, -1, 40)
     assert told.latest(["t/0"]) == {"t/0": Found(3, 40)}
     assert told.sampled == Sampled(None, {}, {})

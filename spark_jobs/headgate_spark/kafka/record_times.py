@@ -26,6 +26,9 @@ Asked = Mapping[str, Millis]
 Answers = dict[str, Found | None]
 
 
+REPLICATION_TRIES = 3
+"""A record that was just written is with all replicas after some milliseconds, about as many as a question takes."""
+
 UNTIMED = (
     "no record of a partition has a timestamp; it is read without alignment until one has. Have the topic stamp its "
     "records (message.timestamp.type=LogAppendTime), set eventTime.column, or take alignment out of the source"
@@ -84,6 +87,7 @@ class RecordTimes:
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
         found = _with_timestamps(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
+        found |= self._replicated([s for s, last in found.items() if last is None and s not in self._untimed])
         self._note_untimed(found)
         hidden = [split for split, last in found.items() if last is not None and last.time > self._horizon]
         self._forget_hiding(found.keys() - set(hidden))
@@ -132,6 +136,38 @@ class RecordTimes:
         """Forget the records of these partitions: they are removed, or their time has come."""
         if gone := self._hiding.keys() & splits:
             self._hiding = {split: at for split, at in self._hiding.items() if split not in gone}
+
+    def _replicated(self, splits: Collection[str]) -> Answers:
+        """Return the latest record of partitions that have timestamps and for which Kafka names none.
+
+        It does so while the very latest one is on its way to the followers; a moment later it is there, or the next.
+        """
+        found: Answers = {}
+        firsts = self._lookups.find(dict.fromkeys(splits, 0)) if splits else {}
+        waiting = {split: first for split, first in firsts.items() if first is not None}
+        for _ in range(REPLICATION_TRIES):
+            if not waiting:
+                break
+            again = _with_timestamps(self._lookups.find(dict.fromkeys(waiting, LATEST_RECORD)))
+            found |= {split: last for split, last in again.items() if last is not None}
+            waiting = {split: first for split, first in waiting.items() if split not in found}
+        return found | self._by_halving(waiting)
+
+    def _by_halving(self, firsts: Mapping[str, Found]) -> Answers:
+        """Return the latest record that every replica has, from the first one on, by halving the time up to now."""
+        latest = dict(firsts)
+        high = dict.fromkeys(latest, self._horizon)
+        while middles := {
+            split: (last.time + high[split] + 1) // 2
+            for split, last in latest.items()
+            if last.time < high[split]
+        }:
+            for split, later in self._lookups.find(middles).items():
+                if later is None:
+                    high[split] = middles[split] - 1
+                else:
+                    latest[split] = later
+        return dict(latest)
 
     def _note_untimed(self, found: Answers) -> None:
         """Note which partitions have records and no timestamp; those that are new are named."""
