@@ -183,6 +183,8 @@ def test_a_late_answer_on_the_latest_records_tells_up_to_where_it_holds(
     times.go.set()
 
     def answer() -> dict[Split, Latest] | None:
+        if told := event_times.begin().latest:
+            return dict(told)
         with suppress(EventTimesUnknownError):
             return event_times.latest({FLIGHTS: 12})
         return None
@@ -209,8 +211,24 @@ def test_a_planning_takes_the_answer_of_a_look_ahead_that_is_under_way(times: Ti
     event_times.expect({FLIGHTS: 5})
     event_times.begin()
     times.go.set()
-    assert event_times.latest({FLIGHTS: 9}) == {FLIGHTS: Latest(Found(7, 70), before=8)}
+    assert event_times.latest({FLIGHTS: 8}) == {FLIGHTS: Latest(Found(7, 70), before=8)}
     assert times.asked == [{"f/0": LATEST}]
+    event_times.close()
+
+
+@pytest.mark.parametrize(("answer", "end"), [(Found(7, 70), 9), (None, 6)])
+def test_a_look_ahead_that_ends_before_spark_does_is_followed_by_another(
+    times: Times, answer: Found | None, end: int
+):
+    event_times = KafkaEventTimes(times.connect, budget_seconds=240)
+    event_times.open("flights", {})
+    times.answer = answer
+    times.go.clear()
+    event_times.expect({FLIGHTS: 5})
+    event_times.begin()
+    times.go.set()
+    assert event_times.latest({FLIGHTS: end}) == {FLIGHTS: Latest(answer, before=end)}
+    assert len(times.asked) == 2
     event_times.close()
 
 

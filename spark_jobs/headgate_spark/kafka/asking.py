@@ -250,7 +250,15 @@ def _is_done(told: Future[Told], deadline: float) -> bool:
 def _is_answer(kind: Kind, told: Told, asked: Mapping[str, int], *, is_late: bool) -> bool:
     """Tell whether an answer is one to what is asked now."""
     if kind is Kind.LATEST:
-        return asked.keys() <= told.asked.keys()
+        return asked.keys() <= told.asked.keys() and (
+            is_late or all(_reaches(told, split, end) for split, end in asked.items())
+        )
     if not asked.items() <= told.asked.items():
         return False
     return not (is_late and any(told.answers.get(split) is None for split in asked))
+
+
+def _reaches(told: Told, split: str, end: int) -> bool:
+    """Tell whether an answer on the latest records holds for those before `end`, which came while it was asked."""
+    found = told.answers.get(split)
+    return told.asked[split] == end or (found is not None and found.offset + 1 >= end)

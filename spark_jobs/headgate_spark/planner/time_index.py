@@ -66,8 +66,10 @@ class TimeIndex:
             self._known[split].learn(than, found)
         for split, latest in late.latest.items():
             look = self._looks.get(split)
-            if look is None or look.end <= latest.before:
+            if look is None or look.end < latest.before:
                 self._take_look(split, latest, now)
+            elif look.end == latest.before:  # nothing has come since, so that nothing more is expected
+                self._take_look(split, latest, look.at)
 
     def reached(self, split: Split, position: int) -> Millis | None:
         """Return the event time of a position, or less where it is not known exactly; `None`: nothing is known."""
