@@ -24,7 +24,7 @@ public final class Packed {
 
   /** The text itself if it is short, or null; otherwise {@code deflated:} and the zlib stream of its UTF-8 bytes in base 64. */
   public static String of(String text) {
-    if (text == null || text.length() <= LONGEST) {
+    if (text == null || text.length() <= LONGEST && !text.startsWith(MARK)) {
       return text;
     }
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
