@@ -188,6 +188,72 @@ def test_a_source_whose_payload_cannot_be_read_is_told_how_to_join() -> None:
     )
 
 
+def in_avro(name: str) -> dict[str, Any]:
+    return {**member(name), "eventTime": {"column": "$.pickup", "format": "Avro"}}
+
+
+def test_a_source_that_is_alone_in_its_query_and_cannot_be_read_is_said_to_be_unable() -> None:
+    both = [query(sources=[member("cars")]), query(name="fares", sources=[in_avro("taxis")])]
+    loop = Loop(declared=application(queries=both))
+    loop.run_until_running()
+    loop.world.metrics.reports(sources={"cars": at(0.0, event_time_unreadable_splits=0.0)})
+    loop.world.metrics.reports("fares", sources={"taxis": {"planned_records_total": 500.0}})
+    says(loop, names.SOURCE_INFO, "taxis", "fares", lane="offsets")
+    loop.acknowledged_turn()
+    status, reason, message = said(loop)
+    assert (status, reason) == (FALSE, "CannotJoin")
+    assert message.startswith(
+        "source fares/taxis cannot join group trips: the driver cannot read its event time"
+    )
+    assert message.endswith("The others of the group are aligned without it")
+
+
+def test_where_no_source_of_a_group_can_be_read_each_is_named_with_the_remedy() -> None:
+    loop = aligned(in_avro("cars"), in_avro("taxis"))
+    read = {"planned_records_total": 500.0}
+    loop.world.metrics.reports(sources={"cars": read, "taxis": read})
+    for name in ("cars", "taxis"):
+        is_in_lane(loop, name, "offsets")
+    loop.acknowledged_turn()
+    status, reason, message = said(loop)
+    assert (status, reason) == (FALSE, "CannotJoin")
+    assert message.count("have the job register a decoder") == 2
+    assert "The others" not in message, "there are none"
+
+
+def test_a_source_that_was_read_before_it_was_to_be_aligned_is_not_said_to_be_unable() -> None:
+    loop = Loop(declared=application(queries=[query(sources=[source(name="cars")])]))
+    loop.run_until_running()
+    loop.world.metrics.reports(sources={"cars": {"planned_records_total": 500.0}})
+    is_in_lane(loop, "cars", "offsets")
+    loop.acknowledged_turn()
+    loop.declare(queries=[query(sources=[member("cars")])])
+    for turn in (loop.turn, loop.turn):  # when it is published, and when it is not in force yet
+        turn()
+        assert said(loop)[1] == "NoLimitHolds"
+    loop.acknowledged_turn()
+    assert said(loop)[1] == "CannotJoin"
+
+
+def test_a_source_whose_client_was_quicker_than_that_of_another_makes_no_stranger_of_it() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": {"event_time_unreadable_splits": 0.0}, "taxis": {}})
+    for name in ("cars", "taxis"):
+        is_in_lane(loop, name, "offsets")
+    loop.acknowledged_turn()
+    assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
+
+
+def test_a_source_whose_event_times_are_read_takes_part_before_a_limit_holds() -> None:
+    loop = aligned(member("cars"))
+    loop.world.metrics.reports(
+        sources={"cars": {"planned_records_total": 500.0, "event_time_unreadable_splits": 0.0}}
+    )
+    is_in_lane(loop, "cars", "offsets")
+    loop.acknowledged_turn()
+    assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
+
+
 def test_partitions_whose_payload_has_no_event_time_are_counted_and_told_how_to_join() -> None:
     loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup"}})
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_splits=2.0)})

@@ -7,7 +7,7 @@ a person has to know: a member beyond the limit, one that cannot be aligned and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -78,14 +78,19 @@ class Member:
         return f"{self.query}/{self.source.name}"
 
     @property
-    def takes_part(self) -> bool:
-        """Whether the driver reports how it stands."""
-        stands = (
+    def stands(self) -> bool:
+        """Whether the driver reports how it stands, as it does from its first planning on."""
+        known = (
             self.reported.alignment_limit,
             self.reported.alignment_floor,
             self.reported.alignment_held_by,
         )
-        return any(one is not None for one in stands)
+        return any(one is not None for one in known)
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether the driver asks for its event times: it then reports how many splits have none, if only 0."""
+        return self.stands or self.reported.unreadable_splits is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +114,8 @@ def groups(application: SparkApplication, seen: Seen, tracks: Mapping[str, Track
     strangers: set[str] = set()
     for query in application.spec.queries:
         members = list(_members(query, seen.query(query.name), tracks.get(query.name, Track())))
-        strangers |= {member.name for member in members if _is_left_out(member, members)}
+        planned = {member.name for member in members if _is_planned(member, seen)}
+        strangers |= {member.name for member in members if _is_left_out(member, members, planned)}
         for member in members:
             found.setdefault(member.alignment.group, []).append(member)
     return tuple(
@@ -136,14 +142,25 @@ def _members(query: Query, reported: QueryMetrics | None, track: Track) -> Itera
             )
 
 
-def _is_left_out(member: Member, of_query: Sequence[Member]) -> bool:
-    """Whether the driver takes no notice of its alignment: it has planned others of the query by theirs.
+def _is_planned(member: Member, seen: Seen) -> bool:
+    """Whether something of it was planned, by a driver that knows of its alignment."""
+    published, metrics = seen.published, seen.metrics
+    if published is None or metrics is None or metrics.control_generation != published.generation:
+        return False
+    query = published.queries.get(member.query)
+    control = None if query is None else query.sources.get(member.source.name)
+    return control is not None and control.alignment is not None and bool(member.reported.planned_records)
+
+
+def _is_left_out(member: Member, of_query: Sequence[Member], planned: Collection[str]) -> bool:
+    """Whether the driver takes no notice of its alignment: it has `planned` it, or others of the query by theirs.
 
     What ends with a file or a row never takes part, so that this is known before.
     """
     if member.takes_part or member.reported.lane is None:
         return False
-    return member.reported.lane != "offsets" or any(other.takes_part for other in of_query)
+    has_been_asked = member.name in planned or any(other.stands for other in of_query)
+    return member.reported.lane != "offsets" or has_been_asked
 
 
 def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentStatus]:
@@ -180,9 +197,9 @@ def _cannot_join(group: Group) -> Iterator[str]:
             why, remedy = f"the driver cannot read its event time, {_place(member, column)}", _BY_TIMESTAMP
         else:
             why, remedy = NO_EVENT_TIME_IN.get(member.reported.lane or "", "its lane is unknown"), _ONLY_KAFKA
-        yield (
-            f"source {member.name} cannot join group {group.name}: {why}; {remedy}. The others of the group are "
-            "aligned without it"
+        others = len(group.members) > len(group.strangers)
+        yield f"source {member.name} cannot join group {group.name}: {why}; {remedy}" + (
+            ". The others of the group are aligned without it" if others else ""
         )
     for member in group.members:
         if splits := member.reported.unreadable_splits:
