@@ -302,6 +302,19 @@ def test_a_record_that_is_dated_too_far_ahead_is_named_by_partition_and_offset_w
     assert said(loop)[1] == "WithinDrift"
 
 
+def test_a_record_that_is_dated_too_far_ahead_is_named_beside_what_is_worse() -> None:
+    loop = aligned(member("cars"), member("taxis"))
+    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(0.0)})
+    says(loop, names.QUERY_WATERMARK_HELD_BY, "cars")
+    says(loop, names.SOURCE_FAR_AHEAD, "taxis", split="rides/3", value=17.0)
+    loop.acknowledged_turn()
+    status, reason, message = said(loop)
+    assert (status, reason) == (TRUE, "WatermarkHeldBy")
+    assert message.startswith("source delays/cars is silent")
+    assert "so that state grows; source delays/taxis has records dated further ahead" in message
+    assert message.count("rides/3 at offset 17") == 1
+
+
 def test_before_a_query_has_planned_nobody_is_said_to_be_unable() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": {}, "taxis": {}})

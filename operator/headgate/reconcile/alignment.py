@@ -180,14 +180,18 @@ def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentS
 
 
 def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
-    """Return the condition; `None` where no group is declared."""
+    """Return the condition; `None` where no group is declared.
+
+    Records that are too far ahead are named whatever else there is to say: they stay until they are removed.
+    """
     if not found:
         return None
     if seen.metrics is None:
         return Answer("Aligned", UNKNOWN, NOTHING_KNOWN, "nothing is known that could tell")
     for status, reason, find in CHECKS:
         if sentences := [sentence for group in found for sentence in find(group)]:
-            return Answer("Aligned", status, reason, "; ".join(sentences))
+            also = [] if find is _far_ahead else [told for group in found for told in _far_ahead(group)]
+            return Answer("Aligned", status, reason, "; ".join([*sentences, *also]))
     return Answer("Aligned", TRUE, WITHIN_DRIFT, "; ".join(map(_within, found)))
 
 
