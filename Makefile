@@ -69,7 +69,7 @@ bench-local: setup  ## Ratios on this machine -> benchmarks/results/local.json
 bench-operator: setup tools  ## The operator on a real API server, a real Prometheus, a real node -> benchmarks/results/operator.json
 	$(BIN)/python -m benchmarks.operator
 
-bench-kafka: setup  ## Throughput, planning, rates and faults on a real broker -> benchmarks/results/kafka.json
+bench-kafka: setup  ## Throughput, planning, rates, alignment and faults on a real broker -> benchmarks/results/kafka.json
 	$(BIN)/python -m benchmarks.kafka
 
 bench-backlog: setup  ## Backlogs as one batch, beside plain Spark and a batch job -> benchmarks/results/backlog.json
