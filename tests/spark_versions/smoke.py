@@ -1,7 +1,7 @@
 """What must hold on every supported version of Spark, with one and the same jar.
 
 Runs by itself, in an environment with PySpark alone: `python smoke.py DIRECTORY`. Prints one line for each check that
-fails and ends with exit code 1, or prints nothing and ends with 0. `versions.py` beside it runs it on each version.
+fails and ends with exit code 1, or prints nothing and ends with 0. `run.py` beside it runs it on each version.
 """
 
 from __future__ import annotations
