@@ -33,6 +33,10 @@ def test_a_text_of_any_length_comes_as_it_was(packed: Any, length: int) -> None:
     assert unpacked(packed(text)) == text
 
 
+def test_a_short_text_that_looks_deflated_comes_as_it_was(packed: Any) -> None:
+    assert unpacked(packed("deflated:eA==")) == "deflated:eA=="
+
+
 def test_the_offsets_of_512_partitions_fit_into_one_write(packed: Any) -> None:
     ends = {f"events/{n}": [1_000_003 * n % 999_983, 1_795_333_000_000 + 7 * n] for n in range(512)}
     text = json.dumps(ends)
