@@ -216,11 +216,10 @@ class QueryRun:
 
         `None`: it is new, or in no group, or what the checkpoint says of it cannot be read.
         """
-        control = dict(self._listed_sources()).get(opened.source.name, SourceControl())
-        offsets = dict(zip(self.sources, self.resumption.offsets, strict=False))
-        offset = offsets.get(opened.descriptor.handle)
-        is_known = control.alignment is not None and _readable(opened, offset) is not None
-        return offset if is_known else None
+        if self._control_of(opened).alignment is None:
+            return None
+        offset = next((offset for each, offset in self._offsets() if each is opened), None)
+        return None if _readable(opened, offset) is None else offset
 
     def _beginnings(self, descriptor: Descriptor, name: str) -> Beginnings | None:
         if self.find_beginnings is None or descriptor.format != "kafka":
@@ -386,10 +385,17 @@ class QueryRun:
     def _listed_sources(self) -> Iterable[tuple[str, SourceControl]]:
         return () if self.control is None else self.control.sources.items()
 
+    def _control_of(self, opened: OpenSource) -> SourceControl:
+        return dict(self._listed_sources()).get(opened.source.name, SourceControl())
+
+    def _offsets(self) -> Iterable[tuple[OpenSource, str | None]]:
+        """Return where each source ends by the checkpoint, as far as that can be told."""
+        return zip(self.sources.values(), self.resumption.offsets, strict=False)
+
     def _publish(self, opened: OpenSource, committed: str | None) -> None:
         """Publish where the source is: Spark asks for more when the last batch has been committed."""
         name, described = opened.source.name, opened.descriptor
-        group = dict(self._listed_sources()).get(name, SourceControl()).publish_group
+        group = self._control_of(opened).publish_group
         if self.positions is None or group is None or committed is None:
             return
         if described.format == "kafka":
@@ -411,8 +417,7 @@ class QueryRun:
         """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
         if self.resumption.batch is None:
             return None
-        known = zip(self.sources.values(), self.resumption.offsets, strict=False)
-        positions = {opened.source.name: _readable(opened, offset) for opened, offset in known}
+        positions = {opened.source.name: _readable(opened, offset) for opened, offset in self._offsets()}
         return {name: position for name, position in positions.items() if position is not None}
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
