@@ -30,8 +30,8 @@ def test_throughput_is_from_the_first_trigger_to_the_last_commit():
     assert speed([logged(0, 10.0, 12.0, 1000), logged(1, 12.5, 15.0, 1500)]) == 500.0
 
 
-def test_as_many_pairs_begin_with_the_plain_driver_as_with_the_governed_one():
-    order, counted = [], []
+def test_each_driver_of_a_pair_reads_as_early_and_as_late_as_the_other():
+    order = []
 
     @dataclass
     class Turn:
@@ -41,25 +41,29 @@ def test_as_many_pairs_begin_with_the_plain_driver_as_with_the_governed_one():
             order.append(self.name)
             return [logged(0, 0.0, 1.0, 10)]
 
-    bench = SimpleNamespace(rounds=1, tell=lambda _: None)
+    bench = SimpleNamespace(rounds=8, tell=lambda _: None)
     readers = {name: Turn(name) for name in NAMES}
-    runs = {name: [] for name in NAMES}
-    for _ in range(4):  # new drivers go on in the order of those before them
-        order.clear()
-        read_in_turns(bench, readers, "forward", runs)
-        counted += order[2 * WARM_UPS :]
-    assert counted == ["plain", "governed", "governed", "plain"] * 2
-    assert [len(of_name) for of_name in runs.values()] == [4, 4]
+    pairs = list(read_in_turns(bench, readers, "forward", number=1))
+    warm_ups, counted = order[: 2 * WARM_UPS], order[2 * WARM_UPS :]
+    assert sorted(warm_ups) == sorted(NAMES * WARM_UPS)
+    assert counted == ["governed", "plain", "plain", "governed", "plain", "governed", "governed", "plain"]
+    assert [{name: len(runs) for name, runs in pair.items()} for pair in pairs] == [
+        {"plain": 2, "governed": 2}
+    ] * 2
 
 
 def test_throughput_is_compared_by_the_median_of_pairs_with_an_interval():
-    seconds = [2.0, 2.0, 2.0, 4.0, 2.0, 2.0, 1.6]  # of the governed run of each pair
-    plain = [[logged(0, 0.0, 2.0, 1000)] for _ in seconds]
-    governed = [[logged(0, 0.0, took, 1000)] for took in seconds]
-    found = throughput({"plain": plain, "governed": governed})
-    assert found.runs == [1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.25]
-    assert (found.details["interval_low"], found.details["interval_high"]) == (0.5, 1.25)
-    assert found.details["governed_records_per_second"] == 500.0
+    def run(took):
+        return [logged(0, 0.0, took, 1000)]
+
+    seconds = [2.0, 2.0, 2.0, 4.0, 2.0, 2.0, 1.6]  # of the governed runs of each pair, in the mean
+    pairs = [
+        {"plain": [run(1.5), run(2.5)], "governed": [run(took - 0.5), run(took + 0.5)]} for took in seconds
+    ]
+    found = throughput(pairs)
+    assert found.runs == pytest.approx([1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.25])
+    assert (found.details["interval_low"], found.details["interval_high"]) == pytest.approx((0.5, 1.25))
+    assert found.details["governed_records_per_second"] == pytest.approx(500.0)
     assert found.details["governed_planning_seconds"] == pytest.approx(0.01)
 
 

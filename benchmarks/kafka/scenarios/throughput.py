@@ -1,11 +1,13 @@
 """What governing costs in throughput: the same topic read by plain Spark and by `headgate-run`, in turns.
 
 Two drivers live side by side, one plain and one governed, and only one of them reads at a time. Each run reads ten
-million records in batches of a million; a pair is one run of each, every other pair begins with the other one, and
-the figure is the median over pairs. How well a JVM happens to compile what it runs stays with it, and would be taken
-for a difference between the two: so each quarter of the pairs is read by two other drivers. The first runs of each
-driver warm its JVM and the broker up and are not counted; before every run the topic is brought into the page cache,
-since a disk of a hundred megabytes a second is not much quicker than what is compared.
+million records in batches of a million. Which of two runs comes second matters more than what is compared (up to a
+fifth, either way, as long as a JVM compiles); so a pair is two runs of each, the one, the other twice, and the one
+again, and its ratio that of the sums. The figure is the median over pairs. How well a JVM happens to compile what it
+runs stays with it, and would be taken for a difference between the two: so each quarter of the pairs is read by two
+other drivers. The first runs of each driver warm its JVM and the broker up and are not counted; before every run the
+topic is brought into the page cache, since a disk of a hundred megabytes a second is not much quicker than what is
+compared.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from statistics import harmonic_mean
 
 from benchmarks.event_log import Batch
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
 from benchmarks.kafka.turns import Reader, directory, speed
 from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.statistics import divided, median, median_interval, rotated
+from benchmarks.local.statistics import median, median_interval, rotated
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 
 RECORDS = 10_000_000
@@ -30,22 +33,23 @@ FIGURES = {"forward": "throughput_vs_plain", "totals": "throughput_vs_plain_aggr
 NAMES = ("plain", "governed")
 DRIVERS = 4
 """Of each name, one after the other."""
-WARM_UPS = 2
+WARM_UPS = 3
 """Runs of each driver that are not counted."""
 
-Runs = Mapping[str, list[Sequence[Batch]]]
-"""The batches of each run, by the name of the driver that read them."""
+Run = Sequence[Batch]
+Pair = Mapping[str, Sequence[Run]]
+"""The runs of each driver, by its name."""
 
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Run all pairs of both jobs."""
     topic = bench.topic("throughput", [RECORDS // PARTITIONS] * PARTITIONS)
-    runs: Mapping[str, Runs] = {kind: {name: [] for name in NAMES} for kind in FIGURES}
+    pairs: Mapping[str, list[Pair]] = {kind: [] for kind in FIGURES}
     for number in range(1, DRIVERS + 1):
         with drivers(bench, topic, number) as readers:
             for kind in FIGURES:
-                read_in_turns(bench, readers, kind, runs[kind])
-    return {figure: compared(runs[kind]) for kind, figure in FIGURES.items()}
+                pairs[kind].extend(read_in_turns(bench, readers, kind, number))
+    return {figure: compared(pairs[kind]) for kind, figure in FIGURES.items()}
 
 
 @contextmanager
@@ -82,25 +86,40 @@ def document(topic: str) -> ControlDocument:
     return ControlDocument(generation=1, queries=dict.fromkeys(FIGURES, control))
 
 
-def read_in_turns(bench: Bench, readers: Mapping[str, Reader], kind: str, runs: Runs) -> None:
-    """Warm both drivers up, and let them read in turns; adds to `runs`."""
+def read_in_turns(bench: Bench, readers: Mapping[str, Reader], kind: str, number: int) -> Iterator[Pair]:
+    """Warm both drivers up, and let them read in turns."""
     for turn in range(WARM_UPS):
         for name in rotated(NAMES, turn):
             readers[name].read(kind)
-    for _ in range(math.ceil(bench.rounds / DRIVERS)):
-        for name in rotated(NAMES, len(runs["plain"])):
+    for turn in range(math.ceil(bench.rounds / DRIVERS)):
+        first, second = rotated(NAMES, number + turn)
+        runs: dict[str, list[Run]] = {name: [] for name in NAMES}
+        for name in (first, second, second, first):
             runs[name].append(readers[name].read(kind))
-        bench.tell(f"{kind}: {speed(runs['governed'][-1]) / speed(runs['plain'][-1]):.3f}")
+        bench.tell(f"{kind}: {ratio(runs):.3f}")
+        yield runs
 
 
-def compared(runs: Runs) -> Measured:
-    """Return the ratio of each pair; in `details` also what the end of a batch took to be known."""
-    speeds = {name: [speed(batches) for batches in of_name] for name, of_name in runs.items()}
-    ratios = divided(speeds["governed"], speeds["plain"])
+def ratio(pair: Pair) -> float:
+    """Return how fast the governed runs of a pair were, as a part of the plain ones."""
+    return mean_speed(pair["governed"]) / mean_speed(pair["plain"])
+
+
+def mean_speed(runs: Sequence[Run]) -> float:
+    """Return the records per second of runs that read the same."""
+    return harmonic_mean([speed(run) for run in runs])
+
+
+def compared(pairs: Sequence[Pair]) -> Measured:
+    """Return the ratio of each pair; in `details` also how long the planning of a batch took."""
+    ratios = [ratio(pair) for pair in pairs]
     low, high = median_interval(ratios)
-    details = {f"{name}_records_per_second": median(found) for name, found in speeds.items()}
-    for name, of_name in runs.items():
-        details[f"{name}_planning_seconds"] = median([b.planned - b.started for run in of_name for b in run])
+    details = {
+        f"{name}_records_per_second": median([mean_speed(pair[name]) for pair in pairs]) for name in NAMES
+    }
+    for name in NAMES:
+        batches = [batch for pair in pairs for run in pair[name] for batch in run]
+        details[f"{name}_planning_seconds"] = median([batch.planned - batch.started for batch in batches])
     return Measured(ratios, {"interval_low": low, "interval_high": high, **details})
 
 
