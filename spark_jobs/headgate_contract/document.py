@@ -10,6 +10,7 @@ are records. `None` means "not set" and is told apart from 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,13 @@ MAJOR_VERSION = 1
 """Raised when a document of this form would mislead a driver that knows only the form before."""
 MINOR_VERSION = 0
 """Raised when members are added that an older driver may ignore."""
+
+MOST_SECONDS = 2_562_047 * 3600
+"""292 years, the longest duration of a resource: what is longer, some clock or other cannot count."""
+MOST_RECORDS_PER_SECOND = 10**12
+"""As in a resource."""
+MOST_GROWTH = 1000
+"""As in a resource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +39,9 @@ class RateControl:
     """The bucket holds at most this many seconds of the rate."""
 
     def __post_init__(self) -> None:
-        _positive("recordsPerSecond", self.records_per_second)
+        _positive("recordsPerSecond", self.records_per_second, MOST_RECORDS_PER_SECOND)
         _at_least("recordsPerCheckpoint", self.records_per_checkpoint, 1)
-        _at_least("maxBurstSeconds", self.max_burst_seconds, 0)
+        _at_least("maxBurstSeconds", self.max_burst_seconds, 0, MOST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +55,9 @@ class AlignmentControl:
     """How long a split with nothing pending still holds the group. `None`: `maxDriftSeconds`, at least 1."""
 
     def __post_init__(self) -> None:
-        _at_least("maxDriftSeconds", self.max_drift_seconds, 0)
-        _positive("updateIntervalSeconds", self.update_interval_seconds)
-        _at_least("idleAfterSeconds", self.idle_after_seconds, 0)
+        _at_least("maxDriftSeconds", self.max_drift_seconds, 0, MOST_SECONDS)
+        _positive("updateIntervalSeconds", self.update_interval_seconds, MOST_SECONDS)
+        _at_least("idleAfterSeconds", self.idle_after_seconds, 0, MOST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +87,8 @@ class SourceControl:
     """Kafka: consumer group under which committed positions are published. `None`: they are not."""
 
     def __post_init__(self) -> None:
-        _at_least("idleAfterSeconds", self.idle_after_seconds, 0)
-        _at_least("maxFutureSeconds", self.max_future_seconds, 0)
+        _at_least("idleAfterSeconds", self.idle_after_seconds, 0, MOST_SECONDS)
+        _at_least("maxFutureSeconds", self.max_future_seconds, 0, MOST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +104,9 @@ class BatchControl:
     max_records: int = 100_000_000
 
     def __post_init__(self) -> None:
-        _positive("targetSeconds", self.target_seconds)
+        _positive("targetSeconds", self.target_seconds, MOST_SECONDS)
         _at_least("initialRecords", self.initial_records, 1)
-        _at_least("maxGrowth", self.max_growth, 1)
+        _at_least("maxGrowth", self.max_growth, 1, MOST_GROWTH)
         _at_least("maxRecords", self.max_records, 1)
 
 
@@ -122,9 +130,9 @@ class QueryControl:
     sources: Mapping[str, SourceControl] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _at_least("intervalSeconds", self.interval_seconds, 0)
-        _at_least("intervalDuringBacklogSeconds", self.interval_during_backlog_seconds, 0)
-        _at_least("minPauseSeconds", self.min_pause_seconds, 0)
+        _at_least("intervalSeconds", self.interval_seconds, 0, MOST_SECONDS)
+        _at_least("intervalDuringBacklogSeconds", self.interval_during_backlog_seconds, 0, MOST_SECONDS)
+        _at_least("minPauseSeconds", self.min_pause_seconds, 0, MOST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +151,21 @@ class ControlDocument:
     def __post_init__(self) -> None:
         _at_least("generation", self.generation, 0)
         _at_least("executorInstances", self.executor_instances, 0)
-        _at_least("gracePeriodSeconds", self.grace_period_seconds, 0)
+        _at_least("gracePeriodSeconds", self.grace_period_seconds, 0, MOST_SECONDS)
 
 
-def _positive(name: str, value: float | None) -> None:
+def _positive(name: str, value: float | None, most: float) -> None:
     if value is not None and value <= 0:
         raise ValueError(f"{name} is {value}; it must be more than 0")
+    _at_most(name, value, most)
 
 
-def _at_least(name: str, value: float | None, least: float) -> None:
+def _at_least(name: str, value: float | None, least: float, most: float = math.inf) -> None:
     if value is not None and value < least:
         raise ValueError(f"{name} is {value}; it must be at least {least}")
+    _at_most(name, value, most)
+
+
+def _at_most(name: str, value: float | None, most: float) -> None:
+    if value is not None and value > most:
+        raise ValueError(f"{name} is {value}; it must be at most {most}")

@@ -188,6 +188,15 @@ WRONG = (
             "recordsPerSecond": 0}}}}}},
         "queries[q].sources[s].rateLimit: recordsPerSecond is 0.0; it must be more than 0",
     ),
+    (
+        {"schemaVersion": "1.0", "generation": 1, "gracePeriodSeconds": 1e10},
+        "gracePeriodSeconds is 10000000000.0; it must be at most 9223369200",
+    ),
+    (
+        {"schemaVersion": "1.0", "generation": 1, "queries": {"q": {"sources": {"s": {"rateLimit": {
+            "recordsPerSecond": 1e308}}}}}},
+        "queries[q].sources[s].rateLimit: recordsPerSecond is 1e+308; it must be at most 1000000000000",
+    ),
 )  # fmt: skip
 
 
