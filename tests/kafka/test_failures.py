@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
 
 from headgate_contract import AlignmentControl, QueryControl, SourceControl
+from headgate_spark.engine import retreats
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import PASSWORD, USER, Broker
 from support.kafka_records import Ramp, fill
 from support.servers import free_port
-from support.spark import failure, wait_until
+from support.spark import failure, planned_offsets, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -56,6 +58,12 @@ def outages_end_after(spark: SparkSession, seconds: float) -> Iterator[None]:
         yield
     finally:
         shim.setOutage(300_000)
+
+
+def last_planned(checkpoint: Path) -> str:
+    """Return the end of the batch that was planned last."""
+    batch = max(int(entry.name) for entry in (checkpoint / "offsets").glob("[0-9]*"))
+    return planned_offsets(checkpoint, batch)[0]
 
 
 def explanation(driver: Driver) -> str:
@@ -99,6 +107,25 @@ def test_lost_records_are_named_and_the_job_may_go_on_without_them(
     )
     with driver.running(stream(spark, kafka, topic, failOnDataLoss="false"), tmp_path) as query:
         assert sum(await_rows(query, 35)) == 35
+
+
+def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_end(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retreats, "PATIENCE_SECONDS", 0.0)
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 20)])
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        await_rows(query, 20)
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        assert f"source {topic}: {topic}/0 ends at offset 5 and was read up to 20" in failure(query)
+    with driver.running(stream(spark, kafka, topic, failOnDataLoss="false"), tmp_path) as query:
+        wait_until(lambda: json.loads(last_planned(tmp_path)) == {topic: {"0": 5}}, "its end")
+        fill(kafka.bootstrap, topic, [Ramp(0, 7)])
+        assert await_rows(query, 7) == [7]
 
 
 def test_a_broker_that_stays_away_fails_the_query_in_the_end(

@@ -27,6 +27,7 @@ from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import refusal
 from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.retreats import Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.engine.waits import Waits
@@ -34,6 +35,7 @@ from headgate_spark.planner.model import (
     Answer,
     BatchReport,
     Fail,
+    HeldBy,
     Hold,
     HybridMemory,
     Lane,
@@ -46,6 +48,7 @@ from headgate_spark.planner.model import (
     TakeNothing,
     TakeUpTo,
     Trigger,
+    TriggerKind,
     Wait,
 )
 from headgate_spark.planner.query import QueryPlanner
@@ -133,6 +136,7 @@ class OpenSource:
     """It could not be asked when it was last tried."""
     beginnings: Beginnings | None = None
     """Of splits that appear while it runs, where they can be looked up."""
+    retreat: Retreat = field(default_factory=Retreat)
     _start: Position | None = None
 
     def position(self, offset: str | None) -> Position | None:
@@ -147,9 +151,11 @@ class OpenSource:
             return self._start
         return self.beginnings.completed(self._start)
 
-    def surveyed(self, offset: str | None) -> Position | None:
+    def surveyed(self, offset: str | None, now: float) -> Position | None:
         """Return the latest position; `None` also while it is not known where a new split begins."""
         self.latest, latest = offset, self.position(offset)
+        if self.descriptor.format == "kafka":
+            self.retreat.look(self._start, latest, now)
         if latest is None or self._start is None or self.beginnings is None:
             return latest
         return latest if self.beginnings.are_settled(self._start, latest) else None
@@ -282,7 +288,7 @@ class QueryRun:
         for key, offset in latest.items():
             surveyed = self.sources[int(key)]
             self._note_outage(surveyed, away=offset is None)
-            positions[surveyed.source.name] = surveyed.surveyed(offset)
+            positions[surveyed.source.name] = surveyed.surveyed(offset, self.clock())
         opened = self.sources[handle]
         return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))
 
@@ -421,7 +427,7 @@ class QueryRun:
         return {name: position for name, position in positions.items() if position is not None}
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
-        match answer:
+        match self._retreated(opened, answer):
             case Hold():
                 return self._held()
             case Wait(seconds=seconds):
@@ -429,8 +435,30 @@ class QueryRun:
                 return f"wait:{max(1, round(seconds * 1000))}"
             case Fail(message=message):
                 return f"fail:{message}"
-            case _:
-                return self._planned(self._amount(opened, answer))
+            case amount:
+                return self._planned(self._amount(opened, amount))
+
+    def _retreated(self, opened: OpenSource, answer: Answer) -> Answer:
+        """Return the answer for a source; where its log ends too early, what Spark would do without us."""
+        retreat = opened.retreat
+        if isinstance(answer, TakeUpTo):
+            ends = answer.ends
+        elif answer == Hold(HeldBy.NOTHING_PENDING):
+            ends = retreat.position
+        else:
+            return answer
+        if not retreat.lasts(self.clock(), at_once=self._ends_by_itself):
+            return answer
+        told = f"query {self.name}: {retreat.message(opened.source.name)}"
+        if opened.descriptor.fails_on_data_loss:
+            return Fail(told)
+        log.warning("records were lost; the job goes on without them", problem=told)
+        opened.retreat = Retreat()
+        return TakeUpTo({**ends, **retreat.splits})
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self.started is not None and self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
 
     def _amount(self, opened: OpenSource, answer: TakeNothing | TakeAll | TakeLimit | TakeUpTo) -> str:
         match answer:

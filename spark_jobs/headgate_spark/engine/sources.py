@@ -102,6 +102,11 @@ class Descriptor:
             return Lane.FILES
         return Lane.GATE if self.format in OWN_SIZE else _LANES.get(self.default_limit or "", Lane.GATE)
 
+    @property
+    def fails_on_data_loss(self) -> bool:
+        """Whether a Kafka source is to end its query when records are gone that it has not read: Spark's default."""
+        return self.options.get("failondataloss", "true").strip().lower() != "false"
+
     def source_name(self, taken: Collection[str]) -> str:
         """Return the name of the source among those of its query that are `taken` already."""
         base = self.name or self._topic() or self._path() or self.format

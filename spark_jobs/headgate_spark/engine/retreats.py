@@ -1,0 +1,54 @@
+"""Logs that end before the position up to which they were read.
+
+Their records were lost, or the topic was deleted and created anew under its name. Plain Spark finds out when it
+plans the next batch, and asks the option `failOnDataLoss` what to do. Here no batch is planned backwards, so Spark
+would not be asked: nothing would be read until the new log has grown past the old position, and what comes before
+that would be missing without a word. So it is noticed here, and ends as it does without Headgate: the query fails,
+or, if the job says so, goes on from the end of the log. A replica that takes over may tell less than there is for a
+moment; what does not last does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate_spark.planner.model import Position
+
+PATIENCE_SECONDS = 10.0
+"""A replica that has taken over knows within a second or two what it has."""
+
+
+@dataclass(slots=True)
+class Retreat:
+    """Follows the splits of one source. Times are seconds on one monotonic clock."""
+
+    splits: Mapping[str, int] = field(default_factory=dict)
+    """Splits that end before their position, and where."""
+    position: Position = field(default_factory=dict)
+    """Where the source was then."""
+    _since: float = 0.0
+
+    def look(self, position: Position | None, latest: Position | None, now: float) -> None:
+        """Compare where the source is with where its splits end; `None`: not known, so all is as before."""
+        if position is None or latest is None:
+            return
+        before, self.position = self.splits.keys(), position
+        self.splits = {split: end for split, end in latest.items() if end < position.get(split, 0)}
+        if not before & self.splits.keys():
+            self._since = now
+
+    def lasts(self, now: float, *, at_once: bool = False) -> bool:
+        """Tell whether a split has ended too early for so long that no more is to come; `at_once`: or ends so now."""
+        return bool(self.splits) and (at_once or now - self._since >= PATIENCE_SECONDS)
+
+    def message(self, source: str) -> str:
+        """Return what has happened, and what to do about it."""
+        told = ", ".join(
+            f"{split} ends at offset {end} and was read up to {self.position[split]}"
+            for split, end in sorted(self.splits.items())
+        )
+        return (
+            f"source {source}: {told}: its last records were lost, or the topic was created anew; start from a new "
+            "checkpoint, or let the job go on from there (option failOnDataLoss=false)"
+        )

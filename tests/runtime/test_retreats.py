@@ -1,0 +1,121 @@
+"""Logs that end before what was read of them: the query ends, or goes on from there, as it would without us."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from structlog.testing import capture_logs
+
+from headgate_contract import QueryControl, SourceControl
+from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.retreats import PATIENCE_SECONDS, Retreat
+from headgate_spark.engine.run import QueryRun, Started
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.planner.model import Trigger, TriggerKind
+
+THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+SOON = PATIENCE_SECONDS / 2
+
+
+class FakeQuery:
+    def last_progress(self) -> None:
+        return None
+
+
+class FakeStore:
+    def load(self) -> None:
+        return None
+
+    def save(self, value: object) -> None:
+        pass
+
+
+@dataclass
+class FakeCheckpoint:
+    hybrid: FakeStore = field(default_factory=FakeStore)
+    batches: FakeStore = field(default_factory=FakeStore)
+
+    def resumption(self) -> Resumption:
+        return Resumption()
+
+
+Ask = Callable[[float, dict[str, int], dict[str, int]], str]
+
+
+def asking(
+    *, trigger: TriggerKind = TriggerKind.PROCESSING_TIME, paused: bool = False, **options: str
+) -> Ask:
+    """Return how a query of one topic is asked: at a time, where it is, and where its partitions end."""
+    now = [0.0]
+    run = QueryRun("33-44", "delays", FakeCheckpoint(), clock=lambda: now[0])  # type: ignore[arg-type]
+    run.started = Started(Trigger(trigger), True, FakeQuery(), None)  # type: ignore[arg-type]
+    run.take_control(QueryControl(interval_seconds=0, sources={"orders": SourceControl(paused=paused)}))
+    members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+    run.open(Descriptor.parse(json.dumps({**members, "options": {"subscribe": "orders", **options}})))
+
+    def ask(at: float, start: dict[str, int], latest: dict[str, int]) -> str:
+        now[0] = at
+        answer = run.admit(1, json.dumps({"orders": start}))
+        return run.plan(1, {"1": json.dumps({"orders": latest})}) if answer == "survey:1" else answer
+
+    return ask
+
+
+def test_a_log_that_goes_on_ending_too_early_ends_the_query_with_the_remedy():
+    ask = asking()
+    assert not ask(0, {"0": 100}, {"0": 40}).startswith("fail:")
+    assert not ask(SOON, {"0": 100}, {"0": 41}).startswith("fail:")
+    assert ask(PATIENCE_SECONDS, {"0": 100}, {"0": 42}) == (
+        "fail:query delays: source orders: orders/0 ends at offset 42 and was read up to 100: its last records were "
+        "lost, or the topic was created anew; start from a new checkpoint, or let the job go on from there (option "
+        "failOnDataLoss=false)"
+    )
+
+
+def test_so_it_does_where_other_partitions_have_records():
+    ask = asking()
+    assert ask(0, {"0": 100, "1": 0}, {"0": 40, "1": 10}) == 'offset:{"orders":{"0":100,"1":10}}'
+    assert ask(PATIENCE_SECONDS, {"0": 100, "1": 10}, {"0": 40, "1": 20}).startswith("fail:")
+
+
+def test_what_does_not_last_was_none():
+    ask = asking()
+    ask(0, {"0": 100}, {"0": 40})
+    ask(SOON, {"0": 100}, {"0": 100})
+    assert not ask(PATIENCE_SECONDS, {"0": 100}, {"0": 40}).startswith("fail:")
+    assert ask(2 * PATIENCE_SECONDS, {"0": 100}, {"0": 120}) == 'offset:{"orders":{"0":120}}'
+
+
+def test_a_job_that_does_not_fail_on_data_loss_goes_on_from_the_end():
+    ask = asking(failOnDataLoss="false")
+    ask(0, {"0": 100, "1": 5}, {"0": 40, "1": 5})
+    with capture_logs() as told:
+        assert (
+            ask(PATIENCE_SECONDS, {"0": 100, "1": 5}, {"0": 40, "1": 5}) == 'offset:{"orders":{"0":40,"1":5}}'
+        )
+    assert ["orders/0 ends at offset 40" in line["problem"] for line in told] == [True]
+    assert (
+        ask(PATIENCE_SECONDS + 1, {"0": 40, "1": 5}, {"0": 50, "1": 5}) == 'offset:{"orders":{"0":50,"1":5}}'
+    )
+
+
+def test_a_run_that_ends_by_itself_does_not_end_as_if_there_were_nothing_to_read():
+    ask = asking(trigger=TriggerKind.AVAILABLE_NOW)
+    assert ask(0, {"0": 100}, {"0": 40}).startswith("fail:")
+
+
+def test_a_paused_source_is_left_alone():
+    ask = asking(paused=True)
+    answers = [ask(at, {"0": 100}, {"0": 40}) for at in (0, PATIENCE_SECONDS, 2 * PATIENCE_SECONDS)]
+    assert not any(answer.startswith("fail:") for answer in answers)
+
+
+@pytest.mark.parametrize("unknown", [(None, {"o/0": 4}), ({"o/0": 9}, None)])
+def test_what_is_not_known_changes_nothing(unknown: tuple[dict[str, int] | None, dict[str, int] | None]):
+    retreat = Retreat()
+    retreat.look({"o/0": 9}, {"o/0": 4}, now=0)
+    retreat.look(*unknown, now=SOON)
+    assert retreat.lasts(PATIENCE_SECONDS)
