@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
-from headgate.reconcile.moves import Number
+from headgate.api.status import (
+    ApplicationState,
+    Condition,
+    ConditionStatus,
+    Lane,
+    OffsetUnit,
+    QueryStatus,
+    SourceStatus,
+    SparkApplicationStatus,
+    Summary,
+    Votes,
+)
+from headgate.reconcile.moves import Number, has_changed
 from headgate.reconcile.ports import Upkeep
 from headgate_contract import metrics as names
 from support.looping import Loop
@@ -34,6 +48,77 @@ def test_a_number_has_moved_by_more_than_a_factor_of_two_above_its_floor(
     before: float | None, after: float | None, floor: float, moved: bool
 ) -> None:
     assert Number(before, floor).has_moved_to(Number(after, floor)) is moved
+
+
+LONG_AGO, LATELY = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
+SOURCE = SourceStatus(name="flights", pending_records=5)
+QUERY = QueryStatus(name="delays", interval=timedelta(seconds=5), sources=(SOURCE,))
+
+
+def told(kind: str, **members: Any) -> Condition:
+    values = {"status": ConditionStatus.TRUE, "reason": "R", "last_transition_time": LONG_AGO, **members}
+    return Condition(type=kind, **values)
+
+
+READY, THROTTLED = told("Ready"), told("Throttled")
+STATUS = SparkApplicationStatus(
+    executor_instances=3, executors_running=1, conditions=(READY, THROTTLED), queries=(QUERY,)
+)
+
+
+@pytest.mark.parametrize(
+    ("is_news", "members"),
+    [
+        (True, {"state": ApplicationState.FAILED}),
+        (True, {"observed_generation": 2}),
+        (True, {"attempt": 2}),
+        (True, {"executor_instances": 4}),
+        (False, {"executors_running": 2}),
+        (True, {"executors_running": 3}),
+        (True, {"control_generation": 2}),
+        (True, {"acknowledged_generation": 2}),
+        (True, {"summary": Summary(backlog="No")}),
+        (False, {"summary": Summary(query="other", lag="5s", pending_records=1, interval="5s", eta="0s")}),
+        (True, {"conditions": (READY,) * 2}),
+        (True, {"conditions": (READY,)}),
+        (False, {"conditions": (told("Ready", message="other"), THROTTLED)}),
+        (True, {"conditions": (told("Ready", reason="Other"), THROTTLED)}),
+        (True, {"conditions": (told("Ready", last_transition_time=LATELY), THROTTLED)}),
+        (True, {"queries": ()}),
+    ],
+)
+def test_a_status_has_changed_where_a_person_would_act_on_it(is_news: bool, members: dict[str, Any]) -> None:
+    after = STATUS.model_copy(update=members)
+    assert (has_changed(STATUS, after), has_changed(after, STATUS)) == (is_news, is_news)
+    assert not has_changed(after, after.model_copy(deep=True))
+
+
+@pytest.mark.parametrize(
+    ("is_news", "of_query", "of_source"),
+    [
+        (True, {"backlog": True}, {}),
+        (True, {"reason": "Phase"}, {}),
+        (True, {"since": LATELY}, {}),
+        (True, {"changes": 1}, {}),
+        (True, {"interval": timedelta(minutes=2)}, {}),
+        (True, {"lane": Lane.LIVE}, {}),
+        (True, {"future_batches": 1}, {}),
+        (False, {"grant": 1, "grant_reason": "memory", "throughput": 1.0, "eta": "never"}, {}),
+        (False, {"pending_records": 7, "watermark_lag": timedelta(hours=1)}, {}),
+        (True, {"watermark_held_by": "x"}, {}),
+        (True, {}, {"name": "weather"}),
+        (True, {}, {"votes": Votes(phase=ConditionStatus.TRUE)}),
+        (True, {}, {"rate_limit": 5.0}),
+        (True, {}, {"unit": OffsetUnit.FILES}),
+        (False, {}, {"watermark_lag": timedelta(hours=1), "pending_records": 7, "held": "Paused"}),
+    ],
+)
+def test_a_query_has_changed_where_a_person_would_act_on_it(
+    is_news: bool, of_query: dict[str, Any], of_source: dict[str, Any]
+) -> None:
+    query = QUERY.model_copy(update={"sources": (SOURCE.model_copy(update=of_source),), **of_query})
+    after = STATUS.model_copy(update={"queries": (query,)})
+    assert (has_changed(STATUS, after), has_changed(after, STATUS)) == (is_news, is_news)
 
 
 def on_a_cluster(upkeep: Upkeep = CLUSTER_UPKEEP) -> Loop:

@@ -8,11 +8,13 @@ has not moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from headgate.api.duration import parse_duration
-from headgate.api.status import QueryStatus, SourceStatus, SparkApplicationStatus, Summary
+from headgate.api.status import Condition, QueryStatus, SourceStatus, SparkApplicationStatus, StatusModel
+
+T = TypeVar("T")
 
 FACTOR = 2.0
 SMALL_LAG_SECONDS = 30.0
@@ -60,28 +62,58 @@ def _eta(text: str | None) -> float | None:
     return float("inf") if text == "never" else parse_duration(text).total_seconds()
 
 
-def without_numbers(status: SparkApplicationStatus) -> SparkApplicationStatus:
-    """Return the status without what moves from tick to tick; which query is furthest behind does too.
-
-    Of executors, whether all have come is no number: it is worth a write at once.
-    """
-    return status.model_copy(
-        update={
-            "executors_running": status.executor_instances if status.has_all_executors else None,
-            "summary": Summary(backlog=status.summary.backlog),
-            "conditions": tuple(c.model_copy(update={"message": ""}) for c in status.conditions),
-            "queries": tuple(_query_without_numbers(query) for query in status.queries),
+_MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
+    SparkApplicationStatus: frozenset({"executors_running", "summary", "conditions", "queries"}),
+    Condition: frozenset({"message"}),
+    QueryStatus: frozenset(
+        {
+            "grant",
+            "grant_reason",
+            "throughput",
+            "pending_records",
+            "watermark_lag",
+            "eta",
+            "future_batches",
+            "sources",
         }
+    ),
+    SourceStatus: frozenset({"watermark_lag", "pending_records", "alignment", "held"}),
+}
+"""What moves from tick to tick, or is compared by a rule of its own."""
+
+
+def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -> bool:
+    """Return whether two statuses differ in more than what moves from tick to tick.
+
+    Which query is furthest behind moves, too. Of executors, whether all have come is no number: it is worth a write
+    at once. Asked in each turn, so that nothing is copied to be compared.
+    """
+    return not (
+        _stands(before, after)
+        and _full_strength(before) == _full_strength(after)
+        and before.summary.backlog == after.summary.backlog
+        and _all(_stands, before.conditions, after.conditions)
+        and _all(_query_stands, before.queries, after.queries)
     )
 
 
-def _query_without_numbers(query: QueryStatus) -> QueryStatus:
-    still = dict.fromkeys(("grant", "grant_reason", "throughput", "pending_records", "watermark_lag", "eta"))
-    sources = tuple(_source_without_numbers(source) for source in query.sources)
-    future = None if query.future_batches is None else 1
-    return query.model_copy(update={**still, "future_batches": future, "sources": sources})
+def _full_strength(status: SparkApplicationStatus) -> int | None:
+    """Return how many executors there are, where these are all that were asked for."""
+    return status.executor_instances if status.has_all_executors else None
 
 
-def _source_without_numbers(source: SourceStatus) -> SourceStatus:
-    still = dict.fromkeys(("watermark_lag", "pending_records", "alignment", "held"))
-    return source.model_copy(update=still)
+def _query_stands(before: QueryStatus, after: QueryStatus) -> bool:
+    return (
+        _stands(before, after)
+        and (before.future_batches is None) == (after.future_batches is None)
+        and _all(_stands, before.sources, after.sources)
+    )
+
+
+def _stands(before: StatusModel, after: StatusModel) -> bool:
+    was, moving = vars(before), _MOVING[type(before)]
+    return all(was[name] == value for name, value in vars(after).items() if name not in moving)
+
+
+def _all(is_so: Callable[[T, T], bool], before: Sequence[T], after: Sequence[T]) -> bool:
+    return len(before) == len(after) and all(map(is_so, before, after))

@@ -14,7 +14,7 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.events import UNKNOWN_NAME, changes, unknown_names
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.moves import numbers_moved, without_numbers
+from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Ports, Upkeep
 from headgate.reconcile.status import status_of
@@ -45,7 +45,7 @@ def report(
 
 def _is_worth_writing(status: SparkApplicationStatus, memory: LoopMemory, upkeep: Upkeep, now: float) -> bool:
     written = memory.status_written
-    if written is None or without_numbers(status) != without_numbers(written):
+    if written is None or has_changed(written, status):
         return True
     age = now - memory.status_written_at
     if status == written or 0 <= age < upkeep.numbers_seconds:
