@@ -154,9 +154,10 @@ class Settings(BaseModel):
     """Time between two comparisons of what was heard with what is there; finds what a watch has missed.
     Only metadata is listed. Default 5m."""
 
-    status_refresh: Timeout = timedelta(minutes=15)
-    """How old the numbers in a status may be while none has moved by more than a factor of two. Conditions,
-    verdicts and states are written at once. Default 15m: four writes an hour for a quiet application."""
+    status_refresh: Timeout = timedelta(minutes=30)
+    """How old the numbers in a status get while none has moved by more than a factor of two, half as much more or
+    less, so that applications take turns. Verdicts, states and conditions are written at once; `Throttled` and
+    `Aligned` six times an hour where they go on changing. Default 30m: two writes an hour for a quiet application."""
 
     api_timeout: Timeout = timedelta(seconds=15)
     """Longest wait for one answer of the API server. Default 15s."""

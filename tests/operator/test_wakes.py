@@ -6,6 +6,7 @@ import pytest
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
 from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.turn import AT_REST_SECONDS
 from headgate_contract import metrics as names
 from support.looping import query
 from support.operating import KEY, Operation
@@ -59,13 +60,22 @@ def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
     o = Operation()
     o.run(executor={"instances": 8})
     values = o.measurements.metrics(KEY).values
-    looks = {}
+    looks: dict[int, float] = {}
     for running in (3.0, 8.0):
         values.append((names.EXECUTORS.name, {"application": "flights"}, running))
         again = o.turn(seconds=30.0)
         assert again is not None
         looks[o.status()["executorsRunning"]] = again - o.cluster.now
-    assert looks == {3: 30.0, 8: 900.0}
+    assert looks[3] == 30.0
+    assert AT_REST_SECONDS / 2 <= looks[8] <= AT_REST_SECONDS * 3 / 2
+
+
+def test_a_driver_at_rest_is_looked_at_again_at_a_moment_of_its_own() -> None:
+    o = Operation()
+    o.run()
+    again = o.turn(seconds=60.0)
+    assert again is not None
+    assert again % AT_REST_SECONDS == pytest.approx(KEY.phase * AT_REST_SECONDS, abs=1e-3)
 
 
 @pytest.mark.parametrize("looks_between", [True, False])

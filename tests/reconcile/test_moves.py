@@ -8,7 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.api.status import (
     ApplicationState,
@@ -80,10 +83,11 @@ STATUS = SparkApplicationStatus(
         (True, {"summary": Summary(backlog="No")}),
         (False, {"summary": Summary(query="other", lag="5s", pending_records=1, interval="5s", eta="0s")}),
         (True, {"conditions": (READY,) * 2}),
-        (True, {"conditions": (READY,)}),
+        (False, {"conditions": (READY,)}),
         (False, {"conditions": (told("Ready", message="other"), THROTTLED)}),
         (True, {"conditions": (told("Ready", reason="Other"), THROTTLED)}),
         (True, {"conditions": (told("Ready", last_transition_time=LATELY), THROTTLED)}),
+        (False, {"conditions": (READY, told("Throttled", reason="Other", last_transition_time=LATELY))}),
         (True, {"queries": ()}),
     ],
 )
@@ -104,8 +108,7 @@ def test_a_status_has_changed_where_a_person_would_act_on_it(is_news: bool, memb
         (True, {"lane": Lane.LIVE}, {}),
         (True, {"future_batches": 1}, {}),
         (False, {"grant": 1, "grant_reason": "memory", "throughput": 1.0, "eta": "never"}, {}),
-        (False, {"pending_records": 7, "watermark_lag": timedelta(hours=1)}, {}),
-        (True, {"watermark_held_by": "x"}, {}),
+        (False, {"pending_records": 7, "watermark_lag": timedelta(hours=1), "watermark_held_by": "x"}, {}),
         (True, {}, {"name": "weather"}),
         (True, {}, {"votes": Votes(phase=ConditionStatus.TRUE)}),
         (True, {}, {"rate_limit": 5.0}),
@@ -119,6 +122,22 @@ def test_a_query_has_changed_where_a_person_would_act_on_it(
     query = QUERY.model_copy(update={"sources": (SOURCE.model_copy(update=of_source),), **of_query})
     after = STATUS.model_copy(update={"queries": (query,)})
     assert (has_changed(STATUS, after), has_changed(after, STATUS)) == (is_news, is_news)
+
+
+@given(last=st.floats(0, 4e9), period=st.floats(1, 1e5), phase=st.none() | st.floats(0, 1, exclude_max=True))
+def test_what_is_done_once_a_period_has_half_a_period_before_and_after(
+    last: float, period: float, phase: float | None
+) -> None:
+    again = replace(CLUSTER_UPKEEP, phase=phase).again_at(last, period)
+    assert period * 0.49 <= again - last <= period * 1.51
+
+
+def test_what_many_did_at_once_they_do_again_spread_over_a_whole_period() -> None:
+    keys = [Key("team", f"app-{number}") for number in range(1000)]
+    moments = sorted(replace(CLUSTER_UPKEEP, phase=key.phase).again_at(5000.0, 900.0) for key in keys)
+    for tenth in range(10):
+        begin = 5450.0 + tenth * 90
+        assert 50 <= sum(begin <= moment < begin + 90 for moment in moments) <= 150
 
 
 def on_a_cluster(upkeep: Upkeep = CLUSTER_UPKEEP) -> Loop:

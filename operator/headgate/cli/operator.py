@@ -38,7 +38,7 @@ def operator(  # noqa: PLR0913, PLR0917  each is an option of the command
         Text, _option("Time between two comparisons with what is there; default 5m.", "DURATION")
     ] = None,
     status_refresh: Annotated[
-        Text, _option("How old the numbers in a status may be; default 15m.", "DURATION")
+        Text, _option("How old the numbers in a status get; default 30m.", "DURATION")
     ] = None,
     api_timeout: Annotated[
         Text, _option("Longest wait for an answer of the API server; default 15s.", "DURATION")

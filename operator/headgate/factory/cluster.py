@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
-from headgate.adapters.attention import Attention
 from headgate.adapters.driver_poller import DriverPoller
 from headgate.adapters.kubernetes.client import Cluster
 from headgate.adapters.kubernetes.controller import Controller
@@ -19,7 +18,7 @@ from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.location import located
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.adapters.kubernetes.turn import Options
+from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP, Options
 from headgate.adapters.metrics_source import ChosenPoller, Poller
 from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.poller import PrometheusPoller
@@ -27,7 +26,6 @@ from headgate.adapters.unmeasured import Unmeasured
 from headgate.errors import UsageError
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Upkeep
 from headgate.settings import Settings
 
 
@@ -60,10 +58,10 @@ async def cluster_operator(
     cluster = _cluster(api, settings, metrics)
     options = Options(
         drivers=DriverDefaults(image=settings.default_image, service_account=settings.driver_service_account),
-        upkeep=Upkeep(small_moves_seconds=settings.status_refresh.total_seconds(), dwell_share=0.5),
+        upkeep=replace(CLUSTER_UPKEEP, small_moves_seconds=settings.status_refresh.total_seconds()),
         identity=settings.identity,
     )
-    drivers = DriverPoller(lambda key: located(controller.cache.pods(key)), _attention(settings))
+    drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
     poller = ChosenPoller(_prometheus(settings, metrics), drivers)
     events = Outbox(EventRecorder(cluster, settings.identity))
     controller = Controller(cluster, poller, options, recorder=events, decided=decided)
@@ -91,11 +89,7 @@ def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:
         timeout_seconds=settings.prometheus_timeout.total_seconds(),
         matchers=settings.prometheus_matchers,
     )
-    return PrometheusPoller(options, _attention(settings), metrics.queried)
-
-
-def _attention(settings: Settings) -> Attention:
-    return Attention(refresh_seconds=settings.status_refresh.total_seconds())
+    return PrometheusPoller(options, queried=metrics.queried)
 
 
 async def connect() -> ApiClient:

@@ -183,6 +183,8 @@ class LoopMemory:
     """As of the last tick."""
     status_written: SparkApplicationStatus | None = None
     status_written_at: float = 0.0
+    swings_until: float = 0.0
+    """Unix time until which the writes for swings so far count (`swings`)."""
 
     def having_written_all(self, now: float) -> LoopMemory:
         """Return it where store and status were written together, whichever of them asked for it."""

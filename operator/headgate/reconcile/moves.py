@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from headgate.api.duration import parse_duration
 from headgate.api.status import Condition, QueryStatus, SourceStatus, SparkApplicationStatus, StatusModel
+from headgate.reconcile.swings import SWINGING
 
 T = TypeVar("T")
 
@@ -74,16 +75,17 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
             "watermark_lag",
             "eta",
             "future_batches",
+            "watermark_held_by",
             "sources",
         }
     ),
     SourceStatus: frozenset({"watermark_lag", "pending_records", "alignment", "held"}),
 }
-"""What moves from tick to tick, or is compared by a rule of its own."""
+"""What moves from tick to tick, comes and goes (`swings`), or is compared by a rule of its own."""
 
 
 def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -> bool:
-    """Return whether two statuses differ in more than what moves from tick to tick.
+    """Return whether two statuses differ in more than what moves from tick to tick, or comes and goes.
 
     Which query is furthest behind moves, too. Of executors, whether all have come is no number: it is worth a write
     at once. Asked in each turn, so that nothing is copied to be compared.
@@ -92,9 +94,13 @@ def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -
         _stands(before, after)
         and _full_strength(before) == _full_strength(after)
         and before.summary.backlog == after.summary.backlog
-        and _all(_stands, before.conditions, after.conditions)
+        and _all(_stands, _steady(before), _steady(after))
         and _all(_query_stands, before.queries, after.queries)
     )
+
+
+def _steady(status: SparkApplicationStatus) -> list[Condition]:
+    return [one for one in status.conditions if one.type not in SWINGING]
 
 
 def _full_strength(status: SparkApplicationStatus) -> int | None:

@@ -193,8 +193,27 @@ class Upkeep:
     """How old the numbers in a written status may be while they move."""
     small_moves_seconds: float = 30.0
     """How old they may be while none of them has moved by more than a factor of two."""
+    swing_seconds: float = 0.0
+    """How far apart writes are for what comes and goes, as a source that is held by its rate limit, if it goes on."""
     dwell_share: float = 0.0
     """How much older than now the dwell clocks in the store may be, as a share of `metrics.staleAfter`."""
+    phase: float | None = None
+    """In which part of a period this application has its turn, in 0..1; `None`: it is alone."""
+
+    def again_at(self, last: float, period_seconds: float) -> float:
+        """Return when what was done at `last`, and is done once a period, is done again (Unix time).
+
+        Many applications may have done it together: after a restart, or when their metrics came back. So each has a
+        moment of the period to itself, and does it at the first one that is at least half a period away.
+        """
+        if self.phase is None:
+            return last + period_seconds
+        earliest = last + period_seconds / 2
+        return earliest + (self.phase * period_seconds - earliest) % period_seconds
+
+    def refresh_at(self, written_at: float) -> float:
+        """Return when a status that was written at `written_at` is written again for its numbers alone."""
+        return max(written_at + self.numbers_seconds, self.again_at(written_at, self.small_moves_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Ports, Upkeep
 from headgate.reconcile.status import status_of
+from headgate.reconcile.swings import after_write, has_swung, next_write
 
 
 def report(
@@ -37,17 +38,46 @@ def report(
     for event in events:
         ports.reports.tell(event)
     memory = replace(memory, status=status, unknown_names=complaints)
-    if _is_worth_writing(status, memory, ports.upkeep, seen.now):
+    if (told := _written(status, memory, ports.upkeep, seen.now)) is not None:
         ports.reports.write(status)
-        memory = replace(memory, status_written=status, status_written_at=seen.now)
+        memory = told
     return events, memory
 
 
-def _is_worth_writing(status: SparkApplicationStatus, memory: LoopMemory, upkeep: Upkeep, now: float) -> bool:
-    written = memory.status_written
-    if written is None or has_changed(written, status):
-        return True
+def _written(
+    status: SparkApplicationStatus, memory: LoopMemory, upkeep: Upkeep, now: float
+) -> LoopMemory | None:
+    """Return the memory of having written the status; `None` where that is not worth it."""
+    written = replace(memory, status_written=status, status_written_at=now)
+    before = memory.status_written
+    if (
+        before is None
+        or has_changed(before, status)
+        or _is_worth_refreshing(status, before, memory, upkeep, now)
+    ):
+        return written
+    if has_swung(before, status) and now >= next_write(memory, upkeep, now):
+        return replace(written, swings_until=after_write(memory, upkeep, now))
+    return None
+
+
+def _is_worth_refreshing(
+    status: SparkApplicationStatus,
+    written: SparkApplicationStatus,
+    memory: LoopMemory,
+    upkeep: Upkeep,
+    now: float,
+) -> bool:
     age = now - memory.status_written_at
     if status == written or 0 <= age < upkeep.numbers_seconds:
         return False
-    return not 0 <= age < upkeep.small_moves_seconds or numbers_moved(written, status)
+    return age < 0 or now >= upkeep.refresh_at(memory.status_written_at) or numbers_moved(written, status)
+
+
+def next_write_at(memory: LoopMemory, upkeep: Upkeep, now: float) -> float | None:
+    """Return from when on the status is worth a write though nothing more happens; `None`: it is written already."""
+    status, written = memory.status, memory.status_written
+    if status is None or written is None or status == written:
+        return None
+    at = upkeep.refresh_at(memory.status_written_at)
+    return min(at, next_write(memory, upkeep, now)) if has_swung(written, status) else at

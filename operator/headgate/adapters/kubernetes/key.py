@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,11 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def phase(self) -> float:
+        """A number in 0..1 that is always the same for a key, and spreads many of them evenly."""
+        return zlib.crc32(str(self).encode()) / 2**32
 
 
 def key_of(manifest: Mapping[str, Any]) -> Key:

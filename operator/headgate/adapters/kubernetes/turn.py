@@ -39,18 +39,21 @@ from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
 from headgate.reconcile.refused import INVALID_SPEC, refused_status
+from headgate.reconcile.report import next_write_at
 
 log = structlog.get_logger("headgate")
 
-CLUSTER_UPKEEP = Upkeep(numbers_seconds=30.0, small_moves_seconds=900.0, dwell_share=0.5)
-"""At most six writes an hour for an application to which nothing happens."""
+CLUSTER_UPKEEP = Upkeep(
+    numbers_seconds=30.0, small_moves_seconds=1800.0, swing_seconds=600.0, dwell_share=0.5
+)
+"""At most six writes an hour for an application to which nothing happens but what comes and goes."""
 
 IN_MOTION = frozenset({State.PENDING, State.STARTING, State.STOPPING})
 IN_MOTION_SECONDS = 30.0
 """How long a driver that starts, stops or waits for executors is left without a look, if nothing is heard of it."""
 
-AT_REST_SECONDS = 900.0
-"""How long one that does neither is."""
+AT_REST_SECONDS = 1800.0
+"""How long one that does neither is, on average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,7 @@ class Turn:
             store=status,
             reports=status,
             custody=self._finalizer,
-            upkeep=around.options.upkeep,
+            upkeep=replace(around.options.upkeep, phase=self._owner.key.phase),
         )
 
     async def reconcile(self, application: SparkApplication, *, jitter: float) -> float:
@@ -151,7 +154,7 @@ class Turn:
                 Event(at=now, reason=INVALID_SPEC, message=spec.message, is_warning=True)
             )
         await self._carry_out(replace(memory, status=status))
-        return now + AT_REST_SECONDS
+        return self._ports.upkeep.again_at(now, AT_REST_SECONDS)
 
     def _memory(self) -> LoopMemory:
         """Return what was remembered, as far as the cluster has the same.
@@ -218,11 +221,12 @@ class Turn:
         is_in_motion = step.state in IN_MOTION or (
             memory.status is not None and memory.status.waits_for_executors
         )
-        times = [now + (IN_MOTION_SECONDS if is_in_motion else AT_REST_SECONDS)]
+        upkeep = self._ports.upkeep
+        times = [now + IN_MOTION_SECONDS if is_in_motion else upkeep.again_at(now, AT_REST_SECONDS)]
         if outcome.wake_at is not None:
             times.append(outcome.wake_at)
-        if memory.status != memory.status_written:
-            times.append(memory.status_written_at + self._around.options.upkeep.small_moves_seconds)
+        if (at := next_write_at(memory, upkeep, now)) is not None:
+            times.append(at)
         return max(now, min(times))
 
 

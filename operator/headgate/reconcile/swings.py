@@ -1,0 +1,47 @@
+"""What comes and goes with the pace of a job, and how often a status is written for it.
+
+A source that reads up to its rate limit is held for some seconds and then not; a member of a group falls silent and
+speaks again. Each is worth telling, and a job that goes on like that for days is not worth a write a minute. So a
+status is written for nothing but a swing at once while that is rare, and otherwise now and then. What is written is
+always what is so at that moment, and every other write tells it as well.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.api.status import SparkApplicationStatus
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.ports import Upkeep
+
+SWINGING: Final = frozenset({"Aligned", "Throttled"})
+"""Conditions that say how a job reads, not what has become of it."""
+AT_ONCE: Final = 6
+"""Writes for swings that need not wait: what a job shows while it starts, or after a change of its settings, is told
+as it comes."""
+
+
+def has_swung(before: SparkApplicationStatus, after: SparkApplicationStatus) -> bool:
+    """Return whether two statuses differ in what comes and goes."""
+    return _swings(before) != _swings(after)
+
+
+def next_write(memory: LoopMemory, upkeep: Upkeep, now: float) -> float:
+    """Return the Unix time from which a write for a swing is allowed, at most `upkeep.swing_seconds` from now.
+
+    A leaky bucket (GCRA) with `x` for `memory.swings_until`, `s` for the seconds a swing, and `n` for `AT_ONCE`:
+    a write is allowed from `x - (n - 1) * s`, and makes `x = max(x, now) + s`.
+    """
+    free_at = memory.swings_until - (AT_ONCE - 1) * upkeep.swing_seconds
+    return free_at if free_at - now <= upkeep.swing_seconds else now  # or else the clock was set back
+
+
+def after_write(memory: LoopMemory, upkeep: Upkeep, now: float) -> float:
+    """Return `memory.swings_until` once a status was written for nothing but a swing."""
+    longest = now + (AT_ONCE - 1) * upkeep.swing_seconds
+    return min(max(memory.swings_until, now), longest) + upkeep.swing_seconds
+
+
+def _swings(status: SparkApplicationStatus) -> tuple[object, ...]:
+    conditions = [(one.type, one.status, one.reason) for one in status.conditions if one.type in SWINGING]
+    return (*conditions, *(query.watermark_held_by for query in status.queries))

@@ -1,0 +1,121 @@
+"""How often a status is written for what comes and goes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
+from headgate.api.status import SparkApplicationStatus
+from headgate.reconcile.ports import Upkeep
+from headgate.reconcile.report import next_write_at
+from headgate_contract import metrics as names
+from support.looping import Loop
+
+UPKEEP = dataclasses.replace(CLUSTER_UPKEEP, small_moves_seconds=1e6)
+"""Nothing is written only because it is old."""
+
+
+class Swinging:
+    """A driver that runs, and whose source is held by its rate limit or not."""
+
+    def __init__(self, upkeep: Upkeep = UPKEEP) -> None:
+        self.loop = Loop(upkeep=upkeep)
+        self.loop.run_until_running()
+        self.held_seconds = 0.0
+        for _ in range(3):
+            self.goes_on(1.0, held=False)
+        self.begin = len(self.loop.world.reports.statuses)
+
+    def goes_on(self, seconds: float, *, held: bool) -> None:
+        """Let time pass, in which the source is held, or is not."""
+        self.held_seconds += 1.0 if held else 0.0
+        metrics = self.loop.world.metrics
+        metrics.reports(sources={"flights": {"watermark_lag_seconds": 2.0, "pending_records": 5.0}})
+        metrics.values = [value for value in metrics.values if value[0] != names.SOURCE_HELD.name]
+        metrics.reports_held(self.held_seconds, "RateLimit", source="flights")
+        self.loop.acknowledged_turn(seconds)
+
+    @property
+    def written(self) -> list[str]:
+        """What was told of the condition, write by write."""
+        return [throttled(status) for status in self.loop.world.reports.statuses[self.begin :]]
+
+    @property
+    def next_write(self) -> float | None:
+        """In how many seconds it is written though nothing more happens."""
+        at = next_write_at(self.loop.memory, UPKEEP, self.loop.now)
+        return None if at is None else at - self.loop.now
+
+
+def throttled(status: SparkApplicationStatus) -> str:
+    return next(str(one.status) for one in status.conditions if one.type == "Throttled")
+
+
+def test_a_swing_is_told_at_once_while_swings_are_rare() -> None:
+    swinging = Swinging()
+    for held in (True, False, True):
+        swinging.goes_on(60.0, held=held)
+    assert swinging.written == ["True", "False", "True"]
+
+
+def test_a_source_that_is_held_every_other_minute_is_told_of_six_times_an_hour() -> None:
+    swinging = Swinging()
+    for minute in range(120):
+        swinging.goes_on(60.0, held=minute % 2 == 0)
+    first_hour = len(swinging.written)
+    for minute in range(300):
+        swinging.goes_on(60.0, held=minute % 2 == 0)
+    assert first_hour <= 12 + 6
+    assert 25 <= len(swinging.written) - first_hour <= 31
+
+
+def test_what_had_to_wait_is_told_within_ten_minutes_if_it_is_still_so() -> None:
+    swinging = Swinging()
+    for held in (True, False, True, False, True, False, True):
+        swinging.goes_on(1.0, held=held)
+    assert swinging.written[-1] == "False"
+    waits = swinging.next_write
+    assert waits is not None
+    assert 590.0 <= waits <= 600.0
+    swinging.goes_on(waits, held=True)
+    assert swinging.written[-1] == "True"
+    assert len(swinging.written) == 7
+
+
+def test_what_swung_back_meanwhile_is_not_worth_a_write() -> None:
+    swinging = Swinging()
+    for held in (True, False, True, False, True, False, True, False):
+        swinging.goes_on(1.0, held=held)
+    for _ in range(20):
+        swinging.goes_on(100.0, held=False)
+    assert swinging.written == ["True", "False"] * 3
+
+
+def test_every_other_write_tells_it_as_well() -> None:
+    swinging = Swinging()
+    for held in (True, False, True, False, True, False):
+        swinging.goes_on(1.0, held=held)
+    swinging.loop.declare()
+    swinging.goes_on(1.0, held=True)
+    assert swinging.written[6:] == ["True"]
+
+
+@pytest.mark.parametrize("back", [-1e6, -100.0])
+def test_a_clock_that_was_set_back_holds_nothing_for_longer(back: float) -> None:
+    swinging = Swinging()
+    for held in (True, False, True, False, True, False):
+        swinging.goes_on(1.0, held=held)
+    swinging.loop.now += back
+    for held in (True, False):  # the first of them is written since the status is from the future
+        swinging.goes_on(1.0, held=held)
+    waits = swinging.next_write
+    assert waits is None or waits <= 600.0
+
+
+def test_on_one_machine_each_swing_is_told() -> None:
+    swinging = Swinging(Upkeep())
+    for minute in range(30):
+        swinging.goes_on(1.0, held=minute % 2 == 0)
+    assert len(swinging.written) == 30
