@@ -26,7 +26,7 @@ class Watched:
     def __init__(
         self, declared: SparkApplication = FAR, key: Key = KEY, numbers_seconds: float = 30.0
     ) -> None:
-        self.attention = Attention(numbers_seconds=numbers_seconds, refresh_seconds=900.0)
+        self.attention = Attention(numbers_seconds=numbers_seconds)
         self.attention.watch(key, declared)
 
     def gets_a_turn(self, now: float, pulses: dict[Key, DriverPulse]) -> bool:
@@ -68,26 +68,10 @@ def test_small_numbers_are_all_alike() -> None:
     assert watched.gets_a_turn(1300.0, pulse(1300.0, lag=1.0, pending=1.0))
 
 
-def test_every_application_gets_a_turn_now_and_then_and_not_all_at_once() -> None:
-    moments = []
-    for number in range(20):
-        key = Key("team", f"app-{number}")
-        watched = Watched(key=key)
-        pulses = {key: next(iter(pulse(1000.0).values()))}
-        assert watched.gets_a_turn(1000.0, pulses)
-        pulses[key].at = 1e9
-        moments.append(next(t for t in range(1001, 3000) if watched.gets_a_turn(float(t), pulses)))
-    assert min(moments) >= 1900
-    assert max(moments) <= 1000 + 900 * 1.25 + 1
-    assert len(set(moments)) > 10
-
-
-def test_a_turn_that_others_have_asked_for_is_as_good_as_one_that_comes_now_and_then() -> None:
+def test_what_does_not_change_is_never_worth_a_turn_again() -> None:
     watched = Watched()
-    watched.gets_a_turn(1000.0, pulse(1000.0))
-    watched.turn_ends(1800.0, pulse(1800.0), clock_at=None)
-    assert not watched.gets_a_turn(2200.0, pulse(2200.0))
-    assert watched.gets_a_turn(2926.0, pulse(2926.0))
+    assert watched.gets_a_turn(1000.0, pulse(1000.0))
+    assert not any(watched.gets_a_turn(float(t), pulse(float(t))) for t in range(1005, 10_000, 5))
 
 
 def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not() -> None:
@@ -147,6 +131,31 @@ def test_a_turn_that_reads_something_else_than_the_last_look_is_stood_for_by_non
     watched.turn_ends(1070.0, pulse(1000.0, lag=1e6), clock_at=1100.0)
     assert watched.gets_a_turn(1071.0, pulse(1071.0, lag=1e6))
     assert watched.attention.unchanged_until(KEY) is None
+
+
+def test_a_look_that_found_something_else_while_a_turn_was_under_way_is_not_forgotten() -> None:
+    """The turn has read a value above its threshold, and so does the next look, but not the one between."""
+    watched = Watched(application())
+    high, low = pulse(1000.0, lag=1e6), pulse(1005.0, lag=2.0)
+    watched.gets_a_turn(990.0, pulse(990.0, lag=2.0))
+    watched.turn_ends(991.0, pulse(990.0, lag=2.0), clock_at=None)
+    assert watched.gets_a_turn(1000.0, high)
+    watched.attention.read(KEY, high[KEY], lambda *_: None, 1001.0)
+    assert watched.gets_a_turn(1005.0, low)
+    watched.attention.judged(KEY, clock_at=1060.0)
+    assert watched.gets_a_turn(1010.0, pulse(1010.0, lag=1e6))
+    assert watched.attention.unchanged_until(KEY) is None
+
+
+def test_what_a_turn_has_read_while_others_waited_counts_as_turned() -> None:
+    """Something else gave it the turn, before its own: what is as it was before that is news again."""
+    watched = Watched(application())
+    watched.gets_a_turn(990.0, pulse(990.0, lag=2.0))
+    high = pulse(1000.0, lag=1e6)
+    assert watched.attention.due(high, lambda *_: None, 1000.0) == [KEY]
+    watched.turn_ends(1001.0, high, clock_at=None)
+    assert watched.gets_a_turn(1005.0, pulse(1005.0, lag=2.0))
+    assert not watched.gets_a_turn(1010.0, pulse(1010.0, lag=2.0))
 
 
 def test_an_application_that_has_to_wait_stays_due() -> None:

@@ -101,7 +101,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
     @initialize(name=st.sampled_from(sorted(DECLARED)))
     def begin(self, name: str) -> None:
         self.metrics = Prometheus()
-        self.attention = Attention(refresh_seconds=1e9)
+        self.attention = Attention()
         self.restless = Loop(world(Metrics(self.metrics, lambda *_: None)))
         self.attentive = Loop(world(Metrics(self.metrics, self.read)))
         self.outcomes: dict[Loop, Outcome] = {}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.attention import Attention
 from headgate.adapters.driver_poller import DriverPoller, Located
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.location import located
@@ -50,7 +49,7 @@ class Drivers:
 
     def poller(self, *watched: Key, **limits: float) -> DriverPoller:
         patient = {"timeout_seconds": 60.0, "longest_seconds": 60.0}
-        made = DriverPoller(self.located.get, Attention(refresh_seconds=1e9), **patient | limits)
+        made = DriverPoller(self.located.get, **patient | limits)
         self._stack.callback(made.close)
         for key in watched:
             made.watch(key, application())

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.adapters.attention import Attention
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.prometheus.options import PrometheusOptions
 from headgate.adapters.prometheus.poller import PrometheusPoller
@@ -43,7 +42,6 @@ class Fleet:
         """Return a poller of this Prometheus, or of another `url`, that watches one application."""
         made = PrometheusPoller(
             PrometheusOptions(**{"url": self.server.url, **options}),
-            Attention(refresh_seconds=1e9),
             queried=lambda _, reason: self.told.append(reason),
         )
         self.pollers.append(made)

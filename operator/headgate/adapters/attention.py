@@ -9,13 +9,12 @@ against a loop that is turned at every tick.
 Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: the turn
 that left it running says when the next one has to come, and that one is told until when every look has found the
 value where it was. And numbers in a status grow old: an application gets a turn when one has moved by more than a
-factor of two, and otherwise now and then.
+factor of two. When they are told again though they have not moved, the turns know themselves.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -41,13 +40,13 @@ class _Watched:
 
     rule: Rule
     signature: Signature | None = None
-    """As of the last turn; `None`: there has been none."""
+    """As of the last turn, or of the one that it was found worth since; `None`: there has been neither."""
     seen: Signature | None = None
     """As of the last tick."""
     looked_at: DriverPulse | None = None
     """What `seen` was made of, where it was made of nothing else."""
     read: Signature | None = None
-    """As the turn under way has read it."""
+    """As the turn under way has read it; `None` once a look has found another."""
     judged: Signature | None = None
     """As the last turn that has ended had read it; `None` once a look has found another."""
     unchanged_until: float | None = None
@@ -59,15 +58,13 @@ class _Watched:
     within: DriverPulse | None = None
     """A pulse all of which is in these ranges."""
     turned_at: float = -math.inf
-    refresh_at: float = -math.inf
 
 
 class Attention:
     """Keeps what each application was like at its last turn, and compares."""
 
-    def __init__(self, *, numbers_seconds: float = 30.0, refresh_seconds: float = 900.0) -> None:
+    def __init__(self, *, numbers_seconds: float = 30.0) -> None:
         self._numbers_seconds = numbers_seconds
-        self._refresh_seconds = refresh_seconds
         self._watched: dict[Key, _Watched] = {}
         self._looked_at = -math.inf
 
@@ -117,7 +114,6 @@ class Attention:
                 continue
             watched.signature = watched.seen
             watched.turned_at = now
-            watched.refresh_at = self._refresh_at(key, now)
             pulse = pulses.get(key)
             sources = {} if pulse is None else pulse.sources
             watched.within = None
@@ -154,15 +150,8 @@ class Attention:
         if watched is None:
             return
         fresh = None if pulse is None else pulse.since(now - watched.rule.stale_after_seconds)
-        signature, seen = signature_of(watched.rule, fresh, answers, now), watched.seen
-        watched.read = seen if signature == seen else signature
-        watched.refresh_at = self._refresh_at(key, now)
-        if signature != seen:
-            watched.signature = None
-
-    def _refresh_at(self, key: Key, now: float) -> float:
-        """Return when another turn is due to an application that had one at `now`; not to all at once."""
-        return now + self._refresh_seconds * (1 + _share(key) / 4)
+        signature = signature_of(watched.rule, fresh, answers, now)
+        watched.signature = watched.read = watched.seen if signature == watched.seen else signature
 
     def _has_changed(
         self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float, gap: float
@@ -170,8 +159,10 @@ class Attention:
         """Return whether a turn could decide otherwise than the last one did."""
         signature = self._look(watched, pulse, answers, now)
         is_gap = not 0 <= gap <= watched.rule.stale_after_seconds
+        if is_gap or signature != watched.read:
+            watched.read = None
         if is_gap or signature != watched.judged:
-            watched.judged = watched.read = None
+            watched.judged = None
         else:
             watched.unchanged_until = now
         if signature != watched.signature:
@@ -188,7 +179,7 @@ class Attention:
         return watched.seen
 
     def _has_aged(self, watched: _Watched, pulse: DriverPulse | None, now: float) -> bool:
-        if now >= watched.refresh_at or now < watched.turned_at:
+        if now < watched.turned_at:
             return True
         if pulse is None or pulse is watched.within or now - watched.turned_at < self._numbers_seconds:
             return False
@@ -257,8 +248,3 @@ def _range(value: float | None, floor: float) -> Range:
 
 def _is_outside(value: float | None, inside: Range) -> bool:
     return value is not None and not inside[0] <= value <= inside[1]
-
-
-def _share(key: Key) -> float:
-    """Return a number in 0..1 that is always the same for a key and spreads many."""
-    return zlib.crc32(str(key).encode()) / 2**32

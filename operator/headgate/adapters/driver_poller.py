@@ -79,14 +79,13 @@ class DriverPoller:
     def __init__(
         self,
         locate: Callable[[Key], Located | None],
-        attention: Attention | None = None,
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
         at_once: int = AT_ONCE,
         longest_seconds: float = LONGEST_SECONDS,
     ) -> None:
         self._locate = locate
-        self._attention = attention or Attention()
+        self._attention = Attention()
         self._timeout_seconds = timeout_seconds
         self._longest_seconds = longest_seconds
         self._threads = DaemonThreads(at_once, "scrape")

@@ -44,11 +44,9 @@ MOST_BATCHES = 2
 class PrometheusPoller:
     """Reads one Prometheus for everybody. `queried` is told how long each query took, and why one failed."""
 
-    def __init__(
-        self, options: PrometheusOptions, attention: Attention | None = None, queried: Queried = ignore
-    ) -> None:
+    def __init__(self, options: PrometheusOptions, queried: Queried = ignore) -> None:
         self._options = options
-        self._attention = attention or Attention()
+        self._attention = Attention()
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
