@@ -50,6 +50,7 @@ def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: 
     page = driver_page()
     page.source("weather", lag=None, pending=None, phase=1.0)
     page.set(names.SOURCE_PAUSED, 1, query="delays", source="weather")
+    page.set(names.SOURCE_PLANNED, 500, query="delays", source="flights")
     page.set(names.CONTROL_GENERATION, 7)
     fleet.say(page)
     poller, before = fleet.poller(), time.time()
@@ -67,6 +68,7 @@ def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: 
     flights, weather = delays.sources["flights"], delays.sources["weather"]
     assert (flights.watermark_lag_seconds, flights.pending_records, flights.phase) == (2, 10, False)
     assert (flights.lane, flights.paused, flights.finished) == ("offsets", False, False)
+    assert (flights.planned_records, weather.planned_records) == (500, None)
     assert (weather.watermark_lag_seconds, weather.pending_records, weather.phase) == (None, None, True)
     assert (weather.paused, weather.held_lately) == (True, {"": 0.0})
 
