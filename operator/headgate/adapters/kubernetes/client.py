@@ -34,6 +34,10 @@ TIMEOUT_SECONDS = 10.0
 PAGE = 500
 """Objects in one answer to a listing."""
 
+_OURS = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
+"""For every write. Asked to warn of fields that nobody knows, as it is by default, the server decodes more strictly;
+nobody would read the warnings, and what it does not know it leaves out either way."""
+
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 _JSON = msgspec.json.Decoder()
@@ -120,9 +124,7 @@ class Cluster:
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         """Create an object; `ApiConflict` where there is one of that name."""
         path = kind.path(manifest["metadata"].get("namespace"))
-        # The server would decode it a second time, to warn of fields that nobody knows.
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
-        return await self._call(_Call("POST", kind, path, query, manifest))
+        return await self._call(_Call("POST", kind, path, _OURS, manifest))
 
     async def apply(
         self, kind: Kind, manifest: Mapping[str, Any], *, subresource: str | None = None
@@ -133,7 +135,7 @@ class Cluster:
         object has changed since; without, it is created where there is none.
         """
         path = kind.path(*key_of(manifest), subresource)
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        query = {**_OURS, "force": "true"}
         return await self._call(_Call("PATCH", kind, path, query, manifest, "application/apply-patch+yaml"))
 
     async def apply_status(self, manifest: Mapping[str, Any]) -> Manifest:
@@ -142,9 +144,8 @@ class Cluster:
 
     async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
         """Change the members in `patch`, `None` deletes (RFC 7386); with `metadata.resourceVersion` as above."""
-        query = {"fieldManager": FIELD_MANAGER}
         return await self._call(
-            _Call("PATCH", kind, kind.path(*key), query, patch, "application/merge-patch+json")
+            _Call("PATCH", kind, kind.path(*key), _OURS, patch, "application/merge-patch+json")
         )
 
     async def delete(
