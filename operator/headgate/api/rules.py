@@ -139,9 +139,8 @@ BACKLOG: Final = (
     Rule(
         id="reentry-above-below-threshold",
         on=QUERY,
-        refused=THIS["sources"].any(
-            SOURCE, SOURCE["backlog.watermarkLag"].duration > _REENTRY["above"].duration
-        ),
+        refused=_REENTRY["above"].is_set
+        & THIS["sources"].any(SOURCE, SOURCE["backlog.watermarkLag"].duration > _REENTRY["above"].duration),
         message="backlog.reentry.above must not be below the watermarkLag of any source of the query; raise it, "
         "or leave it out for twice the threshold",
         at="backlog.reentry.above",
@@ -149,7 +148,8 @@ BACKLOG: Final = (
     Rule(
         id="reentry-pendingRecordsAbove-below-threshold",
         on=QUERY,
-        refused=THIS["sources"].any(
+        refused=_REENTRY["pendingRecordsAbove"].is_set
+        & THIS["sources"].any(
             SOURCE, SOURCE["backlog.pendingRecords"].number > _REENTRY["pendingRecordsAbove"].number
         ),
         message="backlog.reentry.pendingRecordsAbove must not be below the pendingRecords of any source of the "
