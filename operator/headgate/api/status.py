@@ -23,12 +23,7 @@ NOT_SEEN: Final = -1
 """What `observedGeneration` is by default, in the cluster alone: kstatus takes an object without a status for one
 that is done, and would call an application ready that the operator has not seen yet."""
 
-ONE_VALUE: Final[dict[str, Any]] = {"x-kubernetes-map-type": "atomic"}
-ONE_LIST: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}
-"""For what only Headgate writes: the API server notes one owner for all of it. One for each member would take more
-room in every object and event than the members do."""
-
-FREE_FORM: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **ONE_VALUE}
+FREE_FORM: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """Kept as it is."""
 
 
@@ -228,7 +223,7 @@ class QueryStatus(StatusModel):
     """Batches with records dated further ahead than `eventTime.maxFuture`, whose times do not count. Left out where
     there were none in this attempt."""
 
-    sources: Annotated[tuple[SourceStatus, ...], Field(max_length=64, json_schema_extra=ONE_LIST)] = ()
+    sources: Annotated[tuple[SourceStatus, ...], Field(max_length=64)] = ()
     """The sources of the query, listed in the spec or not."""
 
 
@@ -284,7 +279,7 @@ class SparkApplicationStatus(StatusModel):
     acknowledged_generation: Count | None = None
     """Generation of the control document that the driver reports as in force."""
 
-    summary: Annotated[Summary, Field(json_schema_extra=ONE_VALUE)] = Summary()
+    summary: Summary = Summary()
     """The query that is furthest behind."""
 
     conditions: Annotated[
@@ -292,7 +287,7 @@ class SparkApplicationStatus(StatusModel):
     ] = ()
     """Conditions; `Ready`, `Reconciling` and `Stalled` mean what kstatus means by them."""
 
-    queries: Annotated[tuple[QueryStatus, ...], Field(max_length=64, json_schema_extra=ONE_LIST)] = ()
+    queries: Annotated[tuple[QueryStatus, ...], Field(max_length=64)] = ()
     """The streaming queries of the application."""
 
     memory: Annotated[dict[str, Any], WithJsonSchema(FREE_FORM)] | None = None
