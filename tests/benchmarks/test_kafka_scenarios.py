@@ -1,5 +1,6 @@
 """What the scenarios and the demo on Kafka make of what they saw."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -9,13 +10,19 @@ from benchmarks.event_log import Batch as Logged
 from benchmarks.event_log import row_of
 from benchmarks.kafka.demo.runs import START_MS, Batch, Outcome, batch
 from benchmarks.kafka.scenarios.faults import compared, id_of
-from benchmarks.kafka.scenarios.throughput import NAMES, WARM_UPS, read_in_turns
+from benchmarks.kafka.scenarios.throughput import BATCH, NAMES, SIZES, read_in_turns
 from benchmarks.kafka.scenarios.throughput import compared as throughput
-from benchmarks.kafka.turns import speed, whole
+from benchmarks.kafka.turns import in_turns, speed, whole
 
 
 def logged(number: int, started: float, committed: float, records: int) -> Logged:
     return Logged("forward", number, started, started + 0.01, committed, (0,), (records,), 0)
+
+
+def run_of(took: float, sizes: Sequence[int] = SIZES) -> list[Logged]:
+    """Return a run of batches of these sizes that took so long together."""
+    each = took / len(sizes)
+    return [logged(n, n * each, (n + 1) * each, records) for n, records in enumerate(sizes)]
 
 
 @pytest.mark.parametrize(
@@ -30,41 +37,69 @@ def test_throughput_is_from_the_first_trigger_to_the_last_commit():
     assert speed([logged(0, 10.0, 12.0, 1000), logged(1, 12.5, 15.0, 1500)]) == 500.0
 
 
-def test_each_driver_of_a_pair_reads_as_early_and_as_late_as_the_other():
+def test_each_of_a_pair_reads_as_early_and_as_late_as_the_other():
     order = []
 
-    @dataclass
-    class Turn:
-        name: str
+    def read(name):
+        order.append(name)
+        return run_of(1.0)
 
-        def read(self, query):
-            order.append(self.name)
-            return [logged(0, 0.0, 1.0, 10)]
-
-    bench = SimpleNamespace(rounds=8, tell=lambda _: None)
-    readers = {name: Turn(name) for name in NAMES}
-    pairs = list(read_in_turns(bench, readers, "forward", number=1))
-    warm_ups, counted = order[: 2 * WARM_UPS], order[2 * WARM_UPS :]
-    assert sorted(warm_ups) == sorted(NAMES * WARM_UPS)
-    assert counted == ["governed", "plain", "plain", "governed", "plain", "governed", "governed", "plain"]
+    pairs = list(in_turns(("one", "other"), read, warm_ups=2, pairs=2, begin=1))
+    warm_ups, counted = order[:4], order[4:]
+    assert warm_ups == ["one", "other", "other", "one"]
+    assert counted == ["other", "one", "one", "other", "one", "other", "other", "one"]
     assert [{name: len(runs) for name, runs in pair.items()} for pair in pairs] == [
-        {"plain": 2, "governed": 2}
+        {"one": 2, "other": 2}
     ] * 2
 
 
-def test_throughput_is_compared_by_the_median_of_pairs_with_an_interval():
-    def run(took):
-        return [logged(0, 0.0, took, 1000)]
+@dataclass
+class Turns:
+    """A driver whose runs have these batches."""
 
+    sizes: Sequence[int]
+
+    def read(self, _: str) -> list[Logged]:
+        return run_of(1.0, self.sizes)
+
+
+def read_by(plain: Sequence[int], governed: Sequence[int]) -> list[Mapping[str, object]]:
+    readers = dict(zip(NAMES, (Turns(plain), Turns(governed)), strict=True))
+    return list(read_in_turns(SimpleNamespace(rounds=8, tell=lambda _: None), readers, "forward", number=1))
+
+
+def test_runs_of_ten_batches_of_a_million_are_compared():
+    assert len(read_by(SIZES, SIZES)) == 2
+    assert sum(SIZES) == 10 * BATCH == 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("plain", "governed", "who"),
+    [
+        (SIZES, (BATCH // 2,) * 20, "governed"),
+        (SIZES, (10 * BATCH,), "governed"),
+        (SIZES, (BATCH - 1, BATCH + 1, *SIZES[2:]), "governed"),
+        ((*SIZES, 0), SIZES, "plain"),
+    ],
+)
+def test_throughput_of_other_batches_than_a_million_is_not_compared(plain, governed, who):
+    with pytest.raises(ValueError, match=f"a {who} run had batches of"):
+        read_by(plain, governed)
+
+
+def test_throughput_is_compared_by_the_median_of_pairs_with_an_interval():
     seconds = [2.0, 2.0, 2.0, 4.0, 2.0, 2.0, 1.6]  # of the governed runs of each pair, in the mean
     pairs = [
-        {"plain": [run(1.5), run(2.5)], "governed": [run(took - 0.5), run(took + 0.5)]} for took in seconds
+        {"plain": [run_of(1.5), run_of(2.5)], "governed": [run_of(took - 0.5), run_of(took + 0.5)]}
+        for took in seconds
     ]
     found = throughput(pairs)
     assert found.runs == pytest.approx([1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.25])
     assert (found.details["interval_low"], found.details["interval_high"]) == pytest.approx((0.5, 1.25))
-    assert found.details["governed_records_per_second"] == pytest.approx(500.0)
+    assert found.details["governed_records_per_second"] == pytest.approx(5_000_000)
     assert found.details["governed_planning_seconds"] == pytest.approx(0.01)
+    for name in NAMES:
+        assert (found.details[f"{name}_runs"], found.details[f"{name}_batch_records"]) == (14, SIZES)
 
 
 def test_a_run_is_whole_when_every_record_has_been_read():

@@ -1,13 +1,11 @@
 """What governing costs in throughput: the same topic read by plain Spark and by `headgate-run`, in turns.
 
-Two drivers live side by side, one plain and one governed, and only one of them reads at a time. Each run reads ten
-million records in batches of a million. Which of two runs comes second matters more than what is compared (up to a
-fifth, either way, as long as a JVM compiles); so a pair is two runs of each, the one, the other twice, and the one
-again, and its ratio that of the sums. The figure is the median over pairs. How well a JVM happens to compile what it
-runs stays with it, and would be taken for a difference between the two: so each quarter of the pairs is read by two
-other drivers. The first runs of each driver warm its JVM and the broker up and are not counted; before every run the
-topic is brought into the page cache, since a disk of a hundred megabytes a second is not much quicker than what is
-compared.
+Two drivers live side by side, one plain and one governed, and only one of them reads at a time, pair by pair
+(`turns`). Each run reads ten million records in ten batches of a million: one of either driver that had others fails
+the scenario. The figure is the median over pairs. How well a JVM happens to compile what it runs stays with it, and
+would be taken for a difference between the two: so each quarter of the pairs is read by two other drivers. The first
+runs of each driver warm its JVM and the broker up and are not counted; before every run the topic is brought into the
+page cache, since a disk of a hundred megabytes a second is not much quicker than what is compared.
 """
 
 from __future__ import annotations
@@ -16,29 +14,25 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from statistics import harmonic_mean
 
-from benchmarks.event_log import Batch
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
-from benchmarks.kafka.turns import Reader, directory, speed
+from benchmarks.kafka.turns import Pair, Reader, Run, directory, in_turns, mean_speed, ratio
 from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.statistics import median, median_interval, rotated
+from benchmarks.local.statistics import median, median_interval
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 
 RECORDS = 10_000_000
 PARTITIONS = 4
 BATCH = 1_000_000
+SIZES = (BATCH,) * (RECORDS // BATCH)
+"""Records of the batches of every run."""
 FIGURES = {"forward": "throughput_vs_plain", "totals": "throughput_vs_plain_aggregation"}
 NAMES = ("plain", "governed")
 DRIVERS = 4
 """Of each name, one after the other."""
 WARM_UPS = 3
 """Runs of each driver that are not counted."""
-
-Run = Sequence[Batch]
-Pair = Mapping[str, Sequence[Run]]
-"""The runs of each driver, by its name."""
 
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
@@ -87,40 +81,48 @@ def document(topic: str) -> ControlDocument:
 
 
 def read_in_turns(bench: Bench, readers: Mapping[str, Reader], kind: str, number: int) -> Iterator[Pair]:
-    """Warm both drivers up, and let them read in turns."""
-    for turn in range(WARM_UPS):
-        for name in rotated(NAMES, turn):
-            readers[name].read(kind)
-    for turn in range(math.ceil(bench.rounds / DRIVERS)):
-        first, second = rotated(NAMES, number + turn)
-        runs: dict[str, list[Run]] = {name: [] for name in NAMES}
-        for name in (first, second, second, first):
-            runs[name].append(readers[name].read(kind))
-        bench.tell(f"{kind}: {ratio(runs):.3f}")
-        yield runs
+    """Let both drivers read in turns; each time another one begins."""
+
+    def read(name: str) -> Run:
+        run = readers[name].read(kind)
+        sizes(name, run)
+        return run
+
+    pairs = math.ceil(bench.rounds / DRIVERS)
+    for pair in in_turns(NAMES, read, warm_ups=WARM_UPS, pairs=pairs, begin=number):
+        bench.tell(f"{kind}: {governed_to_plain(pair):.3f}")
+        yield pair
 
 
-def ratio(pair: Pair) -> float:
+def sizes(name: str, run: Run) -> tuple[int, ...]:
+    """Return the records of each batch; raises ValueError where they are not those that are compared."""
+    found = tuple(batch.records for batch in run)
+    if found != SIZES:
+        raise ValueError(f"a {name} run had batches of {found} records, not {len(SIZES)} of {BATCH:,}")
+    return found
+
+
+def governed_to_plain(pair: Pair) -> float:
     """Return how fast the governed runs of a pair were, as a part of the plain ones."""
-    return mean_speed(pair["governed"]) / mean_speed(pair["plain"])
-
-
-def mean_speed(runs: Sequence[Run]) -> float:
-    """Return the records per second of runs that read the same."""
-    return harmonic_mean([speed(run) for run in runs])
+    return ratio(pair, "governed", "plain")
 
 
 def compared(pairs: Sequence[Pair]) -> Measured:
-    """Return the ratio of each pair; in `details` also how long the planning of a batch took."""
-    ratios = [ratio(pair) for pair in pairs]
+    """Return the ratio of each pair; in `details` the batches of both and how long it took to plan one."""
+    ratios = [governed_to_plain(pair) for pair in pairs]
     low, high = median_interval(ratios)
-    details = {
-        f"{name}_records_per_second": median([mean_speed(pair[name]) for pair in pairs]) for name in NAMES
-    }
+    details: dict[str, object] = {"interval_low": low, "interval_high": high}
     for name in NAMES:
-        batches = [batch for pair in pairs for run in pair[name] for batch in run]
-        details[f"{name}_planning_seconds"] = median([batch.planned - batch.started for batch in batches])
-    return Measured(ratios, {"interval_low": low, "interval_high": high, **details})
+        runs = [run for pair in pairs for run in pair[name]]
+        planning = [batch.planned - batch.started for run in runs for batch in run]
+        of_each = [sizes(name, run) for run in runs]
+        details |= {
+            f"{name}_records_per_second": median([mean_speed(pair[name]) for pair in pairs]),
+            f"{name}_planning_seconds": median(planning),
+            f"{name}_runs": len(runs),
+            f"{name}_batch_records": of_each[0],
+        }
+    return Measured(ratios, details)
 
 
 SCENARIO = Scenario(
