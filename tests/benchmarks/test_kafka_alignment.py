@@ -1,11 +1,13 @@
-"""What the alignment scenario counts: it has to find a record past the limit where there is one."""
+"""What the alignment scenario counts, where there is a record past the limit, and what it makes of its runs."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.kafka.scenarios.alignment import DRIFT_SECONDS, START_MS, Topic, ideal_rows, past_limit
+from benchmarks.event_log import Batch
+from benchmarks.kafka.scenarios.alignment import DRIFT_SECONDS, START_MS, compared, ideal_rows, past_limit
+from benchmarks.kafka.topic import Topic
 from support.kafka_records import Ramp
 
 FAST = Topic("fast", (Ramp(0, 2_000, START_MS, 1_000),))
@@ -53,3 +55,33 @@ def test_other_records_than_were_planned_are_noticed(notes):
 
 def test_the_least_state_is_what_lies_within_delay_and_bound():
     assert ideal_rows((FAST, SLOW)) == DRIFT_SECONDS + 2 * DRIFT_SECONDS // 10
+
+
+def run(*seconds: float) -> list[Batch]:
+    """Return a run of batches of a thousand records that took so long, of which each was planned for 10 ms."""
+    ends = [sum(seconds[: n + 1]) for n in range(len(seconds))]
+    return [
+        Batch("aligned", n, end - took, end - took + 0.01, end, (1000 * n,), (1000 * (n + 1),), 0)
+        for n, (took, end) in enumerate(zip(seconds, ends, strict=True))
+    ]
+
+
+def test_the_catch_up_is_told_by_the_event_rates_where_alignment_costs_most():
+    unaligned = [run(1.0, 1.0), run(1.0, 1.0)]
+    found = compared(
+        {
+            10: [{"unaligned": unaligned, "aligned": [run(1.0, 1.0), run(1.0, 1.0)]}] * 3,
+            100: [
+                {"unaligned": unaligned, "aligned": [run(0.5, 0.5), run(1.5, 1.5)]},
+                {"unaligned": unaligned, "aligned": [run(1.0, 1.5), run(1.0, 1.5)]},
+                {"unaligned": unaligned, "aligned": [run(2.0, 2.0), run(2.0, 2.0)]},
+            ],
+        }
+    )
+    assert found.runs == pytest.approx([1.0, 0.8, 0.5])
+    assert (found.details["at_1_to_10"]["median"], found.details["at_1_to_100"]["median"]) == pytest.approx(
+        (1.0, 0.8)
+    )
+    assert found.details["at_1_to_100"]["ratios"] == found.runs
+    aligned = found.details["at_1_to_100"]["aligned"]
+    assert (aligned["batches"], aligned["planning_seconds"]) == pytest.approx((2, 0.02))

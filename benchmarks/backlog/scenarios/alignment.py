@@ -22,7 +22,8 @@ from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.scenarios.flink import memory
 from benchmarks.event_log import Batch
 from benchmarks.kafka import scenario as kafka
-from benchmarks.kafka.scenarios.alignment import START_MS, Topic, Topics, past_limit, reading
+from benchmarks.kafka.scenarios.alignment import START_MS, Topics, past_limit, reading
+from benchmarks.kafka.topic import Topic
 from benchmarks.kafka.turns import Reader, directory
 from benchmarks.local.results import Figure, Goal, Measured, Report
 from headgate_contract import AlignmentControl, BatchControl, ControlDocument, QueryControl, SourceControl

@@ -1,8 +1,9 @@
 """What alignment is worth in a catch-up: two topics, an hour of backlog, each run from a checkpoint of its own.
 
 The fast topic has ten, then a hundred records where the slow one has one. Partitions are of unequal size and span:
-one begins ten minutes late. One driver reads both again and again, aligned and unaligned in turns; its first run
-meets a cold JVM, so it counts for `records_past_limit` alone. That is counted from what the sink got, against the
+one begins ten minutes late. One driver reads both again and again, aligned and unaligned, pair by pair (`turns`); its
+first runs meet a cold JVM, so they count for `records_past_limit` alone. The figure of the speed is the median over
+pairs at the event rates where that is less. Records past the limit are counted from what the sink got, against the
 floor that follows from where each partition is after each batch. A partition that had been read to its end before a
 batch does not hold the others, as the run ends by itself (AvailableNow).
 
@@ -13,70 +14,36 @@ one event time, for the drift itself as the delay. Plain Spark beside it reads t
 from __future__ import annotations
 
 import json
-import math
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
-from benchmarks.kafka.turns import Reader, directory, speed
+from benchmarks.kafka.topic import Topic
+from benchmarks.kafka.turns import Pair, Reader, Run, directory, in_turns, mean_speed, ratio
 from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.statistics import median, median_interval
 from headgate_contract import AlignmentControl, BatchControl, ControlDocument, QueryControl, SourceControl
 from support.kafka_records import Ramp
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 LATE_MS = START_MS + 600_000
-RATIOS = (10, 100)
+RATES = (10, 100)
+"""Records of the fast topic for one of the slow one."""
 DRIFT_SECONDS = 120
 """Also the delay of the join's watermarks, and how long after its partner a record may come (`pair.py`)."""
 STEP_MS, GRANT = 2, 100_000
 """Some 23 batches. The first one of an aligned run is nearly empty: Spark tells of the second topic only when it has
 asked for the first, and nothing is read past a member that is not known."""
 JOIN_STEP_MS, JOIN_GRANT = 5, 15_000
-ROUNDS = 3
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A topic whose timestamps are known from its offsets."""
-
-    name: str
-    ramps: tuple[Ramp, ...]
-
-    def time(self, partition: int, offset: int) -> int:
-        """Return the timestamp of a record."""
-        ramp = self.ramps[partition]
-        return ramp.start_ms + int(offset * ramp.step_ms)
-
-    def reached(self, partition: int, position: int) -> int:
-        """Return the event time of a position: of the next record, or of the last one."""
-        return self.time(partition, min(position, self.ramps[partition].records - 1))
-
-    def later(self, partition: int, offsets: range, limit: int) -> int:
-        """Return how many records of a range are later than an event time."""
-        return len(offsets) - bisect_right(offsets, limit, key=lambda offset: self.time(partition, offset))
-
-    def rows_between(self, after: float, until: float) -> int:
-        """Return how many records lie in an interval of event time."""
-        return sum(_within(ramp, after, until) for ramp in self.ramps)
-
-    @property
-    def records(self) -> int:
-        """Return how many it has."""
-        return sum(ramp.records for ramp in self.ramps)
-
-
-def _within(ramp: Ramp, after: float, until: float) -> int:
-    def up_to(time: float) -> int:
-        return min(ramp.records, max(0, math.floor((time - ramp.start_ms) / ramp.step_ms) + 1))
-
-    return up_to(until) - up_to(after)
-
+NAMES = ("unaligned", "aligned")
+PAIRS = 6
+"""The fewest whose smallest and largest ratio enclose the true median in 95 of 100 cases."""
+WARM_UPS = 2
+"""Runs of each name that are not compared."""
 
 Topics = tuple[Topic, Topic]
 
@@ -84,21 +51,20 @@ Topics = tuple[Topic, Topic]
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Run everything."""
     past: list[int] = []
-    catchups: dict[int, list[float]] = {}
-    for ratio in RATIOS:
-        topics = filled(bench, ratio, STEP_MS)
-        catchups[ratio] = catchup(bench, f"align-{ratio}", topics, past)
-    state, late = join(bench, filled(bench, RATIOS[0], JOIN_STEP_MS))
-    by_ratio = {f"at_1_to_{ratio}": found for ratio, found in catchups.items()}
+    pairs: dict[int, Sequence[Pair]] = {}
+    for rate in RATES:
+        topics = filled(bench, rate, STEP_MS)
+        pairs[rate] = catchup(bench, f"align-{rate}", topics, past)
+    state, late = join(bench, filled(bench, RATES[0], JOIN_STEP_MS))
     return {
         "records_past_limit": Measured([sum(past)], {"by_run": past}),
-        "aligned_catchup_vs_unaligned": Measured([v for found in catchups.values() for v in found], by_ratio),
+        "aligned_catchup_vs_unaligned": compared(pairs),
         "state_rows_vs_ideal": state,
         "late_records_dropped": late,
     }
 
 
-def filled(bench: Bench, ratio: int, step_ms: int) -> Topics:
+def filled(bench: Bench, rate: int, step_ms: int) -> Topics:
     """Make both topics: an hour of event time, with a record of the fast one every `step_ms`."""
     half_an_hour = HOUR_MS // 2
     fast = (
@@ -106,10 +72,10 @@ def filled(bench: Bench, ratio: int, step_ms: int) -> Topics:
         Ramp(1, half_an_hour // (2 * step_ms), LATE_MS, 2 * step_ms),
     )
     slow = (
-        Ramp(0, HOUR_MS // (step_ms * ratio), START_MS, step_ms * ratio),
+        Ramp(0, HOUR_MS // (step_ms * rate), START_MS, step_ms * rate),
         Ramp(1, half_an_hour // 1_000, LATE_MS, 1_000),
     )
-    name = f"align-{ratio}-{step_ms}"
+    name = f"align-{rate}-{step_ms}"
     return Topic(bench.ramps(f"{name}-fast", fast), fast), Topic(bench.ramps(f"{name}-slow", slow), slow)
 
 
@@ -151,24 +117,18 @@ def controlled(topics: Topics, grant: int, *, aligned: bool) -> QueryControl:
     )
 
 
-def catchup(bench: Bench, name: str, topics: Topics, past: list[int]) -> list[float]:
-    """Read aligned and unaligned in turns; returns the ratios of their speeds, and notes what was past the limit."""
-    controls = {
-        "aligned": controlled(topics, GRANT, aligned=True),
-        "unaligned": controlled(topics, GRANT, aligned=False),
-    }
-    ratios = []
+def catchup(bench: Bench, name: str, topics: Topics, past: list[int]) -> Sequence[Pair]:
+    """Read aligned and unaligned in turns; returns the pairs, and notes what was past the limit."""
+    controls = {query: controlled(topics, GRANT, aligned=query == "aligned") for query in NAMES}
+    pairs = []
     with reading(bench, name, topics, ControlDocument(generation=1, queries=controls)) as reader:
-        for query in controls:
-            reader.read(query)
-        for number in range(min(bench.rounds, ROUNDS)):
-            speeds = {query: speed(reader.read(query)) for query in sorted(controls, reverse=number % 2 == 0)}
-            ratios.append(speeds["aligned"] / speeds["unaligned"])
-            bench.tell(f"{name}: {ratios[-1]:.3f} of the unaligned speed")
+        for pair in in_turns(NAMES, reader.read, warm_ups=WARM_UPS, pairs=min(bench.rounds, PAIRS)):
+            pairs.append(pair)
+            bench.tell(f"{name}: {aligned_to_unaligned(pair):.3f} of the unaligned speed")
     turns = directory(reader.place)
     past += [past_limit(topics, turn.with_suffix(".jsonl")) for turn in sorted(turns.glob("*.aligned"))]
     bench.tell(f"{name}: {sum(past)} records past the limit")
-    return ratios
+    return pairs
 
 
 def join(bench: Bench, topics: Topics) -> tuple[Measured, Measured]:
@@ -186,6 +146,45 @@ def join(bench: Bench, topics: Topics) -> tuple[Measured, Measured]:
     bench.tell(f"state rows and late records: {found}")
     state, late = zip(found["aligned"], found["plain"], strict=True)
     return Measured([state[0]], {"plain": state[1]}), Measured([late[0]], {"plain": late[1]})
+
+
+# What the runs come to ----------------------------------------------------------------------------
+
+
+def compared(pairs: Mapping[int, Sequence[Pair]]) -> Measured:
+    """Return the ratios at the event rates where alignment costs most; `details` has those of all."""
+    ratios = {rate: [aligned_to_unaligned(pair) for pair in found] for rate, found in pairs.items()}
+    worst = min(ratios, key=lambda rate: median(ratios[rate]))
+    details = {f"at_1_to_{rate}": at_rate(found, ratios[rate]) for rate, found in pairs.items()}
+    return Measured(ratios[worst], details)
+
+
+def at_rate(pairs: Sequence[Pair], ratios: Sequence[float]) -> Mapping[str, object]:
+    """Return what stands behind the ratios at one event rate."""
+    low, high = median_interval(ratios)
+    of_names = {name: of_runs([run for pair in pairs for run in pair[name]]) for name in NAMES}
+    return {
+        "median": median(ratios),
+        "interval_low": low,
+        "interval_high": high,
+        "ratios": ratios,
+        **of_names,
+    }
+
+
+def of_runs(runs: Sequence[Run]) -> Mapping[str, float]:
+    """Return what the runs of one name took, in the middle."""
+    return {
+        "records_per_second": mean_speed(runs),
+        "batches": median([len(run) for run in runs]),
+        "planning_seconds": median([sum(batch.planned - batch.started for batch in run) for run in runs]),
+        "first_planning_seconds": median([run[0].planned - run[0].started for run in runs]),
+    }
+
+
+def aligned_to_unaligned(pair: Pair) -> float:
+    """Return how fast the aligned runs of a pair were, as a part of the unaligned ones."""
+    return ratio(pair, "aligned", "unaligned")
 
 
 # What should come out -----------------------------------------------------------------------------
