@@ -9,7 +9,7 @@ import pytest
 from benchmarks.event_log import Batch as Logged
 from benchmarks.event_log import row_of
 from benchmarks.kafka.demo.runs import START_MS, Batch, Outcome, batch
-from benchmarks.kafka.scenarios.faults import compared, id_of
+from benchmarks.kafka.scenarios.faults import LONGEST_AWAY_SECONDS, Outage, compared, id_of
 from benchmarks.kafka.scenarios.throughput import BATCH, NAMES, SIZES, read_in_turns
 from benchmarks.kafka.scenarios.throughput import compared as throughput
 from benchmarks.kafka.turns import in_turns, speed, whole
@@ -114,6 +114,33 @@ def test_records_are_lost_doubled_or_neither():
     assert (found["records_lost"].runs, found["records_doubled"].runs) == ([1], [1])
     with pytest.raises(ValueError, match="1 records were read that nobody wrote"):
         compared([*written, 7], written, {})
+
+
+def outage(*, away: float = 40.0, committed: int = 3, planned: int = 3) -> Outage:
+    """Return an outage that began when batch 3 had been committed."""
+    return Outage(away, 2.0, committed_before=3, committed=committed, planned=planned)
+
+
+def test_outages_stand_beside_what_was_lost():
+    found = compared([], set(), {"mid_batch": outage(planned=4), "caught_up": outage()})
+    told = found["records_lost"].details["outages"]
+    assert (told["mid_batch"]["away_seconds"], told["mid_batch"]["planned"]) == (40.0, 4)
+    assert told["caught_up"]["commit_seconds"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("moment", "found", "message"),
+    [
+        ("mid_batch", outage(), "mid_batch: .* batch 3 was planned and 3 committed"),
+        ("mid_batch", outage(committed=4, planned=4), "mid_batch: .* batch 4 was planned and 4 committed"),
+        ("between_batches", outage(planned=4), "between_batches: .* batch 4 was planned and 3 committed"),
+        ("caught_up", outage(committed=4, planned=4), "caught_up: .* batch 4 was planned and 4 committed"),
+        ("mid_batch", outage(away=LONGEST_AWAY_SECONDS + 1, planned=4), "mid_batch: .* away for 61 s"),
+    ],
+)
+def test_an_outage_at_another_moment_or_too_long_gives_no_figures(moment, found, message):
+    with pytest.raises(ValueError, match=message):
+        compared([], set(), {moment: found})
 
 
 def test_event_time_goes_back_behind_what_had_been_read():
