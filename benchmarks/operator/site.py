@@ -22,6 +22,7 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Man
 from headgate.adapters.kubernetes.key import Key
 from support.cluster import KubectlError
 from support.control_plane import ControlPlane
+from support.finalizer_policy import finalizer_policy, install
 
 T = TypeVar("T")
 
@@ -96,7 +97,8 @@ class Plane(ControlPlane):
 
 @contextmanager
 def site(folder: Path) -> Iterator[Site]:
-    """Run a control plane with namespaces, and whatever is in `folder` from before; what is in it stays there."""
+    """Run a control plane with namespaces and the chart's policy for finalizers; what is in `folder` from before is
+    there, and stays."""
     plane = Plane(folder)
     try:
         plane.start()
@@ -105,6 +107,7 @@ def site(folder: Path) -> Iterator[Site]:
             with suppress(KubectlError):
                 plane.kubectl("create", "namespace", team(number))
             plane.admit_pods(team(number))
+        install(plane, finalizer_policy(), team(0))
         yield Site(plane)
     finally:
         plane.stop()

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from headgate.adapters.kubernetes.names import FINALIZER
+from headgate.api.application import GROUP, VERSION
 from headgate.handlers.rights import LEASE, SERVED
-from support.chart import NAMESPACE, Manifest, of_kind, render
+from support.chart import CHART, NAMESPACE, RELEASE, Manifest, helm, of_kind, render
 
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
 OPERATOR = {f"{rule.group}/{rule.resource}": set(rule.verbs) for rule in SERVED}
 """What the operator asks for at its start, and does not start without."""
+POLICY = {"finalizerPolicy": {"enabled": True}}
 DRIVER = {
     "/pods": {"get", "list", "watch", "create", "patch", "delete", "deletecollection"},
     "/configmaps": {"get", "list", "watch", "create", "update", "delete", "deletecollection"},
@@ -76,6 +79,28 @@ def test_nobody_reads_secrets_and_no_rule_has_a_wildcard(path: Path) -> None:
 
     assert [rule for rule in rules if "*" in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}] == []
     assert [rule for rule in rules if "secrets" in rule["resources"]] == []
+
+
+def test_the_policy_names_the_finalizer_that_the_operator_takes_off() -> None:
+    policy = of_kind(render(values=POLICY), "MutatingAdmissionPolicy")["headgate-finalizer"]
+    (mutation,) = policy["spec"]["mutations"]
+    (_, condition) = policy["spec"]["matchConditions"]
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+
+    assert f'"{FINALIZER}"' in mutation["jsonPatch"]["expression"]
+    assert f"'{FINALIZER}'" in condition["expression"]
+    assert (rule["apiGroups"], rule["apiVersions"]) == ([GROUP], [VERSION])
+
+
+@pytest.mark.parametrize("values", [{}, {**POLICY, "namespaces": ["a"]}], ids=["by default", "in namespaces"])
+def test_there_is_no_policy(values: dict[str, Any]) -> None:
+    assert of_kind(render(values=values), "MutatingAdmissionPolicy") == {}
+
+
+def test_an_api_server_without_that_kind_is_asked_for_no_policy() -> None:
+    assert "MutatingAdmissionPolicy" not in helm(
+        "template", RELEASE, CHART, "--set", "finalizerPolicy.enabled=true"
+    )
 
 
 def test_people_with_the_usual_roles_learn_about_applications() -> None:

@@ -96,6 +96,7 @@ def test_the_operator_understands_the_settings_that_are_rendered(tmp_path: Path)
             "additional properties 'four' not allowed",
         ),
         ({"crds": {"keep": "yes"}}, "at '/crds/keep': got string, want boolean"),
+        ({"finalizerPolicy": {"enable": True}}, "additional properties 'enable' not allowed"),
         ({"networkPolicy": {"egress": {"apiServerPorts": [0]}}}, "minimum: got 0, want 1"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -16,6 +16,8 @@ RELEASE = "headgate"
 NAMESPACE = "headgate-system"
 KUBERNETES = "1.36.3"
 """The version to render for; a Helm that was built without its version flags would take a very old one."""
+SERVED = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+"""The kind of that version that a template asks for: without a cluster Helm has to be told."""
 HELM_SECONDS = 180.0
 Manifest = dict[str, Any]
 
@@ -38,7 +40,7 @@ def helm(*arguments: str | Path, version: int = 4, input: str | None = None) -> 
 def render(*flags: str | Path, values: Mapping[str, Any] | None = None, version: int = 4) -> list[Manifest]:
     """Return what `helm template` makes of the chart, without a cluster."""
     given: Sequence[str] = () if values is None else ("--values", "-")
-    options = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES)
+    options = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES, "--api-versions", SERVED)
     command = ("template", RELEASE, CHART, *options, *given, *flags)
     text = helm(*command, version=version, input=None if values is None else yaml.safe_dump(dict(values)))
     return [manifest for manifest in yaml.safe_load_all(text) if manifest]
