@@ -5,14 +5,21 @@ from dataclasses import replace
 import pytest
 
 from headgate_contract import BatchControl, EventTimeControl, QueryControl, SourceControl
+from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Sampled, Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
-from support.event_logs import NO_TIME
+from support.event_logs import NO_TIME, FakeEventTimes
 
 
 def every(step: int, until: int, start: int = 0) -> list[int]:
     return list(range(start, until, step))
+
+
+def live(interval: float, **sources: SourceControl) -> QueryControl:
+    return QueryControl(
+        interval_seconds=interval, batch=BatchControl(initial_records=100_000), sources=sources
+    )
 
 
 def one_query(control, **sources):
@@ -224,6 +231,20 @@ def test_the_first_batch_of_a_run_that_ends_by_itself_is_within_the_limit():
     assert query.ends == {"flights": {"0": 9000}, "weather": {"0": 9000}}
 
 
+@pytest.mark.parametrize(("flights_from", "weather_from"), [(0, 100_000), (100_000, 0)])
+def test_a_run_that_ends_by_itself_reads_sources_that_begin_far_apart(flights_from, weather_from):
+    driver = Driver()
+    control = backlog(1000, flights=member(10, idle_after=3600), weather=member(10, idle_after=3600))
+    logs = {
+        "flights": {"0": every(1000, 180_000, start=flights_from)},
+        "weather": {"0": every(1000, 180_000, start=weather_from)},
+    }
+    query = driver.query("delays", control, Trigger(TriggerKind.AVAILABLE_NOW), **logs)
+    query.spark.run_until(lambda: query.spark.ended is not None)
+    assert query.spark.ended == "idle"
+    assert query.ends == {name: {"0": len(log["0"])} for name, log in logs.items()}
+
+
 @pytest.mark.parametrize("weather_at", [0, 10, 129, 180])
 @pytest.mark.parametrize("flights_at", [0, 10, 129, 180])
 def test_a_run_that_ends_by_itself_goes_on_from_a_checkpoint_and_reads_everything(flights_at, weather_at):
@@ -340,6 +361,52 @@ def test_queries_of_a_group_plan_at_the_smallest_interval_among_them():
     driver.end("short")
     driver.run_for(100)
     assert long.spark.snapshot.interval_seconds == 60
+
+
+def test_a_query_follows_one_that_starts_to_plan_more_often_while_its_own_gate_is_closed():
+    driver = Driver()
+    long = driver.query("long", live(600, flights=member(1)), flights={"0": every(500, 9000)})
+    driver.run_for(5)
+    assert long.spark.snapshot.interval_seconds == 600
+    driver.query("short", live(1, weather=member(1)), weather={"0": every(500, 9000)})
+    driver.run_for(5)
+    assert long.spark.snapshot.interval_seconds == 1
+    long.arrive("flights", "0", 9000)
+    driver.run_for(5)
+    assert long.ends == {"flights": {"0": 19}}
+
+
+def test_a_query_follows_one_that_a_new_document_lets_plan_more_often():
+    driver = Driver()
+    long = driver.query("long", live(600, flights=member(1)), flights={"0": every(500, 9000)})
+    short = driver.query("short", live(600, weather=member(1)), weather={"0": every(500, 9000)})
+    driver.run_for(5)
+    long.spark.control(live(600, flights=member(1)))
+    short.spark.control(live(1, weather=member(1)))
+    driver.run_for(5)
+    assert long.spark.snapshot.interval_seconds == 1
+
+
+def test_a_query_that_has_not_been_asked_yet_shortens_no_interval():
+    driver = Driver()
+    long = driver.query("long", live(600, flights=member(1)), flights={"0": every(500, 9000)})
+    driver.run_for(5)
+    QueryAlignment("opened", driver.groups, FakeEventTimes({})).control({"weather": member(1)}, driver.now)
+    driver.run_for(5)
+    assert long.spark.snapshot.interval_seconds == 600
+
+
+def test_queries_that_are_all_started_anew_wait_for_each_other_again():
+    driver = Driver()
+    driver.groups.expect({"delays": {"fast": 3600.0, "slow": 3600.0}})
+    logs = {"flights": {"0": every(500, 900_000)}}
+    driver.query("fast", backlog(flights=member(1)), flights={"0": []})
+    driver.run_for(60)
+    driver.end("fast")
+    driver.now += 60
+    fast = driver.query("fast", backlog(flights=member(1)), **logs)
+    driver.run_for(5)
+    assert fast.ends == {"flights": {"0": 0}}
 
 
 def test_a_listed_query_that_has_not_started_is_waited_for_ten_seconds_at_most():

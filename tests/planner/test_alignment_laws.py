@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import Trigger, TriggerKind
 from support.aligned_spark import Driver, Query, member
 from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes, event_time
 
@@ -86,6 +88,79 @@ def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, d
     for n, sources in enumerate(queries):
         named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}
         running.append(driver.query(f"query-{n}", control(tuple(named), drift, 0.5, grant), **named))
+    for _ in range(20):
+        driver.run_for(60)
+        if all(query.ends == everything(query) for query in running):
+            break
+    for query in running:
+        assert query.ends == everything(query)
+
+
+named_logs = st.lists(logs, min_size=1, max_size=3).map(
+    lambda every: {f"source-{n}": splits for n, splits in enumerate(every)}
+)
+
+
+@st.composite
+def run_that_ends(draw):
+    """Logs of up to three sources, how they are controlled, and where a checkpoint has them, if there is one."""
+    sources = draw(named_logs)
+    groups = {name: draw(st.sampled_from(["first", "first", "second", None])) for name in sources}
+    drift, idle_after = draw(drifts), draw(st.sampled_from([0.5, HOUR]))
+    rate = draw(st.sampled_from([None, None, 20.0]))
+    members = {
+        name: SourceControl()
+        if group is None
+        else member(drift, group=group, idle_after=idle_after, rate=rate)
+        for name, group in groups.items()
+    }
+    if len(sources) > 1 and draw(st.booleans()):
+        history, live = draw(st.permutations(list(sources)))[:2]
+        members[live] = replace(members[live], after=history)
+    resumed = draw(st.booleans())
+    starts = {
+        name: {split: draw(st.integers(0, len(log))) for split, log in splits.items()}
+        for name, splits in sources.items()
+    }
+    return sources, members, starts if resumed else None
+
+
+@pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
+@settings(max_examples=60)
+@given(run_that_ends(), st.integers(1, 60))
+def test_a_run_that_ends_by_itself_reads_everything_and_ends(times, run, grant):
+    sources, members, starts = run
+    query = Driver(times).query(
+        "query",
+        replace(control((), 0.0, 0.5, grant), sources=members),
+        Trigger(TriggerKind.AVAILABLE_NOW),
+        starts=starts,
+        resumed=starts is not None,
+        **sources,
+    )
+    query.spark.run_until(lambda: query.spark.ended is not None)
+    assert query.spark.ended == "idle"
+    assert query.ends == everything(query)
+
+
+@pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
+@settings(max_examples=20)
+@given(
+    logs,
+    logs,
+    st.sampled_from([0.3, 2.0, 30.0]),
+    st.tuples(st.sampled_from([0.0, 1.0, 5.0]), st.sampled_from([1.0, 300.0])),
+)
+def test_queries_with_unlike_intervals_keep_each_other_going(times, flights, weather, drift, intervals):
+    driver = Driver(times)
+    running = [
+        driver.query(
+            name,
+            replace(control((name,), drift, 0.5, 60), backlog=False, interval_seconds=interval),
+            **{name: splits},
+        )
+        for name, splits, interval in zip(("one", "other"), (flights, weather), intervals, strict=True)
+    ]
     for _ in range(20):
         driver.run_for(60)
         if all(query.ends == everything(query) for query in running):

@@ -134,6 +134,8 @@ class Groups:
             for group in self._commitments.keys() - stays_in:
                 others = {name: c for name, c in self._commitments[group].items() if name != query}
                 self._commitments[group] = others
+                if not others:  # whoever comes next waits for the others as the first one did
+                    self._begun.pop(group, None)
 
     def terms(self, group: str) -> Terms:
         """Return the terms of a group that has a member."""

@@ -83,7 +83,7 @@ class Membership:
         self._index = index
         self._drained: dict[Split, float] = {}
         self._pace: float | None = None
-        self._interval: float | None = 0.0
+        self._interval: float | None = None
         self._standings: Mapping[Split, Standing] = {}
         self.controls: Mapping[str, AlignmentControl] = {}
         self._wants_look = True

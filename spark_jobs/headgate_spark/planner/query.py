@@ -213,8 +213,8 @@ class QueryPlanner:
         if self._round is None or state.name in self._round.asked or state.name == first:
             self._end_unreported_batch(moved, now)
             waited = self._round is not None and self._round.waiting == state.name
-            asked = self._round.asked if self._round is not None and waited else set()
-            self._round = Round(self._closed_by(now), asked)
+            before = self._round if self._round is not None and waited else Round(None)
+            self._round = Round(self._closed_by(now), before.asked, before.runs_empty)
         elif moved:
             self._round.plan.pop(state.name, None)  # planned where its checkpoint said that it was
         self._round.asked.add(state.name)
@@ -225,6 +225,8 @@ class QueryPlanner:
             return None
         if not all(state.seen for state in self._sources.values()):
             return HeldBy.FIRST_LOOK
+        if self._alignment.has_members:
+            self._put_in_force(now)  # another query of a group may plan more often than it did
         if any(self._is_full_soon(self._sources[name], now) for name in self._refilling):
             self._refilling = frozenset()
             self._gate.open(now)
@@ -298,6 +300,7 @@ class QueryPlanner:
         if isinstance(answer, Hold) and self._settings.ends_when_idle:
             answer = self._instead_of_ending(state, answer, current, now)
             current.waiting = state.name if isinstance(answer, Wait) else None
+            current.runs_empty |= isinstance(answer, TakeNothing)
         elif isinstance(answer, Hold) and current.asked == {state.name}:
             answer = self._instead_of_a_batch_without_data(answer, current, now)
         state.answered(answer, now)
@@ -331,7 +334,8 @@ class QueryPlanner:
 
     def _instead_of_ending(self, state: SourceState, hold: Hold, current: Round, now: float) -> Answer:
         """Hold only if this trigger has a batch, or if all that may be read has been."""
-        if self._stopping or self._batch is not None or current.has_takes_to_come:
+        has_batch = self._batch is not None or current.runs_empty or current.has_takes_to_come
+        if self._stopping or has_batch:
             return hold
         if hold.reason in PASSING:
             return TakeNothing() if self._waits_for_unseen(state) else wait_for(state, hold, now)
