@@ -10,8 +10,10 @@ from benchmarks.event_log import Batch as Logged
 from benchmarks.event_log import row_of
 from benchmarks.kafka.demo.runs import START_MS, Batch, Outcome, batch
 from benchmarks.kafka.scenarios.faults import LONGEST_AWAY_SECONDS, Outage, compared, id_of
+from benchmarks.kafka.scenarios.planning import LEAST, percentile_of
 from benchmarks.kafka.scenarios.throughput import BATCH, NAMES, SIZES, read_in_turns
 from benchmarks.kafka.scenarios.throughput import compared as throughput
+from benchmarks.kafka.timed_run import Planning
 from benchmarks.kafka.turns import in_turns, speed, whole
 
 
@@ -100,6 +102,15 @@ def test_throughput_is_compared_by_the_median_of_pairs_with_an_interval():
     assert found.details["governed_planning_seconds"] == pytest.approx(0.01)
     for name in NAMES:
         assert (found.details[f"{name}_runs"], found.details[f"{name}_batch_records"]) == (14, SIZES)
+
+
+def test_a_percentile_of_plannings_says_how_many_there_were():
+    plannings = [Planning(n, seconds=n / 1000, first_seconds=0.001) for n in range(1, LEAST + 2)]
+    found = percentile_of(plannings, run_of(1.0))
+    assert found.runs == [pytest.approx(LEAST / 1000)]
+    assert found.details["plannings"] == LEAST + 1
+    with pytest.raises(ValueError, match=f"{LEAST - 1} plannings are too few"):
+        percentile_of(plannings[: LEAST - 1], run_of(1.0))
 
 
 def test_a_run_is_whole_when_every_record_has_been_read():
