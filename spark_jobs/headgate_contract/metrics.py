@@ -132,7 +132,9 @@ SOURCE_ALIGNMENT_LIMIT = _gauge(
     "source_alignment_limit_timestamp_seconds", _SOURCE, "No batch reads past this event time, as Unix time."
 )
 SOURCE_ALIGNMENT_DRIFT = _gauge(
-    "source_alignment_drift_seconds", _SOURCE, "Event time of the source minus the floor of its group."
+    "source_alignment_drift_seconds",
+    _SOURCE,
+    "How far the source has been read ahead of the floor of its group.",
 )
 SOURCE_PUBLISH_FAILURES = _counter(
     "source_publish_failures",

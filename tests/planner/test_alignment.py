@@ -192,6 +192,22 @@ def test_a_member_at_its_rate_limit_holds_the_group_where_that_ends_it():
     assert read["weather"] + 900 <= read["flights"] <= read["weather"] + 2000
 
 
+def test_a_partition_that_appears_behind_the_others_is_waited_for_and_nothing_is_unread():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": [50_000]})
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 103}, "weather": {"0": 1}}
+    query.appear("weather", "1", every(1000, 40_000))
+    query.arrive("weather", "0", 60_000)
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 103}, "weather": {"0": 1, "1": 40}}
+    assert query.spark.source("flights").alignment.drift == 12
+    query.arrive("weather", "1", 61_000)
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 123}, "weather": {"0": 2, "1": 41}}
+    assert query.spark.source("flights").alignment.drift == 1
+
+
 def test_a_partition_that_is_gone_does_not_hold_the_group():
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
     driver, query = one_query(
@@ -537,10 +553,74 @@ def test_limit_floor_drift_and_who_holds_the_group_are_told():
     driver, query = one_query(control, flights={"0": every(500, 9000)}, weather={"0": [44]})
     driver.run_for(5)
     told = query.spark.source("flights").alignment
-    assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.456)
+    assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.0)
     assert told.held_by == "delays/weather"
     assert query.spark.source("weather").alignment.drift == 0
     assert query.spark.snapshot.watermark_held_by is None
+
+
+def test_a_member_whose_next_record_is_far_past_the_limit_is_no_further_ahead_than_the_drift():
+    control = backlog(flights=member(30, idle_after=3600), weather=member(30, idle_after=3600))
+    driver, query = one_query(control, flights={"0": [0, 600_000]}, weather={"0": [10_000]})
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 1}, "weather": {"0": 1}}
+    assert query.spark.source("flights").alignment.drift == 30
+    query.arrive("weather", "0", 500_000)
+    driver.run_for(5)
+    assert query.spark.source("flights").alignment.drift == 30
+
+
+def test_a_member_that_was_read_past_the_limit_of_one_that_came_back_is_told_with_its_distance():
+    control = backlog(flights=member(1, idle_after=5), weather=member(1, idle_after=5))
+    driver, query = one_query(control, flights={"0": every(500, 10_000)}, weather={"0": [44]})
+    driver.run_for(10)
+    query.arrive("weather", "0", 5000)
+    query.arrive("flights", "0", 10_000)
+    driver.run_for(3)
+    told = query.spark.source("flights").alignment
+    assert (told.floor, told.limit, told.drift) == (5.0, 6.0, 4.5)
+
+
+def test_a_member_that_was_read_further_than_a_smaller_drift_allows_is_told_with_its_distance():
+    wide = backlog(flights=member(30, idle_after=3600), weather=member(30, idle_after=3600))
+    narrow = backlog(flights=member(10, idle_after=3600), weather=member(10, idle_after=3600))
+    driver, query = one_query(wide, flights={"0": every(1000, 900_000)}, weather={"0": [10_000]})
+    driver.run_for(5)
+    assert query.latest_read["flights"] == 40_000
+    query.spark.control(narrow)
+    driver.run_for(5)
+    assert query.spark.source("flights").alignment.drift == 30
+
+
+def test_a_query_that_goes_on_at_its_limit_is_no_further_ahead_than_the_drift():
+    driver = Driver()
+    patient = member(30, idle_after=3600)
+    query = driver.query(
+        "delays",
+        backlog(flights=patient, weather=patient),
+        starts={"flights": {"0": 41}, "weather": {"0": 1}},
+        resumed=True,
+        flights={"0": every(1000, 900_000)},
+        weather={"0": [10_000]},
+    )
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 41}, "weather": {"0": 1}}
+    assert query.spark.source("flights").alignment.drift == 30
+
+
+def test_a_query_that_goes_on_past_its_limit_says_how_far_that_is_known():
+    driver = Driver()
+    patient = member(30, idle_after=3600)
+    query = driver.query(
+        "delays",
+        backlog(flights=patient, weather=patient),
+        starts={"flights": {"0": 400}, "weather": {"0": 1}},
+        resumed=True,
+        flights={"0": every(1000, 900_000)},
+        weather={"0": [10_000]},
+    )
+    driver.run_for(5)
+    assert 30 < query.spark.source("flights").alignment.drift <= 390
 
 
 def test_a_silent_source_that_the_group_no_longer_waits_for_still_holds_the_watermark():

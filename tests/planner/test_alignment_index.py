@@ -1,8 +1,11 @@
 """What a query remembers of event times, so that it asks as little as it can, and not less."""
 
-from headgate_spark.planner.event_times import Latest, Split
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_spark.planner.event_times import Latest, Split, Staircase
 from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, TimeIndex
-from support.event_logs import NO_TIME, FakeEventTimes
+from support.event_logs import NO_TIME, FakeEventTimes, first_later
 
 A, B = Split("flights", "0"), Split("weather", "0")
 
@@ -87,3 +90,40 @@ def test_a_position_before_what_was_forgotten_is_located_anew():
     index.forget_before({A: 99})
     index.locate({A: 10})
     assert index.reached(A, 10) == 10
+
+
+@given(
+    st.lists(st.integers(0, 60) | st.just(NO_TIME), max_size=30), st.lists(st.integers(-1, 60), max_size=12)
+)
+def test_the_records_before_a_position_are_as_late_as_is_known_of_them(log, asked):
+    stairs = Staircase()
+    for time in asked:
+        if (found := first_later(log, time)) is not None:
+            stairs.learn(time, found)
+    for position in range(len(log) + 1):
+        latest = max(log[:position], default=NO_TIME)
+        least, most = stairs.read(position)
+        assert least is None or least <= latest
+        assert most is None or latest <= most
+
+
+def test_what_is_planned_is_no_later_than_the_limit_or_what_was_asked_or_seen():
+    _, index = looked_at([10, 20, 30, 40])
+    index.first_later({A: 25})
+    index.note_planned({A: 2}, limit=None)
+    assert index.read_to(A, 2) == 25
+    index.note_planned({A: 2}, limit=22)
+    assert index.read_to(A, 2) == 22
+    index.note_planned({A: 4}, limit=500)
+    assert index.read_to(A, 4) == 40
+
+
+def test_of_what_was_planned_unseen_the_latest_record_that_is_known_is_told():
+    _, index = looked_at([10, 20, 30, 40])
+    assert index.read_to(A, 2) is None
+    index.first_later({A: 5})
+    assert index.read_to(A, 2) == 10
+    index.note_planned({A: 2}, limit=500)
+    assert index.read_to(A, 2) == 40
+    index.forget("flights")
+    assert index.read_to(A, 2) is None

@@ -58,6 +58,12 @@ def latest_read(query: Query, before: Mapping[str, Mapping[str, int]]) -> int | 
     return max(read, default=None)
 
 
+def told_drifts(query: Query) -> list[float]:
+    """Return what is told of how far its sources are ahead."""
+    standings = [source.alignment for source in query.spark.snapshot.sources]
+    return [s.drift for s in standings if s is not None and s.drift is not None]
+
+
 def everything(query):
     return {s: {p: len(log) for p, log in splits.items()} for s, splits in query.logs.items()}
 
@@ -77,6 +83,7 @@ def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift
         query.spark.round()
         latest = latest_read(query, before)
         assert latest is None or latest <= floor(running) + drift * 1000
+        assert all(0 <= told <= drift for told in told_drifts(query))
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])

@@ -62,6 +62,13 @@ class Query:
         self.times.logs[Split(source, split)].extend(times)
         self.spark.sources[source].latest[split] += len(times)
 
+    def appear(self, source: str, split: str, times: Log) -> None:
+        """Let a split appear, to be read from its beginning."""
+        self.times.logs[Split(source, split)] = times
+        self.logs = {**self.logs, source: {**self.logs[source], split: times}}
+        stream = self.spark.sources[source]
+        stream.latest[split], stream.start[split] = len(times), 0
+
     @property
     def ends(self) -> dict[str, dict[str, int]]:
         """How far each split has been read."""

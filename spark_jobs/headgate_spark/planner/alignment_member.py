@@ -85,6 +85,7 @@ class Membership:
         self._pace: float | None = None
         self._interval: float | None = None
         self._standings: Mapping[Split, Standing] = {}
+        self._ends: Mapping[Split, int] = {}
         self.controls: Mapping[str, AlignmentControl] = {}
         self._wants_look = True
         """Whether how late the records are decides what may be read: not while the grant does."""
@@ -117,10 +118,24 @@ class Membership:
 
     # What is asked of it
 
-    def reached(self, source: str) -> Millis | None:
-        """Return what the slowest split of a source has reached; `None`: not known."""
-        times = [s.reached for split, s in self._standings.items() if split.source == source]
-        return min((time for time in times if time is not None), default=None)
+    def drift(self, source: str) -> Millis | None:
+        """Return how far the slowest split of a source is ahead of the floor; `None`: not known, or without limit."""
+        if self.floor.time is None or self.limit is None:
+            return None
+        stands = [
+            self._stands_at(split, standing.reached, self.limit)
+            for split, standing in self._standings.items()
+            if split.source == source and standing.reached is not None
+        ]
+        return min(stands) - self.floor.time if stands else None
+
+    def _stands_at(self, split: Split, reached: Millis, limit: Millis) -> Millis:
+        """Return the event time at which a split stands: at the limit, if only its next record is past that.
+
+        Beyond it stands one that was read further when the floor was higher, or `maxDrift` larger.
+        """
+        read_to = self._index.read_to(split, self._ends[split])
+        return min(reached, limit if read_to is None else max(limit, read_to))
 
     def rests(self, now: float) -> bool:
         """Tell whether nothing could be read within the limit, and it is too early to look at it anew.
@@ -279,6 +294,8 @@ class Membership:
         self._publish(now)
         self.floor = self._floor_of(self._standings, now)
         self.limit = self._limit_of(self.floor)
+        self._ends = {split: room.end for split, room in rooms.items()}
+        self._index.note_planned({s: room.end for s, room in rooms.items() if room.size}, self.limit)
 
     def _publish(self, now: float) -> None:
         commitment = Commitment(tuple(self.controls.values()), self._interval, self._standings)

@@ -112,13 +112,13 @@ class QueryAlignment:
         if source not in self._group_of:
             return None
         membership = self._memberships[self._group_of[source]]
-        floor, reached = membership.floor, membership.reached(source)
+        floor = membership.floor
         holder = floor.unknown or floor.holder
         sampled = self._times.sampled(source)
         return AlignmentSnapshot(
             limit=_seconds(membership.limit),
             floor=_seconds(floor.time),
-            drift=None if floor.time is None or reached is None else (reached - floor.time) / 1000,
+            drift=_seconds(membership.drift(source)),
             held_by=None if holder is None else holder.name,
             out_of_orderness=None if sampled is None else _seconds(sampled.out_of_orderness),
             unreadable=None if sampled is None else sampled.unreadable,

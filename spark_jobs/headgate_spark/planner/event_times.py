@@ -16,7 +16,7 @@ at, and what is before the record that is found may be later by as much as the r
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -154,6 +154,13 @@ class _Step:
     found: Found
 
 
+class Bounds(NamedTuple):
+    """What is known of an event time; `None`: nothing."""
+
+    least: Millis | None
+    most: Millis | None
+
+
 class Staircase:
     """What is known of one split: records of which each is later than all before it, in their order."""
 
@@ -175,6 +182,15 @@ class Staircase:
         if step is None and self._steps and self._steps[0].after <= BEFORE_ALL:
             step = self._steps[0]
         return step.found.time if step is not None else None
+
+    def read(self, position: int) -> Bounds:
+        """Return what is known of the largest event time of the records before `position`."""
+        index = bisect_left(self._steps, position, key=lambda s: s.found.offset)
+        below, above = self._at(index - 1), self._at(index)
+        return Bounds(
+            None if below is None else below.found.time,
+            None if above is None else above.after,
+        )
 
     def middle(self, position: int) -> Millis | None:
         """Return the event time to ask for next, to halve what is not known of the event time of `position`.
@@ -208,8 +224,8 @@ class Staircase:
             self.learn(found.time, found)
 
     def forget_before(self, position: int) -> None:
-        """Forget what lies before the record that `position` has reached."""
-        index = bisect_right(self._steps, position, key=lambda s: s.found.offset) - 1
+        """Forget what lies before the last record that is known of those before `position`."""
+        index = bisect_left(self._steps, position, key=lambda s: s.found.offset) - 1
         del self._steps[: max(0, index)]
 
     def _insert(self, index: int, new: _Step) -> None:

@@ -54,6 +54,8 @@ class TimeIndex:
         self._known: defaultdict[Split, Staircase] = defaultdict(Staircase)
         self._looks: dict[Split, _Look] = {}
         self._located: set[Split] = set()
+        self._read_to: dict[Split, Millis] = {}
+        """No record that was planned is later."""
         self._in_vain: dict[Split, Millis] = {}
         self._looked_in_vain: Collection[Split] = ()
         """In this planning."""
@@ -74,6 +76,25 @@ class TimeIndex:
     def reached(self, split: Split, position: int) -> Millis | None:
         """Return the event time of a position, or less where it is not known exactly; `None`: nothing is known."""
         return self._known[split].reached(position)
+
+    def note_planned(self, ends: Mapping[Split, int], limit: Millis | None) -> None:
+        """Remember how late the records before these positions may be: those that are planned, none past `limit`."""
+        for split, end in ends.items():
+            look = self._looks.get(split)
+            looked = look.time if look is not None and end <= look.end else None
+            known = [time for time in (self._known[split].read(end).most, looked, limit) if time is not None]
+            if known:
+                self._read_to[split] = min(known)
+            else:
+                self._read_to.pop(split, None)
+
+    def read_to(self, split: Split, position: int) -> Millis | None:
+        """Return the event time past which no record before `position` was planned; `None`: nothing is known.
+
+        Of what was planned unseen, in an earlier run for one, it is that of the latest record that is known.
+        """
+        planned = self._read_to.get(split)
+        return self._known[split].read(position).least if planned is None else planned
 
     def has_none_later(self, split: Split, end: int, time: Millis) -> bool:
         """Tell whether it is known that no record before `end` is later than `time`."""
@@ -170,6 +191,7 @@ class TimeIndex:
         self._looks = {split: look for split, look in self._looks.items() if split.source != source}
         self._located = {split for split in self._located if split.source != source}
         self._in_vain = {split: time for split, time in self._in_vain.items() if split.source != source}
+        self._read_to = {split: time for split, time in self._read_to.items() if split.source != source}
 
     def _take_look(self, split: Split, latest: Latest, now: float) -> None:
         self._looks[split] = _Look(None if latest.found is None else latest.found.time, latest.before, now)
