@@ -299,6 +299,17 @@ def test_event_times_that_cannot_be_had_hold_the_group_and_say_so():
     assert query.ends == {"flights": {"0": 18}, "weather": {"0": 1}}
 
 
+def test_a_limit_at_the_first_moment_of_all_is_a_limit():
+    """Once the rate limit is known to end weather there, the limit is 0."""
+    patient = member(0, idle_after=3600)
+    control = backlog(flights=patient, weather=member(0, idle_after=3600, rate=0.1))
+    driver, query = one_query(control, flights={"0": [0, 5, 20]}, weather={"0": [0, 0, 0, 10, 20]})
+    driver.run_for(5)
+    assert query.ends == {"flights": {"0": 1}, "weather": {"0": 1}}
+    driver.run_for(60)
+    assert query.ends == {"flights": {"0": 3}, "weather": {"0": 5}}
+
+
 # Queries of one driver
 
 

@@ -184,7 +184,8 @@ class Membership:
             return {}
         if cut := self._cut_by_rates(rooms, views, limit, turn):
             rooms = {**rooms, **cut}
-            limit = self._limit_of(self._floor_at(rooms, views, now)) or limit
+            lower = self._limit_of(self._floor_at(rooms, views, now))
+            limit = limit if lower is None else lower
         piece = self._slice(rooms, budget, limit, now, turn)
         planned = {split: Room(room.start, piece.ends[split]) for split, room in rooms.items()}
         self._commit(planned, views, now)
