@@ -132,7 +132,8 @@ class Asking:
     @property
     def sampled(self) -> Sampled | None:
         """What was seen of its records; `None`: nothing yet."""
-        return None if self._times is None else self._times.sampled
+        times = self._times  # the thread may be about to disconnect
+        return None if times is None else times.sampled
 
     def begin(self) -> dict[Kind, list[Told]]:
         """A planning begins; return the answers that came after the one that had asked was over, the oldest first."""
