@@ -133,6 +133,18 @@ def test_a_partition_is_published_to_a_group_by_one_source_only(setup):
     assert setup.cluster.offsets["lag"]["orders", 0] == 900
 
 
+def test_a_query_that_has_ended_keeps_its_partitions_until_its_last_position_is_written(setup):
+    setup.commit({"orders": {"0": 1}})
+    setup.publish()
+    setup.commit({"orders": {"0": 2}})
+    setup.publisher.ended("delays")
+    setup.publish()
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 2}}
+    setup.commit({"orders": {"0": 900}}, query="other")
+    assert setup.publish() == []
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 900}}
+
+
 def test_another_group_takes_the_place_of_the_one_before(setup):
     setup.cluster.broken = TimeoutError("no answer")
     setup.commit({"orders": {"0": 1}})

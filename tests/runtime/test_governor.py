@@ -116,6 +116,19 @@ def opened(governor, handle, *, run="r1"):
     return governor.opened(handle, json.dumps(described))
 
 
+ORDERS = json.dumps(
+    {
+        "handle": 1,
+        "thread": "stream execution thread for copy [id = 1, runId = r1]",
+        "checkpoint": "file:/ck",
+        "format": "kafka",
+        "api": "v2",
+        "options": {"subscribe": "orders", "kafka.bootstrap.servers": "broker:9092"},
+    }
+)
+"""A stream of a topic."""
+
+
 def start(governor, query, *, run="r1"):
     with governor.start_of_query() as started:
         started(run, Started(Trigger(), True, query, None))
@@ -320,18 +333,49 @@ def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
     assert governor.runs[0].memory.repeated == 3
 
 
+class FakePositions:
+    """What is published of one source, until its query ends."""
+
+    def __init__(self):
+        self.told = []
+
+    def committed(self, *, query, source, group, options, offset):
+        self.told.append((query, source, group, offset))
+
+    def ended(self, query):
+        self.told.append(query)
+
+
+@pytest.mark.parametrize(
+    ("left", "last"),
+    [
+        (Resumption(7, repeats=False, offsets=('{"orders":{"0":9}}',)), ['{"orders":{"0":9}}']),
+        (Resumption(7, repeats=True, offsets=('{"orders":{"0":9}}',)), []),
+        (OSError("the name node is in safe mode"), []),
+    ],
+    ids=["committed", "in mid-batch", "nobody can tell"],
+)
+def test_where_a_query_ends_is_published_before_it_is_told_that_it_has(checkpoint, left, last):
+    positions = FakePositions()
+    governor = Governor(
+        acquire_lock=lambda _: FakeLock(),
+        open_checkpoint=lambda _: checkpoint,
+        observer=FakeMeasures(),
+        positions=positions,
+    )
+    control = QueryControl(sources={"orders": SourceControl(publish_group="lag")})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    start(governor, FakeQuery())
+    governor.opened(1, ORDERS)
+    checkpoint.left = left
+    governor.closed(1)
+    assert positions.told == [*(("copy", "orders", "lag", offset) for offset in last), "copy"]
+
+
 def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
     query = FakeQuery()
-    described = {
-        "handle": 1,
-        "thread": "stream execution thread for copy [id = 1, runId = r1]",
-        "checkpoint": "file:/ck",
-        "format": "kafka",
-        "api": "v2",
-        "options": {"subscribe": "orders", "kafka.bootstrap.servers": "broker:9092"},
-    }
     start(governor, query)
-    governor.opened(1, json.dumps(described))
+    governor.opened(1, ORDERS)
     governor.admit(1, None)
     query.failed_of = "UnknownTopicOrPartitionException"
     governor.closed(1)

@@ -251,12 +251,21 @@ class Governor:
         run.at_boundary.set()
         with run.lock:
             run.leave_groups()
-        if self._positions is not None:
-            self._positions.ended(run.name)
+        self._publish_end(run)
         self._note_memory(run)
         self._release(run)
         self._explain(run)
         log.info("query ended", query=run.name, run=run.run_id)
+
+    def _publish_end(self, run: QueryRun) -> None:
+        if self._positions is None:
+            return
+        try:
+            with run.lock:
+                run.publish_end()
+        except Exception as error:  # it is published when the query starts again
+            log.debug("where a query has ended could not be read", query=run.name, error=str(error))
+        self._positions.ended(run.name)
 
     def jvm_ran_out_of_memory(self) -> None:
         """The JVM has died for want of memory: note each batch that was running, without it.

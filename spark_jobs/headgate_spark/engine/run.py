@@ -309,6 +309,15 @@ class QueryRun:
             self.alignment.close()
             self.alignment = None
 
+    def publish_end(self) -> None:
+        """Publish where the last batch has ended: Spark asks for no more. Raises what the file system raises."""
+        if all(self._control_of(opened).publish_group is None for opened in self.sources.values()):
+            return
+        left = self.checkpoint.resumption()
+        if not left.repeats:
+            for opened, committed in zip(self.sources.values(), left.offsets, strict=False):
+                self._publish(opened, committed)
+
     def stop(self) -> None:
         """Plan nothing more; `at_boundary` is set when the running batch has ended."""
         self._stopping = True

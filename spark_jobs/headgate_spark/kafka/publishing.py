@@ -5,9 +5,9 @@ see a Structured Streaming job at all. Where `kafka.publishGroup` is set, they a
 Nothing reads them back: the checkpoint alone says where a query goes on.
 
 Spark asks for the next batch when the last one has been committed, so the position that it hands in is what is
-published. That call must not wait for a broker: it leaves the position here, and a thread of its own writes the
-newest ones, at most once a second. A write that fails is counted, logged once until one succeeds, and tried again;
-the query never notices.
+published; when a query ends, and Spark asks for no more, it is the one in the checkpoint. That call must not wait for
+a broker: it leaves the position here, and a thread of its own writes the newest ones, at most once a second. A write
+that fails is counted, logged once until one succeeds, and tried again; the query never notices.
 
 A group that is in use is left alone: writing over its members' positions would make them skip or repeat records. The
 broker refuses such a write by itself, for either kind of consumer group, and it is the only one who can tell without
@@ -95,6 +95,8 @@ class Publisher:
         self._progress: dict[Publication, _Progress] = {}
         self._owners: dict[tuple[str, str, str, int], Publication] = {}
         """Who publishes a partition, by cluster, group, topic and partition."""
+        self._ended: set[str] = set()
+        """Queries that have, and whose last positions may not be written yet."""
         self._groups: dict[str, Groups] = {}
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -105,6 +107,7 @@ class Publisher:
         """A source that was opened with `options` has committed up to `offset`, its own JSON. Returns at once."""
         publication = Publication(query, source, group, options)
         with self._changed:
+            self._ended.discard(query)
             self._replace_others(publication)
             progress = self._progress.setdefault(publication, _Progress())
             if offset == progress.seen and not self._is_forgotten(progress):
@@ -114,10 +117,10 @@ class Publisher:
             self._changed.notify_all()
 
     def ended(self, query: str) -> None:
-        """The run of a query has ended: its partitions may be published by another one."""
+        """The run of a query has ended: when its last positions are written, another may publish its partitions."""
         with self._changed:
-            for key in [key for key, owner in self._owners.items() if owner.query == query]:
-                del self._owners[key]
+            self._ended.add(query)
+            self._let_go()
 
     @property
     def failures(self) -> dict[tuple[str, str], int]:
@@ -141,6 +144,18 @@ class Publisher:
         for other in [p for p in self._progress if (p.query, p.source) == same]:
             del self._progress[other]
             self._owners = {key: owner for key, owner in self._owners.items() if owner != other}
+
+    def _let_go(self) -> None:
+        """Give up the partitions of queries that have ended and have nothing left to write."""
+        self._owners = {
+            key: owner
+            for key, owner in self._owners.items()
+            if owner.query not in self._ended or self._waits(owner)
+        }
+
+    def _waits(self, publication: Publication) -> bool:
+        progress = self._progress.get(publication)
+        return progress is not None and progress.waiting is not None
 
     # The thread ------------------------------------------------------------------------------
 
@@ -192,6 +207,7 @@ class Publisher:
                 progress.failures += 1
                 progress.waiting = progress.waiting or offset
                 progress.not_before = self._clock() + RETRY_SECONDS
+            self._let_go()
         self._tell(publication, progress, problem)
 
     def _commit(self, publication: Publication, offsets: Offsets) -> str | None:
