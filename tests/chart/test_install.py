@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from support.chart import CHART, RELEASE, Manifest, helm, of_kind, render
 from support.cluster import Cluster, KubectlError
 from support.control_plane import ControlPlane
 from support.go_tools import ROOT
-from support.operator_process import operator_process
+from support.operator_process import OperatorProcess, operator_process
 from support.schemas import prometheus_operator_crds
 from support.served import IMAGE, Served
 from support.waiting import wait_until
@@ -156,6 +157,35 @@ def test_without_keep_the_definition_goes_and_every_application_with_it(release:
     wait_until(lambda: definition(release.cluster) is None, "the end of the definition")
 
 
+def test_without_keep_what_is_left_waits_for_an_operator_that_lets_it_go(
+    release: Release, tmp_path: Path
+) -> None:
+    served = Served(release.cluster, release.namespace)
+    told = release.install(CHART, "--set", "crds.keep=false")
+    assert "Before you uninstall this release, delete every SparkApplication" in told
+    with operating(release, tmp_path / "first.log") as operator:
+        served.declare()
+        served.driver()
+        served.runs("flights-driver-1")
+        served.becomes("Running")
+        operator.stop()
+
+    release.helm("uninstall", RELEASE)
+
+    wait_until(lambda: is_leaving(served.application()), "the deletion of the application")
+    assert is_leaving(definition(release.cluster)), "an application is there that nobody lets go"
+    assert not is_leaving(served.driver()), "drivers run on"
+
+    release.install(CHART, "--set", "crds.install=false")
+    with operating(release, tmp_path / "second.log"):
+        wait_until(lambda: definition(release.cluster) is None, "the end of the definition")
+    assert served.pods() == []
+
+
+def is_leaving(manifest: Manifest | None) -> bool:
+    return manifest is not None and "deletionTimestamp" in manifest["metadata"]
+
+
 def test_the_definition_may_be_somebody_elses(release: Release) -> None:
     release.cluster.install_crds()
 
@@ -258,14 +288,8 @@ def refused(release: Release, *reviews: Manifest) -> list[Manifest]:
 def test_the_operator_works_with_the_rights_that_the_chart_gives(release: Release, tmp_path: Path) -> None:
     served = Served(release.cluster, release.cluster.namespace())
     release.install(CHART, "--set", f"namespaces={{{served.namespace}}}")
-    release.cluster.wait_for_crds(f"crd/{DEFINITION}")
-    account = release.cluster.user(f"system:serviceaccount:{release.namespace}:{RELEASE}")
-    settings = release.cluster.get("configmap", RELEASE, "-n", release.namespace)["data"]["operator.yaml"]
-    (tmp_path / "operator.yaml").write_text(settings)
-    flags = ("--config", str(tmp_path / "operator.yaml"), "--default-image", IMAGE)
 
-    with operator_process(account, tmp_path / "operator.log", *flags) as operator:
-        operator.begin_leading()
+    with operating(release, tmp_path / "operator.log") as operator:
         served.declare()
         served.driver()
         served.runs("flights-driver-1")
@@ -275,6 +299,18 @@ def test_the_operator_works_with_the_rights_that_the_chart_gives(release: Releas
         refused = [line for line in operator.lines() if "forbidden" in json.dumps(line)]
 
     assert refused == []
+
+
+@contextmanager
+def operating(release: Release, log: Path) -> Iterator[OperatorProcess]:
+    """Run the operator as the release sets it up, by its settings and with its account."""
+    release.cluster.wait_for_crds(f"crd/{DEFINITION}")
+    account = release.cluster.user(f"system:serviceaccount:{release.namespace}:{RELEASE}")
+    settings = release.cluster.get("configmap", RELEASE, "-n", release.namespace)["data"]["operator.yaml"]
+    file = log.with_suffix(".yaml")
+    file.write_text(settings)
+    with operator_process(account, log, "--config", str(file), "--default-image", IMAGE) as operator:
+        yield operator.begin_leading()
 
 
 def test_a_mistyped_value_never_reaches_the_cluster(release: Release) -> None:
