@@ -132,7 +132,7 @@ class Membership:
     def _stands_at(self, split: Split, reached: Millis, limit: Millis) -> Millis:
         """Return the event time at which a split stands: at the limit, if only its next record is past that.
 
-        Beyond it stands one that was read further when the floor was higher, or `maxDrift` larger.
+        Beyond it stands one that was let read further when the floor was higher, or `maxDrift` larger.
         """
         read_to = self._index.read_to(split, self._ends[split])
         return min(reached, limit if read_to is None else max(limit, read_to))

@@ -193,7 +193,7 @@ class AlignmentSnapshot:
     """What the slowest active split of the group will have reached when what is planned has been read."""
     drift: float | None
     """Seconds by which the slowest split of the source will then be ahead of the floor: `maxDrift` where only its
-    next record is past the limit, more where one that was read is. `None` also where nothing limits it."""
+    next record is past the limit, more where it was let read further before. `None` also where nothing limits it."""
     held_by: str | None
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
     out_of_orderness: float | None = None
