@@ -35,7 +35,7 @@ RATES = (10, 100)
 """Records of the fast topic for one of the slow one."""
 DRIFT_SECONDS = 120
 """Also the delay of the join's watermarks, and how long after its partner a record may come (`pair.py`)."""
-STEP_MS, GRANT = 2, 100_000
+STEP_MS, GRANT = 1, 200_000
 """Some 23 batches. The first one of an aligned run is nearly empty: Spark tells of the second topic only when it has
 asked for the first, and nothing is read past a member that is not known."""
 JOIN_STEP_MS, JOIN_GRANT = 5, 15_000
