@@ -14,8 +14,19 @@ from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringCo
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Name, list_map
 
-Text = Annotated[str, StringConstraints(max_length=1024)]
-Word = Annotated[str, StringConstraints(max_length=128)]
+MOST_CHARACTERS: Final = 1024
+MOST_OF_A_WORD: Final = 128
+
+
+def _fitting(most: int) -> BeforeValidator:
+    """Return what cuts a longer text: what the job or the cluster says may be of any length."""
+    return BeforeValidator(
+        lambda text: f"{text[: most - 1]}…" if isinstance(text, str) and len(text) > most else text
+    )
+
+
+Text = Annotated[str, _fitting(MOST_CHARACTERS), StringConstraints(max_length=MOST_CHARACTERS)]
+Word = Annotated[str, _fitting(MOST_OF_A_WORD), StringConstraints(max_length=MOST_OF_A_WORD)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0)]
 
@@ -140,7 +151,7 @@ class AlignmentStatus(StatusModel):
     drift: Duration | None = None
     """How far this member is planned ahead of the slowest one."""
 
-    held_by: Word | None = None
+    held_by: Text | None = None
     """The slowest member, as `query/source`, where this one waits for it."""
 
 
@@ -216,7 +227,7 @@ class QueryStatus(StatusModel):
     eta: Word | None = None
     """Time until the query has caught up: a duration, or `never` at the present rates."""
 
-    watermark_held_by: Word | None = None
+    watermark_held_by: Text | None = None
     """Source whose silence holds back Spark's own watermark, and lets state grow."""
 
     future_batches: Count | None = None
@@ -230,7 +241,7 @@ class QueryStatus(StatusModel):
 class Summary(StatusModel):
     """The query that is furthest behind, in one line: what `kubectl get` shows."""
 
-    query: Word | None = None
+    query: Text | None = None
     """Its name."""
 
     backlog: Word | None = None

@@ -79,7 +79,7 @@ def _condition(
         type=answer.type,
         status=answer.status,
         reason=answer.reason,
-        message=answer.message[:1024],
+        message=answer.message,
         last_transition_time=before.last_transition_time if before and unchanged else moment(now),
         observed_generation=application.metadata.generation,
     )

@@ -53,7 +53,7 @@ def _condition(  # noqa: PLR0913  a condition has six members
         type=kind,
         status=answer,
         reason=INVALID_SPEC,
-        message=message[:1024],
+        message=message,
         last_transition_time=before.last_transition_time if before and unchanged else moment(now),
         observed_generation=generation,
     )
