@@ -78,6 +78,8 @@ class StepReason(StrEnum):
     """The namespace's quota has no room for the driver."""
     SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
     """The driver's service account does not exist."""
+    CONTROL_REFUSED = "ControlRefused"
+    """The driver runs with what it was told before: what is to be told to it now is not taken."""
     START_REFUSED = "StartRefused"
     """The driver may not be created, for a reason that the message gives."""
     PREDECESSOR_REMAINS = "PredecessorRemains"
@@ -129,6 +131,8 @@ class Driver:
     """Whether it was turned away before it ran: nothing of it will ever run, but it is still in the way."""
     obstacle: Obstacle | None = None
     """What it waits for."""
+    untold: Obstacle | None = None
+    """Why it cannot be told what has changed."""
     exit: Exit | None = None
     """`None` as long as any part of it may still write to a checkpoint."""
 

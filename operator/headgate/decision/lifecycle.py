@@ -150,7 +150,8 @@ def driver_is_alive(s: Situation) -> Step | None:
     if s.living is None:
         return None
     if s.living.is_ready:
-        return s.step(State.RUNNING, Wait(), StepReason.RUNNING, f"attempt {s.living.attempt} runs")
+        step = s.step(State.RUNNING, Wait(), StepReason.RUNNING, f"attempt {s.living.attempt} runs")
+        return s.hindered(step, s.living.untold)
     message = f"attempt {s.living.attempt} has started and does not report yet"
     step = s.step(State.STARTING, Wait(), StepReason.WAITING_FOR_DRIVER, message)
     return s.hindered(step, s.living.obstacle)

@@ -89,7 +89,7 @@ def _ready(seen: Seen, plan: Plan) -> Answer:
     step = plan.step
     if step.state is State.COMPLETED:
         return Answer("Ready", TRUE, step.reason, step.message)
-    if step.state is not State.RUNNING:
+    if step.state is not State.RUNNING or step.needs_help:
         return Answer("Ready", FALSE, step.reason, step.message)
     if is_not_heard_yet(seen):
         return Answer("Ready", FALSE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)

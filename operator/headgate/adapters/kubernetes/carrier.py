@@ -1,11 +1,13 @@
 """Carries out what a turn wants written: in order, one after the other, until one fails.
 
 What follows a write that fails is dropped. The turn is made again, from what is there then; whatever was done
-already is found done.
+already is found done. One thing is not dropped: a driver that cannot be told anything more can be ended all the same,
+and its application let go.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,11 +30,14 @@ from headgate.adapters.kubernetes.writes import (
 )
 from headgate.api.application import API_VERSION, KIND
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
-from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable
+from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable, TransientError
 
 FRESH_SECONDS = 10.0
 """How old a decision may be when it is carried out. A process that was stopped for longer may have lost its
 lease to another one meanwhile, and must not act on what it knew; so this is shorter than a lease lasts."""
+
+TELL_SECONDS = FRESH_SECONDS / 2
+"""How long a driver is tried to be told something: what is to be done to it then must not be too old by that."""
 
 
 class Carrier:
@@ -62,12 +67,17 @@ class Carrier:
         self.has_written_status = False
         self.status: Mapping[str, Any] | None = None
         """As the API server has it after the write."""
+        self.untold: TransientError | None = None
+        """Why the driver could not be told its control document."""
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
         """Carry the writes out; raises what the first one that fails raises."""
         for write in writes:
-            self._require_fresh()
-            await self._carry_out(write)
+            if self.untold is None or isinstance(write, EndPod | ReleaseApplication):
+                self._require_fresh()
+                await self._carry_out(write)
+        if self.untold is not None:
+            raise self.untold
 
     def _require_fresh(self) -> None:
         if self._clock() - self._decided_at > FRESH_SECONDS:
@@ -85,7 +95,10 @@ class Carrier:
             case WriteStatus(status=status):
                 await self._write_status(status)
             case PublishControl(pod=name, uid=uid, document=document):
-                await self._publish(name, uid, document)
+                try:
+                    await self._publish(name, uid, document)
+                except TransientError as error:
+                    self.untold = error
             case CreateDriver(config_map=config_map, pod=pod):
                 await self._create(config_map, pod)
             case EndPod(pod=name, uid=uid, grace_seconds=grace):
@@ -128,7 +141,10 @@ class Carrier:
     async def _publish(self, name: str, uid: str, document: str) -> None:
         patch = {"metadata": {"uid": uid, "annotations": {CONTROL: document}}}
         try:
-            self._seen(await self._cluster.patch(PODS, self._at(name), patch))
+            async with asyncio.timeout(TELL_SECONDS):
+                self._seen(await self._cluster.patch(PODS, self._at(name), patch))
+        except TimeoutError:
+            raise ApiUnavailable(f"pod {self._at(name)}: its control document is not taken in time") from None
         except ApiNotFound:
             self._gone(self._pod(name, uid))
             raise

@@ -18,18 +18,24 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Protocol
 
+import structlog
+
 from headgate.adapters.kubernetes.cache import Cache, application_of
+from headgate.adapters.kubernetes.carrier import Carrier
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import drivers_of
-from headgate.adapters.kubernetes.record import Declared, Record, RefusedSpec, stand_in
+from headgate.adapters.kubernetes.record import Declared, Record, RefusedSpec, is_overdue, stand_in
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
+from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.api.application import SparkApplication
-from headgate.errors import ApiConflict, ApiNotFound
+from headgate.errors import ApiConflict, ApiNotFound, TransientError
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Metrics
+
+log = structlog.get_logger("headgate")
 
 
 class Measurements(Protocol):
@@ -144,6 +150,9 @@ class Controller:
             record.doubt()
             await self._look(key, manifest)
             raise
+        except Exception:
+            await self._let_go_in_time(key)
+            raise
         return self._clock() if record.is_surprised else look_again_at
 
     async def _turn(self, key: Key, manifest: Manifest, record: Record) -> float:
@@ -162,6 +171,20 @@ class Controller:
         if "deletionTimestamp" not in manifest["metadata"]:
             return await turn.refuse(declared)
         return await turn.reconcile(stand_in(manifest), jitter=self._jitter())
+
+    async def _let_go_in_time(self, key: Key) -> None:
+        """Let an application go that should have gone by now: a turn that fails each time must not keep it.
+
+        Whatever the turn would have done first, its status above all, is left out. What is left of a driver goes
+        with the application, as everything that it owns.
+        """
+        manifest = self._cache.application(key)
+        if manifest is None or not is_overdue(manifest, self._clock()):
+            return
+        log.error("its turns fail, and it should be deleted by now: it is let go", application=str(key))
+        carrier = Carrier(self._cluster, manifest, seen=self._answered, gone=self.pod_gone)
+        with suppress(TransientError):
+            await carrier.carry_out([ReleaseApplication()])
 
     def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
         """Return what the application declares, and have metrics read for it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -60,7 +60,7 @@ class Wishes:
 class PodDrivers:
     """The port `Drivers`: pods of the application, of which one at most is alive."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  whose they are, where wishes go, and what is known when the turn begins
         self,
         owner: Owner,
         pods: Sequence[Manifest],
@@ -68,11 +68,13 @@ class PodDrivers:
         *,
         defaults: DriverDefaults,
         obstacle: Obstacle | None,
+        untold: Obstacle | None = None,
     ) -> None:
         self._owner = owner
         self._wishes = wishes
         self._defaults = defaults
         self._obstacle = obstacle
+        self._untold = untold
         self._all = tuple(pods)
         ours = [pod for pod in pods if _is_owned(pod, owner.uid) and attempt_of(pod) is not None]
         self._pods = sorted(ours, key=lambda pod: attempt_of(pod) or 0)
@@ -86,7 +88,11 @@ class PodDrivers:
         """Return the driver that lives, or else the newest one that has ended."""
         pod = self.living or (self._pods[-1] if self._pods else None)
         attempt = None if pod is None else attempt_of(pod)
-        return None if pod is None or attempt is None else driver_of(pod, attempt, now)
+        return (
+            None
+            if pod is None or attempt is None
+            else replace(driver_of(pod, attempt, now), untold=self._untold)
+        )
 
     def obstacle(self, now: float) -> Obstacle | None:
         """Return what was found when the turn began, or what is left of an application of the same name."""

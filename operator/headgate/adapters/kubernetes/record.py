@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from pydantic import ValidationError
 
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.manifests import script_path
+from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.packing import json_bytes, packed_json, packed_value, unpacked_value
-from headgate.api.application import SparkApplication, application_schema
+from headgate.api.application import SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
 from headgate.api.validation import validate
 from headgate.decision.driver import Obstacle
+from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.reconcile.memory import LoopMemory
 from headgate_contract import ControlDocument
 
@@ -47,6 +51,8 @@ class Record:
     uid: str
     refusal: Obstacle | None = None
     """Why the API server does not take the driver's objects."""
+    untold: Obstacle | None = None
+    """Why the API server does not take the control document of the driver that runs."""
     watched: Mark | None = None
     """The mark of what the metrics are read for."""
     status: bytes | None = None
@@ -142,12 +148,31 @@ def _impossible_here(application: SparkApplication, defaults: DriverDefaults) ->
 
 
 def stand_in(manifest: Manifest) -> SparkApplication:
-    """Return an application of which nothing is known but its name: enough to stop its driver."""
+    """Return an application of which little is known but its name: enough to stop its driver."""
     metadata: Mapping[str, Any] = manifest["metadata"]
     shown = {
         "apiVersion": manifest["apiVersion"],
         "kind": manifest["kind"],
         "metadata": {name: metadata[name] for name in ("name", "namespace", "generation", "uid")},
-        "spec": {"main": {"file": "/"}, "suspend": True},
+        "spec": {"main": {"file": "/"}, "suspend": True, "stop": _stop(manifest)},
     }
     return SparkApplication.model_validate(shown)
+
+
+def _stop(manifest: Manifest) -> dict[str, Any]:
+    """Return the grace period that a driver is to have, where that can be read."""
+    try:
+        declared = {"gracePeriod": manifest["spec"]["stop"]["gracePeriod"]}
+        Stop.model_validate(declared)
+    except (KeyError, TypeError, ValidationError):
+        return {}
+    return declared
+
+
+def is_overdue(manifest: Manifest, now: float) -> bool:
+    """Return whether the application is deleted, and waits for its driver longer than it was to do."""
+    metadata = manifest["metadata"]
+    if "deletionTimestamp" not in metadata or FINALIZER not in metadata.get("finalizers", ()):
+        return False
+    grace_seconds = stand_in(manifest).spec.stop.grace_period.total_seconds()
+    return now >= unix_time(metadata["deletionTimestamp"]) + grace_seconds + RELEASE_SECONDS

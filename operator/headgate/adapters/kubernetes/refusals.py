@@ -1,4 +1,4 @@
-"""Why the API server does not take a driver's pod, in words that lead to a remedy.
+"""Why the API server does not take what is to become of a driver, in words that lead to a remedy.
 
 The server tells in prose, and its admission plugins in theirs; a few of them are what people meet.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from headgate.decision.driver import Obstacle, StepReason
-from headgate.errors import ApiRefused
+from headgate.errors import ApiRefused, TransientError
 
 KNOWN = (
     (
@@ -39,4 +39,15 @@ def obstacle_of(refusal: ApiRefused, before: Obstacle | None, now: float) -> Obs
         reason=reason,
         message=f"the driver cannot be created ({' '.join(refusal.message.split())}); {remedy}",
         since=before.since if before is not None and is_old else now,
+    )
+
+
+def untold(error: TransientError, before: Obstacle | None, now: float) -> Obstacle:
+    """Return why a driver goes on with the control document that it has; `before` as above."""
+    told = error.message if isinstance(error, ApiRefused) else str(error)
+    return Obstacle(
+        reason=StepReason.CONTROL_REFUSED,
+        message=f"the driver runs, and cannot be told what has changed ({' '.join(told.split())}); see to what the "
+        "API server names",
+        since=now if before is None else before.since,
     )

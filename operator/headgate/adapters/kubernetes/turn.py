@@ -29,7 +29,7 @@ from headgate.adapters.kubernetes.ports import (
 )
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.record import Record, RefusedSpec, digest_of
-from headgate.adapters.kubernetes.refusals import obstacle_of
+from headgate.adapters.kubernetes.refusals import obstacle_of, untold
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import Obstacle, State
@@ -119,6 +119,7 @@ class Turn:
             wishes,
             defaults=around.options.drivers,
             obstacle=sight.obstacle or record.refusal,
+            untold=record.untold,
         )
         status = ApplicationStatus(sight.application, wishes)
         self._finalizer = Finalizer(sight.application, wishes)
@@ -198,6 +199,7 @@ class Turn:
         else:
             self._record.refusal = None if creates else self._record.refusal
         finally:
+            self._learn_whether_it_is_told()
             if self._carrier.has_written_status or not _writes_status(wishes):
                 # Whoever measures for all applications keeps their readings; once is enough.
                 self._record.remember(replace(memory, readings=()), wishes.document)
@@ -206,6 +208,14 @@ class Turn:
                 if self._carrier.status is not None:
                     self._record.status = digest_of(self._carrier.status)
                 await self._tell()
+
+    def _learn_whether_it_is_told(self) -> None:
+        """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a turn."""
+        record, error = self._record, self._carrier.untold
+        if isinstance(error, ApiRefused):
+            record.untold = untold(error, record.untold, self._sight.now)
+        elif error is None and record.untold is not None:
+            record.untold, record.is_surprised = None, True
 
     async def _tell(self) -> None:
         for event in self._wishes.events:
