@@ -475,6 +475,14 @@ def test_a_driver_that_was_only_out_of_sight_has_not_been_disrupted() -> None:
     assert back == known()
 
 
+def test_the_end_of_a_driver_that_was_out_of_sight_while_suspended_still_counts() -> None:
+    gone = next_step(None, SUSPENDED, known(), now=NOW, jitter=0.0).history
+    assert gone.planned
+    back = next_step(alive(), wanted(), gone, now=NOW + 1, jitter=0.0).history
+    assert back == known()
+    assert next_step(dead(1), wanted(), back, now=NOW + 2, jitter=0.0).history.failures == 1
+
+
 def test_an_end_says_what_else_is_known_of_it() -> None:
     end = Exit(at=NOW, code=1, note="ValueError: no topic")
     driver = Driver(attempt=1, started_at=900.0, revision=R1, exit=end)

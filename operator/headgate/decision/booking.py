@@ -41,6 +41,7 @@ def _unended(history: History) -> History:
         ended_at=None,
         exit_note=None,
         disrupted=False,
+        planned=False,
         disruptions=max(0, history.disruptions - 1),
         retry_at=None,
     )
