@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from headgate.adapters.kubernetes.client import PODS
-from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.names import CONTROL
+from headgate.api.labels import APPLICATION, ROLE
 from headgate.errors import ApiRefused, TransientError
 from support.operating import KEY, Operation
 
@@ -338,6 +339,49 @@ def test_a_new_application_waits_for_the_driver_of_a_deleted_one_of_its_name() -
     o.cluster.vanish("flights-driver-1")
     o.turns(2)
     assert o.pod["metadata"]["uid"] != first
+
+
+def hides(o: Operation, label: str = ROLE) -> Any:
+    """Somebody takes a label off the driver's pod: a watch says that it is gone, and its container runs."""
+    (pod,) = o.cluster.pods()
+    o.cluster.edit(PODS, key_of(pod), lambda known: known["metadata"]["labels"].pop(label))
+    o.heard = len(o.cluster.events)
+    version = o.pod["metadata"]["resourceVersion"]
+    o.controller.pod_gone({**pod, "metadata": {**pod["metadata"], "resourceVersion": version}})
+    return pod
+
+
+@pytest.mark.parametrize("label", [ROLE, APPLICATION])
+def test_a_driver_whose_labels_are_taken_off_gets_no_other_one_beside_it(label: str) -> None:
+    o = Operation()
+    o.run()
+    hides(o, label)
+    for _ in range(20):
+        o.cluster.now += 30
+        o.turns(1)
+    assert o.names == ["flights-driver-1"]
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", "PredecessorRemains")
+    assert o.condition("Stalled")["status"] == "True"
+    assert "kubectl delete pod flights-driver-1" in o.condition("Stalled")["message"]
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.heard = len(o.cluster.events)
+    o.turns(3)
+    assert "flights-driver-2" in o.names
+
+
+def test_a_driver_whose_labels_are_taken_off_is_replaced_once_somebody_deletes_it() -> None:
+    o = Operation()
+    o.run()
+    hides(o)
+    for _ in range(5):
+        o.cluster.now += 30
+        o.turns(1)
+    o.cluster.evict(o.pod)
+    o.turns(2)
+    assert o.names == ["flights-driver-1"]
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(2)
+    assert o.names == ["flights-driver-2"]
 
 
 def test_the_driver_that_runs_is_found_again_when_the_status_is_lost() -> None:

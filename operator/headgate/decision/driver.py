@@ -83,7 +83,7 @@ class StepReason(StrEnum):
     START_REFUSED = "StartRefused"
     """The driver may not be created, for a reason that the message gives."""
     PREDECESSOR_REMAINS = "PredecessorRemains"
-    """What is left of a driver from before has to go first."""
+    """A driver from before has to go first: of an application of the same name, or one whose labels were changed."""
     DELETED = "Deleted"
     """The resource is being deleted: its driver stops first."""
     EXPIRED = "Expired"

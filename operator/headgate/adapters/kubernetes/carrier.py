@@ -16,7 +16,9 @@ from typing import Any, assert_never
 from headgate.adapters.kubernetes.client import APPLICATIONS, CONFIG_MAPS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
-from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
+from headgate.adapters.kubernetes.names import CONTROL, FINALIZER, driver_name
+from headgate.adapters.kubernetes.pods import attempt_of, is_ended
+from headgate.adapters.kubernetes.refusals import PredecessorRemains
 from headgate.adapters.kubernetes.writes import (
     ClearAway,
     CreateDriver,
@@ -155,6 +157,7 @@ class Carrier:
         A ConfigMap of that name is left from a try of which the pod did not come to be, and made what it should
         be. That is rare, and an apply costs the API server twice what creating does.
         """
+        await self._require_no_predecessor(attempt_of(pod) or 0)
         try:
             await self._cluster.create(CONFIG_MAPS, config_map)
         except ApiConflict:
@@ -166,6 +169,15 @@ class Carrier:
             with suppress(ApiNotFound):
                 self._seen(await self._cluster.get(PODS, key_of(pod)))
             raise
+
+    async def _require_no_predecessor(self, attempt: int) -> None:
+        """Look for the driver before this one by its name: whoever takes its labels off hides it, and no more."""
+        if attempt <= 1:
+            return
+        name = driver_name(self._key.name, attempt - 1)
+        with suppress(ApiNotFound):
+            if not is_ended(await self._cluster.get(PODS, self._at(name))):
+                raise PredecessorRemains(self._key, name)
 
     async def _end_pod(self, name: str, uid: str, grace_seconds: int | None) -> None:
         """Delete the pod. One that is not there any more, or is another one by now, is known to be gone."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from headgate.adapters.kubernetes.key import Key
 from headgate.decision.driver import Obstacle, StepReason
 from headgate.errors import ApiRefused, TransientError
 
@@ -30,16 +31,33 @@ KNOWN = (
 """What the message looks like, what it is, and what to do; the first that fits."""
 
 
-def obstacle_of(refusal: ApiRefused, before: Obstacle | None, now: float) -> Obstacle:
+class PredecessorRemains(TransientError):  # noqa: N818  named after the reason that it becomes
+    """A driver from before, which was thought to be gone, is still there and may still write."""
+
+    def __init__(self, application: Key, pod: str) -> None:
+        super().__init__(f"application {application}: pod {pod} is still there; nothing is started beside it")
+        self.remedy = (
+            f"pod {pod} of the attempt before is still there without the labels that it is found by, and may still "
+            f"write; delete it (kubectl delete pod {pod}), and the next attempt starts"
+        )
+
+
+def obstacle_of(refusal: ApiRefused | PredecessorRemains, before: Obstacle | None, now: float) -> Obstacle:
     """Return the refusal as what stands in the way; `before` is the one from the try before."""
-    found = ((reason, remedy) for form, reason, remedy in KNOWN if form.search(refusal.message))
-    reason, remedy = next(found, (StepReason.START_REFUSED, "see to what the API server names"))
+    if isinstance(refusal, PredecessorRemains):
+        reason, message = StepReason.PREDECESSOR_REMAINS, refusal.remedy
+    else:
+        reason, remedy = _known(refusal.message)
+        message = f"the driver cannot be created ({' '.join(refusal.message.split())}); {remedy}"
     is_old = before is not None and before.reason is reason
     return Obstacle(
-        reason=reason,
-        message=f"the driver cannot be created ({' '.join(refusal.message.split())}); {remedy}",
-        since=before.since if before is not None and is_old else now,
+        reason=reason, message=message, since=before.since if before is not None and is_old else now
     )
+
+
+def _known(message: str) -> tuple[StepReason, str]:
+    found = ((reason, remedy) for form, reason, remedy in KNOWN if form.search(message))
+    return next(found, (StepReason.START_REFUSED, "see to what the API server names"))
 
 
 def untold(error: TransientError, before: Obstacle | None, now: float) -> Obstacle:

@@ -29,7 +29,7 @@ from headgate.adapters.kubernetes.ports import (
 )
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.record import Record, RefusedSpec, digest_of
-from headgate.adapters.kubernetes.refusals import obstacle_of, untold
+from headgate.adapters.kubernetes.refusals import PredecessorRemains, obstacle_of, untold
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import Obstacle, State
@@ -192,7 +192,7 @@ class Turn:
         try:
             with nullcontext() if creates is None else self._around.claims.creating(creates.pod):
                 await self._carrier.carry_out(wishes.writes)
-        except ApiRefused as refusal:
+        except (ApiRefused, PredecessorRemains) as refusal:
             if creates and self._carrier.has_written_status:
                 self._record.refusal = obstacle_of(refusal, self._record.refusal, self._sight.now)
             raise
