@@ -68,6 +68,84 @@ def test_an_application_without_an_image_says_where_to_name_it() -> None:
     assert "spec.image" in o.condition("Stalled")["message"]
 
 
+def test_a_driver_that_ends_under_a_spec_that_is_refused_is_told_once() -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE)
+    o.turns(2)
+    o.cluster.pod_ends("flights-driver-1", 1)
+    o.turns(5)
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Failed", "InvalidSpec")
+    for kind in ("Ready", "Stalled"):
+        assert "its driver has ended (attempt 1 ended with exit code 1)" in o.condition(kind)["message"]
+        assert "after" in o.condition(kind)["message"]
+    assert o.cluster.told()[-1] == ("InvalidSpec", 1)
+    assert len([reason for reason, _ in o.cluster.told() if reason == "InvalidSpec"]) == 2
+    o.restart()
+    o.cluster.calls.clear()
+    o.turns(3)
+    assert o.cluster.calls == []
+    o.declare()
+    o.turns(2)
+    assert o.state() == "BackingOff"
+    assert o.status()["memory"]["history"]["failures"] == 1
+
+
+def test_a_driver_that_disappears_under_a_spec_that_is_refused_is_told() -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE)
+    o.turns(2)
+    o.cluster.vanish("flights-driver-1")
+    o.turns(2)
+    assert o.state() == "Failed"
+    assert "its driver has ended (attempt 1 disappeared)" in o.condition("Ready")["message"]
+
+
+def test_a_driver_that_starts_under_a_spec_that_is_refused_is_running_in_the_end() -> None:
+    o = Operation()
+    o.declare()
+    o.turns(2)
+    o.declare(**CYCLE)
+    o.turns(2)
+    assert o.state() == "Starting"
+    o.cluster.pod_runs("flights-driver-1")
+    o.turns(2)
+    assert o.state() == "Running"
+    assert [reason for reason, _ in o.cluster.told()].count("InvalidSpec") == 1
+
+
+def test_a_spec_that_is_refused_can_be_suspended() -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE, suspend=True)
+    o.turns(2)
+    assert "deletionTimestamp" in o.pod["metadata"]
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(4)
+    assert o.state() == "Suspended"
+    assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
+    o.declare(suspend=False)
+    o.turns(3)
+    assert o.names == ["flights-driver-2"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "grace_seconds"),
+    [({"gracePeriod": "5m"}, 310), ({"gracePeriod": "soon"}, 130), ({"gracePeriod": 5}, 130), ([], 130)],
+)
+def test_a_spec_that_is_refused_keeps_its_grace_period_where_that_can_be_read(
+    stop: object, grace_seconds: int
+) -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE, stop=stop)
+    o.turns(2)
+    o.cluster.remove(KEY)
+    o.turns(2)
+    assert o.pod["metadata"]["deletionGracePeriodSeconds"] == grace_seconds
+
+
 def test_a_refused_application_is_deleted_all_the_same() -> None:
     o = Operation()
     o.run()

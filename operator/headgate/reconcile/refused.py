@@ -1,11 +1,13 @@
 """The status of an application whose spec cannot be acted on.
 
 The API server checks what its rules can see; the rest is found here, and so is a resource that another version
-of the CRD let through. Nothing is done about it but to say so: a driver that runs goes on with what it has.
+of the CRD let through. Nothing is done about it but to say so: a driver that runs goes on with what it has. One that
+ends meanwhile is not started again, since nobody knows with what; so that is said as well.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from headgate.api.status import (
@@ -14,17 +16,34 @@ from headgate.api.status import (
     ConditionStatus,
     SparkApplicationStatus,
 )
+from headgate.decision.driver import Driver, History
+from headgate.decision.lifecycle import how_it_ended
 from headgate.reconcile.times import moment
 
 INVALID_SPEC: Final = "InvalidSpec"
 """The spec passed the API server and cannot be acted on; what was in force before stays so."""
 
 
-def refused_status(
-    before: SparkApplicationStatus | None, message: str, *, generation: int, now: float
+def with_end(message: str, driver: Driver | None, history: History) -> str:
+    """Return `message` with the end of the driver, where that is news."""
+    end = _end(driver, history)
+    if end is None:
+        return message
+    return f"its driver has ended ({how_it_ended(end)}), and the spec cannot be acted on: {message}"
+
+
+def refused_status(  # noqa: PLR0913  what was, what is, and when
+    before: SparkApplicationStatus | None,
+    message: str,
+    *,
+    driver: Driver | None,
+    history: History,
+    generation: int,
+    now: float,
 ) -> SparkApplicationStatus:
-    """Return `before` with the word that this generation is refused, and why."""
+    """Return `before` with the word that this generation is refused, and why, and with what became of the driver."""
     status = before or SparkApplicationStatus(state=ApplicationState.PENDING)
+    message = with_end(message, driver, history)
     answers = {
         "Ready": ConditionStatus.FALSE,
         "Reconciling": ConditionStatus.FALSE,
@@ -36,7 +55,39 @@ def refused_status(
         for kind, answer in answers.items()
     }
     conditions = tuple((known | said).values())
-    return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
+    state = _state(driver, history) or status.state
+    changes = {"state": state, "observed_generation": generation, "conditions": conditions}
+    return status.model_copy(update=changes)
+
+
+def _state(driver: Driver | None, history: History) -> ApplicationState | None:
+    """Return where the driver is in its life; `None`: nothing has become of it since that was told last."""
+    if driver is not None and driver.exit is None:
+        if driver.is_leaving:
+            return ApplicationState.STOPPING
+        return ApplicationState.RUNNING if driver.is_ready else ApplicationState.STARTING
+    end = _end(driver, history)
+    if end is None:
+        return None
+    return ApplicationState.COMPLETED if end.exit_code == 0 else ApplicationState.FAILED
+
+
+def _end(driver: Driver | None, history: History) -> History | None:
+    """Return the history with the end of its driver, unless that is booked already; `None` where it has none."""
+    if history.ended or history.started_at is None:
+        return None
+    if driver is None or driver.attempt < history.attempt:
+        return replace(history, disrupted=True)
+    if driver.exit is None:
+        return None
+    end = driver.exit
+    return replace(
+        history,
+        attempt=driver.attempt,
+        exit_code=end.code,
+        exit_note=end.note,
+        disrupted=end.is_disruption,
+    )
 
 
 def _condition(  # noqa: PLR0913  a condition has six members

@@ -27,7 +27,14 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Man
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import drivers_of
-from headgate.adapters.kubernetes.record import Declared, Record, RefusedSpec, is_overdue, stand_in
+from headgate.adapters.kubernetes.record import (
+    Declared,
+    Record,
+    RefusedSpec,
+    is_overdue,
+    is_to_stop,
+    stand_in,
+)
 from headgate.adapters.kubernetes.turn import Options, Sight, Surroundings, Turn
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.api.application import SparkApplication
@@ -168,9 +175,9 @@ class Controller:
         turn = Turn(self._around, sight, record)
         if not isinstance(declared, RefusedSpec):
             return await turn.reconcile(declared, jitter=self._jitter())
-        if "deletionTimestamp" not in manifest["metadata"]:
+        if not is_to_stop(manifest):
             return await turn.refuse(declared)
-        return await turn.reconcile(stand_in(manifest), jitter=self._jitter())
+        return await turn.reconcile(stand_in(manifest), jitter=self._jitter(), refused=declared)
 
     async def _let_go_in_time(self, key: Key) -> None:
         """Let an application go that should have gone by now: a turn that fails each time must not keep it.

@@ -159,6 +159,13 @@ def stand_in(manifest: Manifest) -> SparkApplication:
     return SparkApplication.model_validate(shown)
 
 
+def is_to_stop(manifest: Manifest) -> bool:
+    """Return whether a driver is to stop, whatever else is declared: it is deleted or suspended."""
+    spec = manifest.get("spec")
+    is_suspended = isinstance(spec, Mapping) and spec.get("suspend") is True
+    return is_suspended or "deletionTimestamp" in manifest["metadata"]
+
+
 def _stop(manifest: Manifest) -> dict[str, Any]:
     """Return the grace period that a driver is to have, where that can be read."""
     try:

@@ -32,13 +32,14 @@ from headgate.adapters.kubernetes.record import Record, RefusedSpec, digest_of
 from headgate.adapters.kubernetes.refusals import PredecessorRemains, obstacle_of, untold
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
+from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, TransientError
 from headgate.reconcile.edits import edit
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
-from headgate.reconcile.refused import INVALID_SPEC, refused_status
+from headgate.reconcile.refused import INVALID_SPEC, refused_status, with_end
 from headgate.reconcile.report import next_write_at
 
 log = structlog.get_logger("headgate")
@@ -133,10 +134,19 @@ class Turn:
             upkeep=replace(around.options.upkeep, phase=self._owner.key.phase),
         )
 
-    async def reconcile(self, application: SparkApplication, *, jitter: float) -> float:
-        """Turn the loop; returns the Unix time at which to look again at the latest."""
+    async def reconcile(
+        self, application: SparkApplication, *, jitter: float, refused: RefusedSpec | None = None
+    ) -> float:
+        """Turn the loop; returns the Unix time at which to look again at the latest.
+
+        `refused` is why `application` only stands in for what is declared.
+        """
         now, memory = self._sight.now, self._memory()
-        if (told := edit(self._record.acted_on(application), application, memory.status, now)) is not None:
+        if refused is not None:
+            told = _refusal(refused.message, memory.status, application.metadata.generation, now)
+        else:
+            told = edit(self._record.acted_on(application), application, memory.status, now)
+        if told is not None:
             self._ports.reports.tell(told)
         outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
         await self._carry_out(outcome.memory, application)
@@ -144,16 +154,23 @@ class Turn:
         return self._look_again_at(outcome)
 
     async def refuse(self, spec: RefusedSpec) -> float:
-        """Say that the resource cannot be acted on, and do nothing else."""
+        """Say that the resource cannot be acted on, and what becomes of its driver meanwhile; do nothing else."""
         now, memory = self._sight.now, self._memory()
-        generation = self._sight.application["metadata"]["generation"]
-        status = refused_status(memory.status, spec.message, generation=generation, now=now)
+        driver, history = self._ports.drivers.observe(now), memory.kept.history
+        status = refused_status(
+            memory.status,
+            spec.message,
+            driver=driver,
+            history=history,
+            generation=self._sight.application["metadata"]["generation"],
+            now=now,
+        )
+        if _sentences(status) != _sentences(memory.status):
+            message = with_end(spec.message, driver, history)
+            log.warning(f"the spec is refused: {message}", application=str(self._owner.key))
+            self._ports.reports.tell(Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True))
         if status != memory.status:
-            log.warning(f"the spec is refused: {spec.message}", application=str(self._owner.key))
             self._ports.reports.write(status)
-            self._ports.reports.tell(
-                Event(at=now, reason=INVALID_SPEC, message=spec.message, is_warning=True)
-            )
         await self._carry_out(replace(memory, status=status))
         return self._ports.upkeep.again_at(now, AT_REST_SECONDS)
 
@@ -238,6 +255,19 @@ class Turn:
         if (at := next_write_at(memory, upkeep, now)) is not None:
             times.append(at)
         return max(now, min(times))
+
+
+def _refusal(
+    message: str, status: SparkApplicationStatus | None, generation: int | None, now: float
+) -> Event | None:
+    """Return what there is to say of a spec that is refused, once for a generation."""
+    if status is not None and status.observed_generation == generation:
+        return None
+    return Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True)
+
+
+def _sentences(status: SparkApplicationStatus | None) -> frozenset[tuple[str, str]]:
+    return frozenset() if status is None else frozenset((c.reason, c.message) for c in status.conditions)
 
 
 def _writes_status(wishes: Wishes) -> bool:
