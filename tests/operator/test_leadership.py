@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
+from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError
-from support.operating import KEY, Operation
+from headgate.factory.cluster import fresh_seconds
+from headgate.settings import Settings
+from support.operating import KEY, OPTIONS, Operation
 
 DRIVER_3 = "flights-driver-3"
 POD_1 = {
@@ -79,7 +85,9 @@ def test_an_operator_that_hears_of_the_memory_and_not_yet_of_the_driver_starts_n
     assert o.names == ["flights-driver-3"]
 
 
-def carrier_of(o: Operation, clock: Callable[[], float]) -> Carrier:
+def carrier_of(
+    o: Operation, clock: Callable[[], float] = steady_seconds, *, fresh_seconds: float = FRESH_SECONDS
+) -> Carrier:
     """Return what carries out a decision on the application as it now is."""
     return Carrier(
         o.cluster,  # type: ignore[arg-type]
@@ -87,6 +95,7 @@ def carrier_of(o: Operation, clock: Callable[[], float]) -> Carrier:
         seen=lambda _: None,
         gone=lambda _: None,
         clock=clock,
+        fresh_seconds=fresh_seconds,
     )
 
 
@@ -99,6 +108,37 @@ def test_a_decision_that_is_old_is_not_carried_out() -> None:
     with pytest.raises(ApiUnavailable, match="too old"):
         asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
     assert o.status() == {}
+
+
+def test_a_decision_ages_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The monotonic clock stands still then, and that of the lease does not."""
+    o = Operation()
+    o.declare()
+    carrier = carrier_of(o)
+    awake = steady_seconds()
+    monkeypatch.setattr(time, "monotonic", lambda: awake)
+    monkeypatch.setattr(time, "clock_gettime", lambda _clock: awake + 3600.0)
+    with pytest.raises(ApiUnavailable, match="too old"):
+        asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
+
+
+@pytest.mark.parametrize(("deadline", "seconds"), [(4.0, 4.0), (10.0, 10.0), (60.0, 10.0)])
+def test_a_decision_is_acted_on_no_longer_than_the_lease_may_go_without_renewal(
+    deadline: float, seconds: float
+) -> None:
+    renewals = {
+        "lease_duration": timedelta(seconds=deadline + 5),
+        "lease_renew_deadline": timedelta(seconds=deadline),
+    }
+    assert fresh_seconds(Settings(**renewals)) == seconds
+
+
+def test_a_turn_goes_by_how_long_a_decision_holds() -> None:
+    o = Operation(options=replace(OPTIONS, fresh_seconds=-1.0))
+    o.declare()
+    with pytest.raises(ApiUnavailable, match="too old"):
+        o.turn()
+    assert o.cluster.calls == []
 
 
 def test_a_decision_that_grows_old_while_it_is_carried_out_creates_no_driver() -> None:

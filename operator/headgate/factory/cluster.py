@@ -12,6 +12,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from headgate.adapters.driver_poller import DriverPoller
+from headgate.adapters.kubernetes.carrier import FRESH_SECONDS
 from headgate.adapters.kubernetes.client import Cluster
 from headgate.adapters.kubernetes.controller import Controller
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
@@ -59,6 +60,7 @@ async def cluster_operator(
     options = Options(
         drivers=DriverDefaults(image=settings.default_image, service_account=settings.driver_service_account),
         upkeep=replace(CLUSTER_UPKEEP, small_moves_seconds=settings.status_refresh.total_seconds()),
+        fresh_seconds=fresh_seconds(settings),
         identity=settings.identity,
     )
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
@@ -66,6 +68,11 @@ async def cluster_operator(
     events = Outbox(EventRecorder(cluster, settings.identity))
     controller = Controller(cluster, poller, options, recorder=events, decided=decided)
     return ClusterOperator(api, cluster, controller, events, poller)
+
+
+def fresh_seconds(settings: Settings) -> float:
+    """Return how old a decision may be when it is carried out: by then the lease is still this process's own."""
+    return min(FRESH_SECONDS, settings.lease_renew_deadline.total_seconds())
 
 
 async def connected(settings: Settings, metrics: OperatorMetrics) -> Cluster:

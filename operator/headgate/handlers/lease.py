@@ -14,7 +14,6 @@ times that are written down. They are measured on a clock that goes on while the
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,17 +23,12 @@ import structlog
 
 from headgate.adapters.kubernetes.client import Kind, Manifest
 from headgate.adapters.kubernetes.key import Key
+from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, HeadgateError, TransientError
 
 log = structlog.get_logger("headgate.lease")
 
 LEASES = Kind("coordination.k8s.io/v1", "leases")
-CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def now() -> float:
-    """Return seconds on a clock that no one sets and that goes on while the machine sleeps."""
-    return time.clock_gettime(CLOCK)
 
 
 class LeaseLost(HeadgateError):  # noqa: N818  what happened, not a fault of its own
@@ -127,7 +121,7 @@ class Candidate:
     key: Key
     identity: str
     terms: LeaseTerms = field(default_factory=LeaseTerms)
-    clock: Callable[[], float] = now
+    clock: Callable[[], float] = steady_seconds
     reached: Callable[[], None] = lambda: None
     """Told each time the API server has answered."""
     can_act: Callable[[], bool] = lambda: True

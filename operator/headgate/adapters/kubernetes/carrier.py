@@ -8,7 +8,6 @@ and its application let go.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, assert_never
@@ -32,14 +31,16 @@ from headgate.adapters.kubernetes.writes import (
 )
 from headgate.api.application import API_VERSION, KIND
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
+from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable, TransientError
 
 FRESH_SECONDS = 10.0
-"""How old a decision may be when it is carried out. A process that was stopped for longer may have lost its
-lease to another one meanwhile, and must not act on what it knew; so this is shorter than a lease lasts."""
+"""How old a decision may be at most when it is carried out. A process that was stopped for longer may have lost its
+lease to another one meanwhile, and must not act on what it knew; so this is no longer than it may go without renewing
+that."""
 
-TELL_SECONDS = FRESH_SECONDS / 2
-"""How long a driver is tried to be told something: what is to be done to it then must not be too old by that."""
+TELLING_SHARE = 0.5
+"""Of that time, to tell a driver something: what is to be done to it then must not be too old because of it."""
 
 
 class Carrier:
@@ -48,14 +49,15 @@ class Carrier:
     `seen` and `gone` are told of each object as the API server answers with it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  whom to tell, and how long what was decided holds
         self,
         cluster: Cluster,
         application: Manifest,
         *,
         seen: Callable[[Manifest], object],
         gone: Callable[[Manifest], object],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady_seconds,
+        fresh_seconds: float = FRESH_SECONDS,
     ) -> None:
         self._cluster = cluster
         self._key = key_of(application)
@@ -65,6 +67,7 @@ class Carrier:
         self._seen = seen
         self._gone = gone
         self._clock = clock
+        self._fresh_seconds = fresh_seconds
         self._decided_at = clock()
         self.has_written_status = False
         self.status: Mapping[str, Any] | None = None
@@ -82,7 +85,7 @@ class Carrier:
             raise self.untold
 
     def _require_fresh(self) -> None:
-        if self._clock() - self._decided_at > FRESH_SECONDS:
+        if self._clock() - self._decided_at > self._fresh_seconds:
             raise ApiUnavailable(f"application {self._key}: the decision is too old to be carried out")
 
     async def _carry_out(self, write: Write) -> None:
@@ -143,7 +146,7 @@ class Carrier:
     async def _publish(self, name: str, uid: str, document: str) -> None:
         patch = {"metadata": {"uid": uid, "annotations": {CONTROL: document}}}
         try:
-            async with asyncio.timeout(TELL_SECONDS):
+            async with asyncio.timeout(self._fresh_seconds * TELLING_SHARE):
                 self._seen(await self._cluster.patch(PODS, self._at(name), patch))
         except TimeoutError:
             raise ApiUnavailable(f"pod {self._at(name)}: its control document is not taken in time") from None

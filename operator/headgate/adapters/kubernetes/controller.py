@@ -81,7 +81,7 @@ class Controller:
         options = options or Options()
         self._cluster = cluster
         self._measurements = measurements
-        self._drivers = options.drivers
+        self._options = options
         self._clock = clock
         self._jitter = jitter
         self._tell = decided
@@ -189,13 +189,19 @@ class Controller:
         if manifest is None or not is_overdue(manifest, self._clock()):
             return
         log.error("its turns fail, and it should be deleted by now: it is let go", application=str(key))
-        carrier = Carrier(self._cluster, manifest, seen=self._answered, gone=self.pod_gone)
+        carrier = Carrier(
+            self._cluster,
+            manifest,
+            seen=self._answered,
+            gone=self.pod_gone,
+            fresh_seconds=self._options.fresh_seconds,
+        )
         with suppress(TransientError):
             await carrier.carry_out([ReleaseApplication()])
 
     def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
         """Return what the application declares, and have metrics read for it."""
-        declared = record.declared(manifest, self._drivers)
+        declared = record.declared(manifest, self._options.drivers)
         if not isinstance(declared, RefusedSpec) and record.watched != record.mark:
             self._measurements.watch(key, declared)
             record.watched = record.mark

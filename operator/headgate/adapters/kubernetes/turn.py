@@ -6,7 +6,6 @@ not happened; where it could, and something after it failed, the next turn finds
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from headgate.adapters.kubernetes.carrier import Carrier
+from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import Cluster, Manifest
 from headgate.adapters.kubernetes.events import Recorder
@@ -33,6 +32,7 @@ from headgate.adapters.kubernetes.refusals import PredecessorRemains, obstacle_o
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
+from headgate.clock import steady_seconds
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, TransientError
 from headgate.reconcile.edits import edit
@@ -63,6 +63,8 @@ class Options:
 
     drivers: DriverDefaults = field(default_factory=DriverDefaults)
     upkeep: Upkeep = CLUSTER_UPKEEP
+    fresh_seconds: float = FRESH_SECONDS
+    """How old a decision may be when it is carried out."""
     identity: str = "headgate"
     """Of this process, in Events."""
 
@@ -81,7 +83,7 @@ class Surroundings:
     """Told of each pod that turns out to be gone."""
     decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None
     """Told of each turn that was carried out."""
-    monotonic: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = steady_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,8 @@ class Turn:
             sight.application,
             seen=around.seen,
             gone=around.gone,
-            clock=around.monotonic,
+            clock=around.clock,
+            fresh_seconds=around.options.fresh_seconds,
         )
         drivers = PodDrivers(
             self._owner,
