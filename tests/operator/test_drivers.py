@@ -75,6 +75,21 @@ def test_what_a_driver_waits_for_is_named_with_the_remedy_and_stalls_after_a_min
     assert o.condition("Stalled")["status"] == "False"
 
 
+def test_a_container_that_is_never_made_stalls_after_five_minutes() -> None:
+    o = Operation()
+    o.declare()
+    o.turns(2)
+    o.cluster.set_pod("flights-driver-1", **waiting("ContainerCreating"))
+    o.turn(seconds=290)
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Starting", "WaitingForDriver")
+    o.turn(seconds=20)
+    assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("ContainerCreating", "True")
+    assert "kubectl describe pod flights-driver-1" in o.condition("Stalled")["message"]
+    o.cluster.pod_runs("flights-driver-1")
+    o.turns(2)
+    assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

@@ -74,6 +74,8 @@ class StepReason(StrEnum):
     """The driver's image cannot be had."""
     CONTAINER_CONFIG_ERROR = "ContainerConfigError"
     """The driver's container cannot be made as it is described."""
+    CONTAINER_CREATING = "ContainerCreating"
+    """The driver's container has been in the making for minutes."""
     QUOTA_EXCEEDED = "QuotaExceeded"
     """The namespace's quota has no room for the driver."""
     SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"

@@ -19,6 +19,9 @@ from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
 LATE_SECONDS = 30.0
 """How much later than its grace period a pod may end before its node is suspected."""
 
+CREATING_SECONDS = 300.0
+"""How long a container may be in the making: a large image takes minutes, and so does a volume that moves."""
+
 LONGEST_NOTE = 400
 
 IMAGE_PROBLEMS = frozenset(
@@ -43,6 +46,9 @@ CONTAINER_PROBLEMS = frozenset(
     }
 )
 """Reasons of the kubelet for a container that waits, and not just for its turn."""
+
+IN_THE_MAKING = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons for one that waits for what it needs: the kubelet tells in events what that is."""
 
 DISRUPTIONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
 """Reasons of the kubelet for a pod that it ended although nothing was wrong with it."""
@@ -151,7 +157,7 @@ def _obstacle(pod: Manifest, now: float) -> Obstacle | None:
         return _unreachable(pod, _since(pod, "DisruptionTarget"))
     if status.get("phase", "Pending") != "Pending":
         return None
-    return _unscheduled(pod) or _waiting(pod)
+    return _unscheduled(pod) or _waiting(pod) or _in_the_making(pod, now)
 
 
 def _unreachable(pod: Manifest, since: float) -> Obstacle:
@@ -189,6 +195,20 @@ def _waiting(pod: Manifest) -> Obstacle | None:
         reason=reason,
         message=f"the driver's container does not start ({told}); {remedy}",
         since=_since(pod, "PodScheduled"),
+    )
+
+
+def _in_the_making(pod: Manifest, now: float) -> Obstacle | None:
+    reason, since = _state(pod).get("waiting", {}).get("reason"), _since(pod, "PodScheduled")
+    if reason not in IN_THE_MAKING or now < since + CREATING_SECONDS:
+        return None
+    name = pod["metadata"]["name"]
+    return Obstacle(
+        reason=StepReason.CONTAINER_CREATING,
+        message=f"the driver's container has been in the making for more than {CREATING_SECONDS / 60:.0f} minutes "
+        f"({reason}); the events of pod {name} say what it waits for, be it a volume, a secret, the network or a "
+        f"large image: kubectl describe pod {name}",
+        since=since,
     )
 
 
