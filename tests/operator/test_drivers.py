@@ -10,7 +10,8 @@ from headgate.adapters.kubernetes.client import PODS
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.api.labels import APPLICATION, ROLE
-from headgate.errors import ApiRefused, TransientError
+from headgate.errors import ApiRefused, ApiUnavailable, TransientError
+from support.looping import query
 from support.operating import KEY, Operation
 
 POD = Key("team", "flights-driver-1")
@@ -73,6 +74,44 @@ def test_what_a_driver_waits_for_is_named_with_the_remedy_and_stalls_after_a_min
     o.turn()
     assert o.state() == "Running"
     assert o.condition("Stalled")["status"] == "False"
+
+
+WEBHOOK = "API server: POST pods: 500: failed calling webhook policy: connection refused"
+
+
+def failing(call: str) -> None:
+    if call in ("create pods", "patch pods"):
+        raise ApiUnavailable(WEBHOOK)
+
+
+def test_a_webhook_that_does_not_answer_is_told_after_a_minute() -> None:
+    o = Operation()
+    o.declare()
+    o.cluster.before = failing
+    for _ in range(5):
+        o.turns(1)
+        assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("Started", "False")
+        o.cluster.now += 9
+    o.cluster.now += 30
+    o.turns(2)
+    assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("StartRefused", "True")
+    assert "failed calling webhook policy" in o.condition("Stalled")["message"]
+    o.cluster.before = lambda _call: None
+    o.turns(3)
+    assert o.names == ["flights-driver-1"]
+    assert o.condition("Stalled")["status"] == "False"
+
+
+def test_a_webhook_that_keeps_a_document_from_a_driver_is_told_after_a_minute() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.before = failing
+    o.declare(queries=[query(checkpoint={"interval": "9s", "intervalDuringBacklog": "2m"})])
+    o.turns(2)
+    assert (o.condition("Stalled")["status"], o.state()) == ("False", "Running")
+    o.cluster.now += 70
+    o.turns(1)
+    assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "ControlRefused")
 
 
 def test_a_container_that_is_never_made_stalls_after_five_minutes() -> None:

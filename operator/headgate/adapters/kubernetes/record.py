@@ -20,13 +20,13 @@ from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.manifests import script_path
 from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.refusals import Trouble
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.packing import json_bytes, packed_json, packed_value, unpacked_value
 from headgate.api.application import SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
 from headgate.api.validation import validate
-from headgate.decision.driver import Obstacle
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.reconcile.memory import LoopMemory
 from headgate_contract import ControlDocument
@@ -49,9 +49,9 @@ class Record:
     """One application, by its uid: one of the same name that is created later starts with nothing."""
 
     uid: str
-    refusal: Obstacle | None = None
+    refusal: Trouble | None = None
     """Why the API server does not take the driver's objects."""
-    untold: Obstacle | None = None
+    untold: Trouble | None = None
     """Why the API server does not take the control document of the driver that runs."""
     watched: Mark | None = None
     """The mark of what the metrics are read for."""

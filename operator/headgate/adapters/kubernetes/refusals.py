@@ -6,10 +6,12 @@ The server tells in prose, and its admission plugins in theirs; a few of them ar
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from headgate.adapters.kubernetes.key import Key
 from headgate.decision.driver import Obstacle, StepReason
-from headgate.errors import ApiRefused, TransientError
+from headgate.decision.situation import PATIENCE_SECONDS
+from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 
 KNOWN = (
     (
@@ -42,30 +44,47 @@ class PredecessorRemains(TransientError):  # noqa: N818  named after the reason 
         )
 
 
-def obstacle_of(refusal: ApiRefused | PredecessorRemains, before: Obstacle | None, now: float) -> Obstacle:
-    """Return the refusal as what stands in the way; `before` is the one from the try before."""
-    if isinstance(refusal, PredecessorRemains):
-        reason, message = StepReason.PREDECESSOR_REMAINS, refusal.remedy
-    else:
-        reason, remedy = _known(refusal.message)
-        message = f"the driver cannot be created ({' '.join(refusal.message.split())}); {remedy}"
-    is_old = before is not None and before.reason is reason
-    return Obstacle(
-        reason=reason, message=message, since=before.since if before is not None and is_old else now
-    )
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps failing, as what stands in the way."""
+
+    obstacle: Obstacle
+    is_certain: bool
+    """Whether the API server has said no; one that does not answer may do so in a moment."""
+
+    def told(self, now: float) -> Obstacle | None:
+        """Return what there is to tell of it: what may be over in a moment, once it has lasted."""
+        has_lasted = now >= self.obstacle.since + PATIENCE_SECONDS
+        return self.obstacle if self.is_certain or has_lasted else None
 
 
-def _known(message: str) -> tuple[StepReason, str]:
-    found = ((reason, remedy) for form, reason, remedy in KNOWN if form.search(message))
-    return next(found, (StepReason.START_REFUSED, "see to what the API server names"))
+def start_trouble(error: TransientError, before: Trouble | None, now: float) -> Trouble:
+    """Return why the driver cannot be created; `before` is the trouble of the try before."""
+    if isinstance(error, PredecessorRemains):
+        return _trouble(error, StepReason.PREDECESSOR_REMAINS, error.remedy, before, now)
+    words = _words(error)
+    found = ((reason, remedy) for form, reason, remedy in KNOWN if form.search(words))
+    reason, remedy = next(found, (StepReason.START_REFUSED, "see to what the API server names"))
+    return _trouble(error, reason, f"the driver cannot be created ({words}); {remedy}", before, now)
 
 
-def untold(error: TransientError, before: Obstacle | None, now: float) -> Obstacle:
+def telling_trouble(error: TransientError, before: Trouble | None, now: float) -> Trouble:
     """Return why a driver goes on with the control document that it has; `before` as above."""
-    told = error.message if isinstance(error, ApiRefused) else str(error)
-    return Obstacle(
-        reason=StepReason.CONTROL_REFUSED,
-        message=f"the driver runs, and cannot be told what has changed ({' '.join(told.split())}); see to what the "
-        "API server names",
-        since=now if before is None else before.since,
+    words = _words(error)
+    message = (
+        f"the driver runs, and cannot be told what has changed ({words}); see to what the API server names"
     )
+    return _trouble(error, StepReason.CONTROL_REFUSED, message, before, now)
+
+
+def _words(error: TransientError) -> str:
+    return " ".join((error.message if isinstance(error, ApiRefused) else str(error)).split())
+
+
+def _trouble(
+    error: TransientError, reason: StepReason, message: str, before: Trouble | None, now: float
+) -> Trouble:
+    is_old = before is not None and before.obstacle.reason is reason
+    since = before.obstacle.since if before is not None and is_old else now
+    obstacle = Obstacle(reason=reason, message=message, since=since)
+    return Trouble(obstacle, is_certain=not isinstance(error, ApiUnavailable))

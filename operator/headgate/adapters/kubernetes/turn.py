@@ -28,13 +28,13 @@ from headgate.adapters.kubernetes.ports import (
 )
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.record import Record, RefusedSpec, digest_of
-from headgate.adapters.kubernetes.refusals import PredecessorRemains, obstacle_of, untold
+from headgate.adapters.kubernetes.refusals import PredecessorRemains, Trouble, start_trouble, telling_trouble
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.clock import steady_seconds
 from headgate.decision.driver import Obstacle, State
-from headgate.errors import ApiRefused, TransientError
+from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.reconcile.edits import edit
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
@@ -122,8 +122,8 @@ class Turn:
             sight.pods,
             wishes,
             defaults=around.options.drivers,
-            obstacle=sight.obstacle or record.refusal,
-            untold=record.untold,
+            obstacle=sight.obstacle or _told(record.refusal, sight.now),
+            untold=_told(record.untold, sight.now),
         )
         status = ApplicationStatus(sight.application, wishes)
         self._finalizer = Finalizer(sight.application, wishes)
@@ -212,9 +212,9 @@ class Turn:
         try:
             with nullcontext() if creates is None else self._around.claims.creating(creates.pod):
                 await self._carrier.carry_out(wishes.writes)
-        except (ApiRefused, PredecessorRemains) as refusal:
+        except (ApiRefused, ApiUnavailable, PredecessorRemains) as error:
             if creates and self._carrier.has_written_status:
-                self._record.refusal = obstacle_of(refusal, self._record.refusal, self._sight.now)
+                self._record.refusal = start_trouble(error, self._record.refusal, self._sight.now)
             raise
         else:
             self._record.refusal = None if creates else self._record.refusal
@@ -232,8 +232,8 @@ class Turn:
     def _learn_whether_it_is_told(self) -> None:
         """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a turn."""
         record, error = self._record, self._carrier.untold
-        if isinstance(error, ApiRefused):
-            record.untold = untold(error, record.untold, self._sight.now)
+        if isinstance(error, ApiRefused | ApiUnavailable):
+            record.untold = telling_trouble(error, record.untold, self._sight.now)
         elif error is None and record.untold is not None:
             record.untold, record.is_surprised = None, True
 
@@ -258,6 +258,10 @@ class Turn:
         if (at := next_write_at(memory, upkeep, now)) is not None:
             times.append(at)
         return max(now, min(times))
+
+
+def _told(trouble: Trouble | None, now: float) -> Obstacle | None:
+    return None if trouble is None else trouble.told(now)
 
 
 def _refusal(
