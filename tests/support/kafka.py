@@ -243,7 +243,8 @@ def client_settings(bootstrap: str, **more: str | int) -> dict[str, str | int]:
 
 @contextmanager
 def kafka_in(folder: Path, *, heap: str = "512m", full_compiler: bool = False) -> Iterator[Broker]:
-    """Run a broker whose files are in `folder`; both are gone afterwards."""
+    """Run a broker whose files are in `folder`; both are gone afterwards, and what a killed run left there before."""
+    shutil.rmtree(folder, ignore_errors=True)
     broker = Broker(folder, heap=heap, full_compiler=full_compiler)
     try:
         broker.start()
