@@ -214,3 +214,14 @@ def test_what_waits_for_a_look_is_held_for_its_event_times():
     driver.run_for(5)
     assert query.ends == {"flights": {"0": 2}, "weather": {"0": 2}}
     assert query.spark.held_by("flights") is HeldBy.EVENT_TIME
+
+
+def test_nothing_is_read_before_a_split_whose_beginning_is_not_known_yet():
+    driver = Driver(LateEventTimes)
+    query = driver.query("delays", backlog(1, flights=member(0)), flights={"0": [1], "1": [0, 1]})
+    ends = []
+    while query.ends["flights"] != {"0": 1, "1": 2} and driver.now < 1010:
+        driver.run_for(0.1)
+        ends.append(query.ends["flights"])
+    assert ends[-1] == {"0": 1, "1": 2}
+    assert all(end["1"] >= 1 for end in ends if end["0"] == 1)

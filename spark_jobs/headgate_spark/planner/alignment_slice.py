@@ -94,6 +94,12 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     if begin is None or begin.time >= limit or budget <= 0:
         return Slice({s: room.start for s, room in rooms.items()}, 0, limited=whole > 0 and budget > 0)
     low, high = _search(_Task(rooms, budget, limit, drift, index), begin, pace)
+    if high is not None and (split := _unlocated(rooms, index)) is not None:
+        if low.count == 0:
+            raise EventTimesUnknownError(
+                f"source {split.source}: how late its next record is was not told in time"
+            )
+        high = None
     ends = low.ends if high is None else _filled(low, high, budget, turn)
     count = sum(ends[split] - room.start for split, room in rooms.items())
     limited = low.time >= limit and count < whole
@@ -181,6 +187,14 @@ def _beginning(rooms: Mapping[Split, Room], index: TimeIndex, limit: Millis) -> 
         return None
     earliest = min(limit if time is None else time for time in reached)
     return _Cut(earliest - 1, {split: room.start for split, room in rooms.items()}, 0, earliest)
+
+
+def _unlocated(rooms: Mapping[Split, Room], index: TimeIndex) -> Split | None:
+    """Return a split that may begin earlier than is known: what is filled in proportion could pass it."""
+    unknown = (
+        split for split, room in rooms.items() if room.size and index.reached(split, room.start) is None
+    )
+    return next((split for split in unknown if not index.has_no_times(split, rooms[split].end)), None)
 
 
 def _forward(low: _Cut, budget: int, pace: float) -> Millis:
