@@ -603,34 +603,29 @@ def test_a_member_that_was_read_further_than_a_smaller_drift_allows_is_told_with
     assert query.spark.source("flights").alignment.drift == 30
 
 
-def test_a_query_that_goes_on_at_its_limit_is_no_further_ahead_than_the_drift():
+def resumed_beside_a_slow_member(flights_at):
     driver = Driver()
     patient = member(30, idle_after=3600)
     query = driver.query(
         "delays",
         backlog(flights=patient, weather=patient),
-        starts={"flights": {"0": 41}, "weather": {"0": 1}},
+        starts={"flights": {"0": flights_at}, "weather": {"0": 1}},
         resumed=True,
         flights={"0": every(1000, 900_000)},
         weather={"0": [10_000]},
     )
     driver.run_for(5)
+    return query
+
+
+def test_a_query_that_goes_on_at_its_limit_is_no_further_ahead_than_the_drift():
+    query = resumed_beside_a_slow_member(flights_at=41)
     assert query.ends == {"flights": {"0": 41}, "weather": {"0": 1}}
     assert query.spark.source("flights").alignment.drift == 30
 
 
 def test_a_query_that_goes_on_past_its_limit_says_how_far_that_is_known():
-    driver = Driver()
-    patient = member(30, idle_after=3600)
-    query = driver.query(
-        "delays",
-        backlog(flights=patient, weather=patient),
-        starts={"flights": {"0": 400}, "weather": {"0": 1}},
-        resumed=True,
-        flights={"0": every(1000, 900_000)},
-        weather={"0": [10_000]},
-    )
-    driver.run_for(5)
+    query = resumed_beside_a_slow_member(flights_at=400)
     assert 30 < query.spark.source("flights").alignment.drift <= 390
 
 

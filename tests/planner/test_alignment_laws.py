@@ -68,6 +68,14 @@ def everything(query):
     return {s: {p: len(log) for p, log in splits.items()} for s, splits in query.logs.items()}
 
 
+def run_to_the_end(driver):
+    """Let twenty minutes pass, or fewer if everything has been read."""
+    for _ in range(20):
+        driver.run_for(60)
+        if all(query.ends == everything(query) for query in driver.queries.values()):
+            break
+
+
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
 @settings(max_examples=40)
 @given(st.lists(st.lists(logs, min_size=1, max_size=2), min_size=1, max_size=2), drifts, st.integers(1, 60))
@@ -95,10 +103,7 @@ def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, d
     for n, sources in enumerate(queries):
         named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}
         running.append(driver.query(f"query-{n}", control(tuple(named), drift, 0.5, grant), **named))
-    for _ in range(20):
-        driver.run_for(60)
-        if all(query.ends == everything(query) for query in running):
-            break
+    run_to_the_end(driver)
     for query in running:
         assert query.ends == everything(query)
 
@@ -168,10 +173,7 @@ def test_queries_with_unlike_intervals_keep_each_other_going(times, flights, wea
         )
         for name, splits, interval in zip(("one", "other"), (flights, weather), intervals, strict=True)
     ]
-    for _ in range(20):
-        driver.run_for(60)
-        if all(query.ends == everything(query) for query in running):
-            break
+    run_to_the_end(driver)
     for query in running:
         assert query.ends == everything(query)
 
