@@ -13,6 +13,7 @@ import pytest
 
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS
+from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError
@@ -167,6 +168,40 @@ def test_a_restart_of_the_operator_writes_nothing() -> None:
     o.restart()
     o.turns(3)
     assert o.cluster.calls == []
+
+
+def test_a_restart_of_the_operator_leaves_an_application_its_moment_to_be_written_again() -> None:
+    o = Operation()
+    o.run()
+    period = CLUSTER_UPKEEP.small_moves_seconds
+    moment = KEY.phase * period
+    is_behind(o, lag=2.0)
+    o.turn(seconds=(moment - 120.0 - o.cluster.now) % period)
+    o.restart()
+    is_behind(o, lag=9.0)
+    o.cluster.calls.clear()
+    again = o.turn(seconds=20.0)
+    assert again is not None
+    assert again - o.cluster.now == pytest.approx(100.0, abs=1e-3)
+    assert o.cluster.calls == []
+    o.turn(seconds=100.1)
+    assert o.cluster.calls == ["apply sparkapplications/status"]
+
+
+def test_what_has_moved_while_no_operator_was_there_is_written_at_once() -> None:
+    o = Operation()
+    o.run()
+    is_behind(o, lag=40.0)
+    o.turn(seconds=60.0)
+    o.restart()
+    is_behind(o, lag=200.0)
+    o.turn()
+    assert o.status()["queries"][0]["watermarkLag"] == "3m20s"
+
+
+def is_behind(o: Operation, *, lag: float) -> None:
+    measured = {"watermark_lag_seconds": lag, "pending_records": 5.0}
+    o.measurements.metrics(KEY).reports(sources={"flights": measured})
 
 
 def test_an_operator_that_reads_the_application_anew_reads_its_pods_anew_too() -> None:

@@ -9,7 +9,7 @@ import pytest
 from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.ports import Upkeep
-from headgate.reconcile.report import next_write_at
+from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names
 from support.looping import Loop
 
@@ -112,6 +112,20 @@ def test_a_clock_that_was_set_back_holds_nothing_for_longer(back: float) -> None
         swinging.goes_on(1.0, held=held)
     waits = swinging.next_write
     assert waits is None or waits <= 600.0
+
+
+@pytest.mark.parametrize("phase", [0.25, 0.5, 0.75])
+def test_after_a_restart_each_application_tells_its_swings_at_a_moment_of_its_own(phase: float) -> None:
+    upkeep = dataclasses.replace(UPKEEP, phase=phase)
+    swinging = Swinging(upkeep)
+    swinging.goes_on(1.0, held=True)
+    swinging.loop.restart()
+    swinging.loop.memory = taken_over(swinging.loop.memory, upkeep, swinging.loop.now)
+    swinging.goes_on(1.0, held=False)
+    assert swinging.written == ["True"]
+    assert swinging.next_write == phase * upkeep.swing_seconds - 1.0
+    swinging.goes_on(swinging.next_write, held=False)
+    assert swinging.written == ["True", "False"]
 
 
 def test_on_one_machine_each_swing_is_told() -> None:

@@ -18,7 +18,7 @@ from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Ports, Upkeep
 from headgate.reconcile.status import status_of
-from headgate.reconcile.swings import after_write, has_swung, next_write
+from headgate.reconcile.swings import after_restart, after_write, has_swung, next_write
 
 
 def report(
@@ -81,3 +81,16 @@ def next_write_at(memory: LoopMemory, upkeep: Upkeep, now: float) -> float | Non
         return None
     at = upkeep.refresh_at(memory.status_written_at)
     return min(at, next_write(memory, upkeep, now)) if has_swung(written, status) else at
+
+
+def taken_over(memory: LoopMemory, upkeep: Upkeep, now: float) -> LoopMemory:
+    """Return what a loop that starts again has recalled, with the writes of the one before counted.
+
+    Ten thousand applications are taken over together. Each is written again at the moment of the period that it has
+    had all along, so that a restart brings neither a wave of writes nor a silence; what has changed meanwhile, or
+    moved by more than a factor of two, is written at once.
+    """
+    if memory.status_written is None:
+        return memory
+    written_at = now - upkeep.small_moves_seconds / 2  # half a period on, any moment of it will do
+    return replace(memory, status_written_at=written_at, swings_until=after_restart(upkeep, now))

@@ -42,6 +42,15 @@ def after_write(memory: LoopMemory, upkeep: Upkeep, now: float) -> float:
     return min(max(memory.swings_until, now), longest) + upkeep.swing_seconds
 
 
+def after_restart(upkeep: Upkeep, now: float) -> float:
+    """Return `memory.swings_until` of a loop that starts again: as if swings had been told until now.
+
+    How many were, nobody remembers. So many applications that swing are not all written at once, but each at a moment
+    of its own within the seconds a swing.
+    """
+    return now + (AT_ONCE - 1 + (upkeep.phase or 0.0)) * upkeep.swing_seconds
+
+
 def _swings(status: SparkApplicationStatus) -> tuple[object, ...]:
     conditions = [(one.type, one.status, one.reason) for one in status.conditions if one.type in SWINGING]
     return (*conditions, *(query.watermark_held_by for query in status.queries))

@@ -40,7 +40,7 @@ from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
 from headgate.reconcile.refused import INVALID_SPEC, refused_status, with_end
-from headgate.reconcile.report import next_write_at
+from headgate.reconcile.report import next_write_at, taken_over
 
 log = structlog.get_logger("headgate")
 
@@ -186,7 +186,7 @@ class Turn:
         """
         memory = self._record.memory
         if memory is None:
-            return replace(recall(self._ports, self._complain), status_written_at=self._sight.now)
+            return taken_over(recall(self._ports, self._complain), self._ports.upkeep, self._sight.now)
         if (until := self._sight.unchanged_until) is not None:
             memory = replace(memory, kept=memory.kept.unchanged_until(until))
         shown = digest_of(self._sight.application.get("status"))
