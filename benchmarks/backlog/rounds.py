@@ -7,17 +7,20 @@ machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.backlog.engine import Engine, Mode, Ran, Request
 from benchmarks.backlog.scenario import WARM_UP, Bench
 from benchmarks.backlog.session import documented_session, plain_session
+from benchmarks.backlog.topics import topic
+from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.recording import Recording
 from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.local.statistics import divided, median_interval, rotated
 from headgate_contract import ControlDocument, QueryControl
+from support.kafka_connector import connector_conf
 
 UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"
 
@@ -90,22 +93,52 @@ def part_of_batch(name: str, goal: float) -> Ratio:
     return Ratio(Figure(name, "ratio", Goal(">=", goal)), (BATCH,), GOVERNED)
 
 
-def measure(bench: Bench, workload: Workload) -> dict[str, Measured]:
+@dataclass(frozen=True)
+class Inputs:
+    """What the sides of a workload are read from."""
+
+    whole: Sequence[Path | str]
+    part: Sequence[Path | str]
+    """A small part of the same, which every variant reads once before anything counts."""
+    bootstrap: str | None = None
+    """Where the broker is, if they are topics."""
+
+
+Provided = Callable[[Bench, Workload], AbstractContextManager[Inputs]]
+
+
+@contextmanager
+def as_topics(bench: Bench, workload: Workload) -> Iterator[Inputs]:
+    """Have the recordings of a workload as topics, which Spark reads in the same way in streams and in batches."""
+    with kept_broker(bench.root / "broker") as broker:
+        whole, part = (
+            [topic(bench, broker, side, share) for side in workload.sides] for share in (1.0, WARM_UP)
+        )
+        yield Inputs(whole, part, broker.bootstrap)
+
+
+@contextmanager
+def as_recordings(bench: Bench, workload: Workload) -> Iterator[Inputs]:
+    """Have the recordings of a workload as they are: a stream replays them, a batch reads the files."""
+    whole, part = ([bench.recording(side, share) for side in workload.sides] for share in (1.0, WARM_UP))
+    yield Inputs(whole, part)
+
+
+def measure(bench: Bench, workload: Workload, provided: Provided = as_topics) -> dict[str, Measured]:
     """Run all rounds of a workload; returns its ratios."""
-    runs = ran(bench, workload)
+    runs = ran(bench, workload, provided)
     return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
 
 
-def ran(bench: Bench, workload: Workload) -> dict[str, list[Ran]]:
+def ran(bench: Bench, workload: Workload, provided: Provided = as_topics) -> dict[str, list[Ran]]:
     """Run every variant once per round; returns their runs. Raises `DifferentOutputsError`."""
-    whole, part = ([bench.recording(side, share) for side in workload.sides] for share in (1.0, WARM_UP))
-    with engines(bench, workload.name) as engine_of:
+    with provided(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
         return in_turns(
             bench,
             workload,
             engine_of,
-            lambda variant: request(workload, variant, part),
-            lambda variant: request(workload, variant, whole),
+            lambda variant: request(workload, variant, inputs.part, inputs.bootstrap),
+            lambda variant: request(workload, variant, inputs.whole, inputs.bootstrap),
         )
 
 
@@ -132,9 +165,10 @@ def in_turns(
 @contextmanager
 def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
     """Start what the variants run in."""
+    document, connector = in_one_batch(workload), connector_conf()
     with (
-        plain_session(bench, f"{workload}-plain") as beside,
-        documented_session(bench, f"{workload}-governed", in_one_batch(workload)) as governed,
+        plain_session(bench, f"{workload}-plain", connector) as beside,
+        documented_session(bench, f"{workload}-governed", document, connector) as governed,
     ):
         yield {"plain": beside, "governed": governed}
 
@@ -145,9 +179,15 @@ def in_one_batch(query: str) -> ControlDocument:
     return ControlDocument(generation=1, queries={query: control})
 
 
-def request(workload: Workload, variant: Variant, inputs: Sequence[Path]) -> Request:
+def request(
+    workload: Workload,
+    variant: Variant,
+    inputs: Sequence[Path | str],
+    bootstrap: str | None,
+    output: Path | None = None,
+) -> Request:
     """Return what is asked of an engine for one run."""
-    return Request(workload.name, inputs, variant.mode, variant.records_per_batch)
+    return Request(workload.name, inputs, variant.mode, variant.records_per_batch, bootstrap, output)
 
 
 def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio) -> Measured:

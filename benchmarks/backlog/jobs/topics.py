@@ -7,6 +7,11 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from headgate_spark import backfill
 
+POLLS = {"kafka.max.poll.records": "10000", "kafka.fetch.max.wait.ms": "10"}
+"""After every poll Spark asks the broker for both ends of the partition, in streams and in batches. With 500 records
+to a poll, the consumer's default, a task spends most of its time on that. At the end of a topic a consumer has a fetch
+open that finds nothing, and waits until the broker gives it up."""
+
 
 def as_batch(spark: SparkSession, topic: str, bootstrap: str) -> DataFrame:
     """Return what is in a topic."""
@@ -23,12 +28,13 @@ def as_stream(spark: SparkSession, topic: str, bootstrap: str, records_per_batch
 
 def as_history(topic: str, bootstrap: str) -> backfill.Kafka:
     """Return a topic that is cut where it ends now; its records still have to be parsed."""
-    return backfill.Kafka(topic, {"kafka.bootstrap.servers": bootstrap})
+    return backfill.Kafka(topic, {"kafka.bootstrap.servers": bootstrap, **POLLS})
 
 
 def options(topic: str, bootstrap: str) -> dict[str, str]:
     """Return the options of Spark's source."""
-    return {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    where = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    return where | POLLS
 
 
 def parsed(records: DataFrame) -> DataFrame:

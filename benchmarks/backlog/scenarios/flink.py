@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from benchmarks.backlog.engine import Engine, Request
 from benchmarks.backlog.flink.cluster import cluster_in
@@ -23,15 +24,15 @@ from benchmarks.backlog.rounds import (
     Ratio,
     Variant,
     Workload,
+    as_topics,
     in_one_batch,
     in_turns,
     measured,
+    request,
 )
-from benchmarks.backlog.scenario import WARM_UP, Bench, Scenario
+from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.scenarios import aggregation, cogroup, join
 from benchmarks.backlog.session import documented_session, plain_session
-from benchmarks.backlog.topics import topic
-from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.drivers import Resource
 from benchmarks.local.results import Figure, Goal, Measured
 from support.kafka_connector import connector_conf
@@ -56,25 +57,15 @@ def beside(workload: Workload, goal: float, streaming: tuple[str, ...]) -> Workl
 
 def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
     """Run all rounds of a workload."""
-    with kept_broker(bench.root / "broker") as broker:
-        whole, part = (
-            [topic(bench, broker, side, share) for side in workload.sides] for share in (1.0, WARM_UP)
-        )
-        requests = {
-            name: partial(request, bench, workload, topics, broker.bootstrap)
-            for name, topics in (("whole", whole), ("part", part))
-        }
-        with engines(bench, workload.name) as engine_of:
-            runs = in_turns(bench, workload, engine_of, requests["part"], requests["whole"])
+    with as_topics(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
+
+        def asked(topics: Sequence[Path | str], variant: Variant) -> Request:
+            written = bench.root / "written" / variant.name
+            return request(workload, variant, topics, inputs.bootstrap, written)
+
+        of_part, of_whole = (partial(asked, topics) for topics in (inputs.part, inputs.whole))
+        runs = in_turns(bench, workload, engine_of, of_part, of_whole)
     return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
-
-
-def request(
-    bench: Bench, workload: Workload, topics: Sequence[str], bootstrap: str, variant: Variant
-) -> Request:
-    """Return what is asked of an engine for one run."""
-    output = bench.root / "written" / variant.name
-    return Request(workload.name, topics, variant.mode, bootstrap=bootstrap, output=output)
 
 
 @contextmanager
