@@ -104,6 +104,43 @@ def test_a_batch_that_its_rate_limit_cut_is_measured_but_growth_does_not_start_f
     assert records(sizer) == 1000
 
 
+@pytest.mark.parametrize("target", [0.5, None])
+def test_a_small_batch_that_a_limit_cut_says_nothing_by_taking_too_long_if_it_is_the_first(target):
+    sizer = BatchSizer()
+    sizer.ended(Grant(1000, target), 5, 5.6, cut=True)
+    assert sizer.cost is None
+    assert records(sizer, 0.5) == 1000
+
+
+def test_its_records_per_second_are_told_until_more_is_known():
+    sizer = BatchSizer()
+    assert sizer.throughput is None
+    sizer.ended(Grant(1000, 0.5), 5, 5.0, cut=True)
+    assert sizer.throughput == 1.0
+    sizer.ended(Grant(1000, 0.5), 1000, 0.5, cut=True)
+    assert sizer.throughput == 2000
+
+
+def test_a_small_batch_that_a_limit_cut_and_that_took_too_long_is_measured_once_others_are_known():
+    sizer = a_sizer((4000, 0.2), target=0.5)
+    sizer.ended(Grant(10_000, 0.5), 1000, 5.0, cut=True)
+    assert records(sizer, 0.5) == 100
+
+
+@pytest.mark.parametrize("fixed", [0.25, 0.6])
+@pytest.mark.parametrize("rate", [1, 5, 50])
+@pytest.mark.parametrize("limited", [1, 2, 5, 30])
+def test_a_low_rate_holds_grants_down_for_ten_batches_at_most_once_it_is_lifted(limited, rate, fixed):
+    sizer, batch = BatchSizer(), BatchControl(initial_records=10_000)
+    cold = [5.0, 0.7]
+    for number in range(limited + 10):
+        grant = sizer.grant(0.5, batch)
+        taken = min(grant.records, rate) if number < limited else grant.records
+        seconds = fixed + 1e-5 * taken + (cold[number] if number < 2 else 0.0)
+        sizer.ended(grant, taken, seconds, cut=True)
+    assert grant.records > 2000
+
+
 def test_a_batch_of_more_than_twice_its_target_halves_the_next_grant():
     assert records(a_sizer((1000, 21.0))) == 477
     sizer = a_sizer((1000, 1.0), (4000, 4.0))
@@ -207,6 +244,16 @@ def test_batches_of_a_linear_cost_come_to_take_their_target(cost, target, initia
         seconds = fixed + per_record * grant.records
         sizer.ended(grant, grant.records, seconds, cut=True)
     assert target / 2 <= seconds <= 2 * target
+
+
+@pytest.mark.parametrize("fixed", [0.25, 0.6, 0.9])
+def test_a_cold_first_batch_is_forgotten_where_all_take_longer_than_their_target(fixed):
+    sizer, batch = BatchSizer(), BatchControl(initial_records=10_000)
+    for number in range(15):
+        grant = sizer.grant(0.5, batch)
+        seconds = fixed + 1e-5 * grant.records + {0: 15.0, 1: 0.7}.get(number, 0.0)
+        sizer.ended(grant, grant.records, seconds, cut=True)
+    assert grant.records > 10_000
 
 
 def grants(first: int, cold: float, seconds: Callable[[int], float]) -> list[int]:

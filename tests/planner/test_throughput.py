@@ -46,6 +46,18 @@ def test_what_was_long_ago_is_forgotten():
     assert throughput.cost == Cost(0.0, pytest.approx(6.0 / 5000))
 
 
+@pytest.mark.parametrize("size", [1000, 500])
+def test_a_first_batch_that_is_the_largest_is_forgotten_once_two_others_are_known(size):
+    throughput = measured((1000, 99.0), (size, 1.0))
+    assert throughput.cost.seconds_per_record > 0.04
+    throughput.measure(Sample(size, 1.0))
+    assert throughput.cost == Cost(0.0, 1.0 / size)
+
+
+def test_a_first_batch_that_is_smaller_than_others_tells_the_fixed_cost():
+    assert measured((1000, 2.0), (4000, 5.0), (4000, 5.0), (2000, 3.0)).cost.fixed_seconds == pytest.approx(1.0)
+
+
 def test_a_slow_cluster_is_noticed_within_two_batches():
     throughput = measured(*[(1000, 1.0)] * 5, *[(1000, 4.0)] * 2)
     assert throughput.cost.throughput == pytest.approx(250)

@@ -566,13 +566,12 @@ class QueryPlanner:
 
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status."""
-        cost = self._sizer.cost
         return QuerySnapshot(
             name=self._name,
             backlog=self._gate.backlog,
             interval_seconds=self._gate.interval_in_force,
             grant_records=self._grant.records if self._grant else None,
-            throughput_records_per_second=cost.throughput if cost else None,
+            throughput_records_per_second=self._sizer.throughput,
             memory_bound_records=self._sizer.memory.records,
             data_batches=self._data_batches,
             no_data_batches=self._no_data_batches,

@@ -12,8 +12,13 @@ batch that a cold JVM made ten times slower would otherwise hold the grant down 
 
 A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
 grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known, and is
-halved after a full batch that took more than twice its target. (One that had less to read than it was allowed did
-not take long because of its grant; halving for it would starve a live query on a busy cluster.)
+halved after a full batch that took more than twice its target. (One that had less to read than it was allowed, or
+that a rate or a limit of alignment cut, did not take long because of its grant; halving for it would starve a live
+query on a busy cluster.)
+
+A batch that was cut to less than half of its grant tells what small batches cost. Where it took longer than its target
+and nothing else is known, it tells nothing: a cold first batch of five records, all that the rate allowed, led to
+grants of one record for twenty batches, long after the rate had been raised.
 
 Nor is it far above that. Cost that rises while sizes fall looks, on the line, as if smaller batches took longer, and
 so as if nearly all of it were fixed: grants grew fourfold into a query that had become slower. So a batch that took
@@ -43,7 +48,7 @@ from headgate_contract import BatchControl
 from headgate_spark.planner.ceiling import Ceiling
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
-from headgate_spark.planner.throughput import MAX_AGE, Cost, Sample, Throughput
+from headgate_spark.planner.throughput import Cost, Sample, Throughput
 
 OVERRUN = 2.0
 """A batch that takes this many times its target halves the next grant."""
@@ -102,10 +107,10 @@ class BatchSizer:
         self._ceiling = Ceiling()
         self._asked = math.inf
         """Seconds that the last measured batch should have taken."""
+        self._least_throughput: float | None = None
+        """Of the last batch that was cut, as long as the cost is not known."""
         self._last_full: int | None = None
         self._last_measured: Sample | None = None
-        self._sizes: deque[int] = deque(maxlen=MAX_AGE)
-        """Records of the batches that the cost was learnt from."""
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
         self._overran: Sample | None = None
         self._unweighed: OrderedDict[int, tuple[int, bool]] = OrderedDict()
@@ -113,8 +118,13 @@ class BatchSizer:
 
     @property
     def cost(self) -> Cost | None:
-        """What a batch costs; `None` until a full one has been measured."""
+        """What a batch costs; `None` until one has told."""
         return self._throughput.cost
+
+    @property
+    def throughput(self) -> float | None:
+        """Records per second; too few where only batches that a limit cut are known, `None` where none is."""
+        return self.cost.throughput if self.cost is not None else self._least_throughput
 
     def grant(self, target: float, batch: BatchControl) -> Grant:
         """Return the grant for a batch that should take `target` seconds; at least one record."""
@@ -143,7 +153,7 @@ class BatchSizer:
         estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
         records = max(1, min(records, _as_shown(estimated, last, seconds)))
         is_kept_to = last.seconds > TOO_LONG * seconds and math.ceil(records) >= last.records
-        if is_kept_to and max(self._sizes) < 2 * min(self._sizes):
+        if is_kept_to and self._throughput.knows_one_size:
             return last.records // 2 or 2
         return records
 
@@ -163,14 +173,17 @@ class BatchSizer:
             self._unweighed[batch_id] = (records, filled)
             if len(self._unweighed) > REMEMBERED:
                 self._unweighed.popitem(last=False)
-        full = cut or filled
-        if full and records > 0 and seconds > 0:
-            self._measure(grant, Sample(records, seconds))
+        if (cut or filled) and records > 0 and seconds > 0:
+            is_late = grant.target_seconds is None or seconds > grant.target_seconds
+            if filled or self.cost is not None or not is_late:
+                self._measure(grant, Sample(records, seconds))
+            else:
+                self._least_throughput = records / seconds
         if filled:
             self._last_full = records
             if grant.target_seconds is not None:
                 self._filled.append((grant.target_seconds, Sample(records, seconds)))
-        overran = full and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
+        overran = filled and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._overran = Sample(grant.records, seconds) if overran else None
 
     def _measure(self, grant: Grant, sample: Sample) -> None:
@@ -180,7 +193,6 @@ class BatchSizer:
         self._asked = asked
         self._last_measured = sample
         self._throughput.measure(sample)
-        self._sizes.append(sample.records)
         self._ceiling.measure(sample)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:

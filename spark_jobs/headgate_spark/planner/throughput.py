@@ -10,8 +10,12 @@ pairs of batches that differ in size at least twofold, as the median of their sl
 line. While all batches are of one size nothing tells `a` from `b`; then all of it counts as `b`, which errs
 towards smaller batches.
 
-Only full batches are measured (`planner.sizing` decides): a batch that ended because there was no more data
-says little about what a large one would take.
+The first batch of a run is forgotten where it is the largest of three or more. A cold JVM can make it ten times slower,
+and then all the others are smaller for its sake, and the line leans on it alone: batches that take longer than their
+target whatever their size stayed at a hundredth of the best one until it was too old.
+
+Only batches that say something about larger ones are measured (`planner.sizing` decides): one that ended because
+there was no more data says little about what a large one would take.
 """
 
 from __future__ import annotations
@@ -29,6 +33,10 @@ RECORDS_PART = 1 / 3
 batch be twice as large, and not so little that a cold start makes the query look ten times faster than it is."""
 MAX_AGE = 20
 """Batches after which a sample is forgotten: clusters, state and data change."""
+OUTVOTED = 2
+"""Smaller batches after which the first of a run, which a cold JVM may have made slow, is forgotten."""
+ONE_SIZE = 2
+"""Sizes that differ less than so many times cannot tell a fixed cost from a dear record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,12 @@ class Throughput:
         self._count = 0
         self.cost: Cost | None = None
 
+    @property
+    def knows_one_size(self) -> bool:
+        """Whether all batches that are remembered, at least one, are of one size."""
+        sizes = [sample.records for _, sample in self._samples]
+        return bool(sizes) and max(sizes) < ONE_SIZE * min(sizes)
+
     def measure(self, sample: Sample) -> None:
         """Learn from one full batch; one without records or duration teaches nothing."""
         if sample.records <= 0 or sample.seconds <= 0:
@@ -70,6 +84,9 @@ class Throughput:
         if len(same_size) == SAMPLES_PER_SIZE:
             self._samples.remove(same_size[0])
         self._samples.append((self._count, sample))
+        (number, first), *later = self._samples
+        if number == 1 and len(later) >= OUTVOTED and all(s.records <= first.records for _, s in later):
+            del self._samples[0]
         self.cost = fit([s for _, s in self._samples])
 
 
@@ -102,7 +119,7 @@ def _slope(samples: Sequence[Sample]) -> float | None:
     slopes = []
     for pair in combinations(samples, 2):
         small, large = sorted(pair, key=lambda s: s.records)
-        if large.records >= 2 * small.records:
+        if large.records >= ONE_SIZE * small.records:
             weight = large.records - small.records
             slopes.append(((large.seconds - small.seconds) / weight, weight))
     return weighted_median(slopes) if slopes else None
