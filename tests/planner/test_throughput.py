@@ -55,7 +55,9 @@ def test_a_first_batch_that_is_the_largest_is_forgotten_once_two_others_are_know
 
 
 def test_a_first_batch_that_is_smaller_than_others_tells_the_fixed_cost():
-    assert measured((1000, 2.0), (4000, 5.0), (4000, 5.0), (2000, 3.0)).cost.fixed_seconds == pytest.approx(1.0)
+    assert measured((1000, 2.0), (4000, 5.0), (4000, 5.0), (2000, 3.0)).cost.fixed_seconds == pytest.approx(
+        1.0
+    )
 
 
 def test_a_slow_cluster_is_noticed_within_two_batches():

@@ -9,8 +9,8 @@ from headgate_spark import backfill
 
 POLLS = {"kafka.max.poll.records": "10000", "kafka.fetch.max.wait.ms": "10"}
 """After every poll Spark asks the broker for both ends of the partition, in streams and in batches. With 500 records
-to a poll, the consumer's default, a task spends most of its time on that. At the end of a topic a consumer has a fetch
-open that finds nothing, and waits until the broker gives it up."""
+to a poll, the consumer's default, a task spends most of its time on that. At the end of a topic a consumer has a
+fetch open that finds nothing, and waits until the broker gives it up."""
 
 
 def as_batch(spark: SparkSession, topic: str, bootstrap: str) -> DataFrame:

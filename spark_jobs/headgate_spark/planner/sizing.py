@@ -16,9 +16,9 @@ halved after a full batch that took more than twice its target. (One that had le
 that a rate or a limit of alignment cut, did not take long because of its grant; halving for it would starve a live
 query on a busy cluster.)
 
-A batch that was cut to less than half of its grant tells what small batches cost. Where it took longer than its target
-and nothing else is known, it tells nothing: a cold first batch of five records, all that the rate allowed, led to
-grants of one record for twenty batches, long after the rate had been raised.
+A batch that was cut to less than half of its grant tells what small batches cost. Where it took longer than its
+target and nothing else is known, it tells nothing: a cold first batch of five records, all that the rate allowed, led
+to grants of one record for twenty batches, long after the rate had been raised.
 
 Nor is it far above that. Cost that rises while sizes fall looks, on the line, as if smaller batches took longer, and
 so as if nearly all of it were fixed: grants grew fourfold into a query that had become slower. So a batch that took

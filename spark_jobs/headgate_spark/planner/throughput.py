@@ -10,9 +10,9 @@ pairs of batches that differ in size at least twofold, as the median of their sl
 line. While all batches are of one size nothing tells `a` from `b`; then all of it counts as `b`, which errs
 towards smaller batches.
 
-The first batch of a run is forgotten where it is the largest of three or more. A cold JVM can make it ten times slower,
-and then all the others are smaller for its sake, and the line leans on it alone: batches that take longer than their
-target whatever their size stayed at a hundredth of the best one until it was too old.
+The first batch of a run is forgotten where it is the largest of three or more. A cold JVM can make it ten times
+slower, and then all the others are smaller for its sake, and the line leans on it alone: batches that take longer
+than their target whatever their size stayed at a hundredth of the best one until it was too old.
 
 Only batches that say something about larger ones are measured (`planner.sizing` decides): one that ended because
 there was no more data says little about what a large one would take.
