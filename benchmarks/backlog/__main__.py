@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.backlog import plot
 from benchmarks.backlog.catalog import SCENARIOS
+from benchmarks.backlog.comparison import Comparison
 from benchmarks.backlog.flink import cluster
 from benchmarks.backlog.scenario import Bench
 from benchmarks.local import results as local
@@ -31,7 +32,8 @@ def main() -> int:
     """Run the command; returns its exit code."""
     options = arguments()
     results = options.results if options.scale == 1 else None
-    bench = Bench(BUILD, BUILD / "data", options.rounds, tell, scale=options.scale)
+    comparison = Comparison() if results is None else Comparison.kept(BUILD / "compared.json")
+    bench = Bench(BUILD, BUILD / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
     code = SUITE.run(options.only, bench, results)
     if results is not None:
         tell(f"drawn: {plot.draw(results)}")

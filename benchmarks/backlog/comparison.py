@@ -2,13 +2,16 @@
 
 A result is compared by the number of its rows and the sum of their hashes, which does not depend on their order.
 In update mode a row counts once it is whole (workloads.py says when), and so once, whatever the batches were.
-Pure.
+What was compared is kept in a file, by workload, so that it can be added up over several calls.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
 
 
 class DifferentOutputsError(Exception):
@@ -30,6 +33,18 @@ class Comparison:
 
     pairs: dict[str, list[bool]] = field(default_factory=dict)
     """Whether each pair was equal, by workload."""
+    file: Path | None = None
+    """Where they are kept; None: nowhere."""
+
+    @classmethod
+    def kept(cls, file: Path) -> Self:
+        """Return what earlier calls compared, to go on with."""
+        return cls(json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}, file)
+
+    def begin(self, workload: str) -> None:
+        """Forget what was compared of a workload, whose rounds begin anew."""
+        self.pairs.pop(workload, None)
+        self._keep()
 
     def compare(self, workload: str, outputs: Mapping[str, Output]) -> None:
         """Compare the result of every variant with the first one's. Raises `DifferentOutputsError`.
@@ -41,6 +56,12 @@ class Comparison:
             raise ValueError(f"{workload}, {reference}: the result has no rows")
         equal = {name: found == expected for name, found in others}
         self.pairs.setdefault(workload, []).extend(equal.values())
+        self._keep()
         if different := [name for name, is_equal in equal.items() if not is_equal]:
             found = ", ".join(f"{name} {outputs[name]}" for name in different)
             raise DifferentOutputsError(f"{workload}: {reference} wrote {expected}, but {found}")
+
+    def _keep(self) -> None:
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text(json.dumps(self.pairs, indent=1) + "\n", encoding="utf-8")

@@ -49,14 +49,22 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         (
             row["id"],
             "-" if row["value"] is None else f"{row['value']:g}",
+            interval(row.get("details", {})),
             row["goal"],
             reached(row),
         )
         for row in rows
     )
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in cells)
-    titles = "<th></th><th>median</th><th>goal</th><th>reached</th>"
+    titles = "<th></th><th>median</th><th>its interval</th><th>goal</th><th>reached</th>"
     return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def interval(details: Mapping[str, Any]) -> str:
+    """Return where the true median lies; a dash where that was not computed."""
+    if "interval_low" not in details:
+        return "-"
+    return f"{details['interval_low']:.3g} to {details['interval_high']:.3g}"
 
 
 def reached(row: Mapping[str, Any]) -> str:

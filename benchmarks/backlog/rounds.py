@@ -151,6 +151,7 @@ def in_turns(
 ) -> dict[str, list[Ran]]:
     """Run every variant over a part, and then once per round over the whole; returns the runs of the rounds."""
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
+    bench.comparison.begin(workload.title)
     for variant in workload.variants:
         engine_of[variant.engine].run(of_part(variant))
     for turn in range(bench.rounds):
@@ -190,15 +191,19 @@ def request(
     return Request(workload.name, inputs, variant.mode, variant.records_per_batch, bootstrap, output)
 
 
+def interval(ratios: Sequence[float]) -> dict[str, float]:
+    """Return the interval of a median, as details have it."""
+    low, high = median_interval(ratios)
+    return {"interval_low": low, "interval_high": high}
+
+
 def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio) -> Measured:
     """Return a ratio in each round, its interval, and the times of all variants."""
     seconds = {name: [run.seconds for run in found] for name, found in runs.items()}
     fastest = [min(each) for each in zip(*(seconds[name] for name in ratio.longer), strict=True)]
     ratios = divided(fastest, seconds[ratio.shorter])
-    low, high = median_interval(ratios)
     details = {
-        "interval_low": low,
-        "interval_high": high,
+        **interval(ratios),
         "workload": workload.title,
         "records": workload.records,
         "seconds": seconds,

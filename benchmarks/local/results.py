@@ -156,7 +156,16 @@ def write(
 def machine() -> dict[str, Any]:
     """Return what is measured on."""
     memory = psutil.virtual_memory().total / 2**30
-    return {"cores": os.cpu_count(), "memory_gib": round(memory), "system": platform.system()}
+    found = {"cores": os.cpu_count(), "memory_gib": round(memory), "system": platform.system()}
+    model = processor()
+    return found | {"processor": model} if model else found
+
+
+def processor() -> str | None:
+    """Return the model of the processor, where Linux tells it."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
 def versions() -> dict[str, str]:

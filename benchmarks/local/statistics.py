@@ -35,9 +35,12 @@ class IntervalError:
 
 
 def rotated(variants: Sequence[T], turn: int) -> Sequence[T]:
-    """Return the variants with another one first in each round: none is always the one after the slowest."""
-    first = turn % len(variants)
-    return [*variants[first:], *variants[:first]]
+    """Return the variants with another one first in each round, forwards and backwards in turns.
+
+    So none is always the first, and none always comes after the same one.
+    """
+    step = -1 if turn % 2 else 1
+    return [variants[(turn + step * place) % len(variants)] for place in range(len(variants))]
 
 
 def divided(above: Sequence[float], below: Sequence[float]) -> list[float]:

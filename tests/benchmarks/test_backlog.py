@@ -95,6 +95,18 @@ def test_results_that_differ_fail_and_are_remembered():
     assert comparison.pairs == {"join": [True, True, False, True]}
 
 
+def test_what_earlier_calls_compared_counts_until_the_workload_is_compared_anew(tmp_path):
+    file = tmp_path / "compared.json"
+    first = Comparison.kept(file)
+    first.begin("join")
+    first.compare("join", {"a": OUTPUT, "b": OUTPUT})
+    first.compare("windows", {"a": OUTPUT, "b": OUTPUT})
+    second = Comparison.kept(file)
+    assert second.pairs == {"join": [True], "windows": [True]}
+    second.begin("join")
+    assert Comparison.kept(file).pairs == {"windows": [True]}
+
+
 def test_results_without_rows_show_nothing():
     with pytest.raises(ValueError, match="join, a: the result has no rows"):
         Comparison().compare("join", dict.fromkeys("ab", Output(0, 0)))
@@ -191,10 +203,13 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
         "results": [row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)],
     }
     page = plot.render(document)
-    assert "<td>cogroup_vs_low_latency_4k</td><td>30</td><td>&gt;= 20</td><td>yes</td>" in page
+    cells = ("cogroup_vs_low_latency_4k", "30", "30 to 30", "&gt;= 20", "yes")
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
     reported = [{"id": "some", "value": 7.0, "goal": "report", "holds": True}]
-    assert "<td>some</td><td>7</td><td>report</td><td>-</td>" in plot.render(document | {"results": reported})
+    assert "<td>some</td><td>7</td><td>-</td><td>report</td><td>-</td>" in plot.render(
+        document | {"results": reported}
+    )
     for text in (
         "plain_4k: 120.0 s, 500 batches",
         "headgate: 4.0 s, 1 batches",

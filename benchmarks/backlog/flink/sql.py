@@ -12,6 +12,8 @@ from pathlib import Path
 
 ONCE, NEAR_SECONDS = 10, 10
 """As in `jobs/workloads.py`, which is Spark's and imported by its job alone."""
+POLLS = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
+"""The consumer's settings that Spark's jobs have (`jobs/topics.py`)."""
 OTHER_KEY = "{key} + 1 - 2 * MOD({key}, 2)"
 """The neighbour: even keys and the odd ones after them change places, as XOR with 1 does."""
 
@@ -109,6 +111,7 @@ def records(
         "topic": topic,
         "properties.bootstrap.servers": bootstrap,
         "properties.group.id": "benchmark",
+        **{f"properties.{name}": value for name, value in POLLS.items()},
         "scan.startup.mode": "earliest-offset",
         "scan.bounded.mode": "latest-offset",
         "key.format": "raw",

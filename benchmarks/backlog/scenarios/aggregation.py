@@ -15,6 +15,7 @@ from benchmarks.backlog.rounds import (
     UNCAPPED,
     Workload,
     faster,
+    interval,
     measured,
     part_of_batch,
     ran,
@@ -49,7 +50,8 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
 def memory(runs: Mapping[str, Sequence[Ran]]) -> Measured:
     """Return the memory of the governed run over that of the uncapped one, in each round."""
     peaks = {name: [peak(run) for run in runs[name]] for name in (GOVERNED, UNCAPPED)}
-    return Measured(divided(peaks[GOVERNED], peaks[UNCAPPED]), {"peak_bytes": peaks})
+    ratios = divided(peaks[GOVERNED], peaks[UNCAPPED])
+    return Measured(ratios, {**interval(ratios), "peak_bytes": peaks})
 
 
 def peak(run: Ran) -> int:

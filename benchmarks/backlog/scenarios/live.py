@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from benchmarks.backlog.rounds import interval
 from benchmarks.backlog.scenario import Bench, Scenario, of_scale
 from benchmarks.backlog.session import Session, local_session, plain_session, turns
 from benchmarks.event_log import Batch
@@ -168,9 +169,11 @@ def figures(runs: Mapping[str, Sequence[Outcome]], case: Case) -> dict[str, Meas
     """Compute the ratios of each round."""
     p95 = {name: [percentile(one.latencies, 95) for one in found] for name, found in runs.items()}
     gaps = {name: [one.longest_gap for one in found] for name, found in runs.items()}
+    latencies = divided(p95[GOVERNED], p95[LOW])
+    intervals = [gap / INTERVAL for gap in gaps[GOVERNED]]
     return {
-        case.latency.id: Measured(divided(p95[GOVERNED], p95[LOW]), {"latency_p95_seconds": p95}),
-        case.gap.id: Measured([gap / INTERVAL for gap in gaps[GOVERNED]], {"longest_gap_seconds": gaps}),
+        case.latency.id: Measured(latencies, {**interval(latencies), "latency_p95_seconds": p95}),
+        case.gap.id: Measured(intervals, {**interval(intervals), "longest_gap_seconds": gaps}),
     }
 
 

@@ -1,4 +1,7 @@
-"""Whether all runs that were compared had the same result; the last scenario, over what the others have seen."""
+"""Whether all runs that were compared had the same result: the last scenario, over what the others have seen.
+
+Those of earlier calls count as well, so that scenarios can be measured one by one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     pairs = bench.comparison.pairs
     found = [is_equal for each in pairs.values() for is_equal in each]
     if not found:
-        raise ValueError("no results were compared; run a scenario that compares some in the same call")
+        raise ValueError("no results were compared; run a scenario that compares some before")
     details = {"pairs": {workload: len(each) for workload, each in pairs.items()}}
     return {EQUAL.id: Measured([sum(found) / len(found)], details)}
 
