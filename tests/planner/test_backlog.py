@@ -3,6 +3,7 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import BatchReport, Lane, Source, Survey, TakeUpTo, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
@@ -163,12 +164,50 @@ def test_a_second_backlog_has_ends_of_its_own():
     assert spark.sizes == [1000, 5000]
 
 
-@pytest.mark.parametrize("lane", [Lane.GATE, Lane.FILES])
-def test_files_of_unknown_size_are_read_whole_where_one_batch_was_asked_for(lane):
-    events = Uncounted("flights", lane, [1000] * 40)
-    spark = ScriptedSpark(events, control=control(during=0))
+def in_files(files: int, *, most: int, **rest) -> ScriptedSpark:
+    events = Uncounted("flights", Lane.FILES, [10_000] * files)
+    return ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=most)), **rest)
+
+
+def test_one_file_tells_how_many_make_up_the_one_batch():
+    spark = in_files(400, most=10**8)
+    spark.run_until(lambda: len(spark.batches) == 2)
+    assert spark.sizes == [10_000, 3_990_000]
+    assert max(gaps(spark)) == pytest.approx(0)
+
+
+def test_files_are_bounded_by_maximum_records_where_one_batch_was_asked_for():
+    spark = in_files(36, most=100_000)
+    spark.run_until(lambda: spark.sources["flights"].pending == 0)
+    assert spark.sizes == [10_000, 100_000, 100_000, 100_000, 50_000]
+    assert spark.snapshot.grant_records == 100_000
+
+
+def test_files_are_bounded_by_what_memory_has_shown_from_the_first_batch_of_a_run_on():
+    spark = in_files(9, most=10**8, bound=MemoryBound(halved_to=40_000))
+    spark.run_until(lambda: spark.sources["flights"].pending == 0)
+    assert spark.sizes == [10_000, 40_000, 40_000]
+
+
+def test_one_batch_of_files_teaches_what_it_took():
+    spark = in_files(400, most=10**8)
+    spark.run_until(lambda: len(spark.batches) == 2)
+    assert spark.snapshot.throughput_records_per_second == pytest.approx(50_000, rel=0.1)
+
+
+def test_a_source_that_cannot_be_cut_is_read_whole_and_nobody_knows_how_much_that_is():
+    events = Uncounted("flights", Lane.GATE, [1000] * 40)
+    spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=5000)))
     spark.run_until(lambda: bool(spark.batches))
     assert spark.sizes == [40_000]
+    assert spark.snapshot.grant_records is None
+
+
+def test_nor_how_much_a_batch_has_beside_one_that_can_be():
+    clicks = Uncounted("clicks", Lane.GATE, [1000] * 40)
+    spark = ScriptedSpark(a_stream(5000), clicks, control=control(during=0))
+    spark.run_until(lambda: bool(spark.batches))
+    assert spark.snapshot.grant_records is None
 
 
 def test_rows_are_bounded_by_maximum_records_alone_where_one_batch_was_asked_for():

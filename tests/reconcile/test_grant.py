@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.reconcile.grant import grant_reason
-from headgate.reconcile.readings import QueryMetrics
+from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from support.looping import application, query
 
 MINUTE = {"checkpoint": {"interval": "5s", "intervalDuringBacklog": "1m"}}
@@ -75,6 +75,24 @@ def test_a_grant_is_explained(
     declared: dict[str, Any], grant: float | None, reported: dict[str, Any], expected: str | None
 ) -> None:
     assert reason(declared, grant, **reported) == expected
+
+
+@pytest.mark.parametrize(
+    ("lane", "paused", "expected"),
+    [
+        ("gate", False, "unknown: a source that cannot be cut is read whole"),
+        ("gate", None, "unknown: a source that cannot be cut is read whole"),
+        ("gate", True, None),
+        ("files", False, None),
+        (None, None, None),
+    ],
+)
+def test_a_grant_that_is_not_known_has_a_reason_where_a_source_cannot_be_cut(
+    lane: str | None, paused: bool | None, expected: str | None
+) -> None:
+    (of_query,) = application(queries=[query()]).spec.queries
+    sources = {"flights": SourceMetrics(lane=lane, paused=paused)}
+    assert grant_reason(of_query, QueryMetrics(sources=sources)) == expected
 
 
 AMOUNTS = st.none() | st.floats(0, 1e12)

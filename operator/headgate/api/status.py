@@ -210,10 +210,11 @@ class QueryStatus(StatusModel):
     """`Live` where the driver goes by the control document that was published last; left out until then."""
 
     grant: Count | None = None
-    """Records that the last batch was allowed."""
+    """Records that the last batch was allowed; left out where a source was read whole."""
 
     grant_reason: Word | None = None
-    """Why so many: throughput x time (`68k/s x 1m`), or what bounds it, as memory or `batch.maxRecords`."""
+    """Why so many: throughput x time (`68k/s x 1m`), or what bounds it, as memory or `batch.maxRecords`; or why it is
+    not known."""
 
     throughput: Rate | None = None
     """Records per second of the last full batches."""

@@ -43,11 +43,16 @@ class Granted(NamedTuple):
 
 
 def grant_reason(query: Query, reported: QueryMetrics) -> str | None:
-    """Return why the last batch was granted so many records; `None` where that cannot be told."""
+    """Return why the last batch was granted so many records, or why nobody knows how many; `None`: cannot be told."""
     if reported.grant_records is None:
-        return None
+        return _unknown(reported)
     granted = Granted(query, reported, reported.grant_records)
     return next((reason for check in CHECKS if (reason := check(granted)) is not None), None)
+
+
+def _unknown(reported: QueryMetrics) -> str | None:
+    is_read_whole = any(source.lane == "gate" and not source.paused for source in reported.sources.values())
+    return "unknown: a source that cannot be cut is read whole" if is_read_whole else None
 
 
 def _largest(granted: Granted) -> str | None:

@@ -93,6 +93,7 @@ class QueryPlanner:
         self._cut: Set[str] = frozenset()
         """Sources that would have read on in the last batch, had their rate limit let them."""
         self._grant: Grant | None = None
+        """Of the last batch; `None`: there was none, or nothing bounded it."""
         self._stopping = False
         self._data_batches = 0
         self._no_data_batches = 0
@@ -398,6 +399,8 @@ class QueryPlanner:
             self._parts = {**self._parts, **self._aligned(plan, now)}
             plan = allot(self._readers(states, now), left, self._turn)
         current.plan |= plan
+        if current.is_unbounded:
+            self._grant = None
 
     def _readers(self, states: Iterable[SourceState], now: float) -> list[Reader]:
         look = 0.0 if self._settings.ends_when_idle else self._look_seconds
@@ -499,10 +502,8 @@ class QueryPlanner:
         return replace(seen, exhausted=True) if at_once else seen
 
     def _reads_whole(self, state: SourceState) -> bool:
-        """Tell whether a source that cannot be counted is to be read in one batch."""
-        history = self._settings.ends_when_idle and self._hybrid.is_history(state.name)
-        unmeasured = state.lane is Lane.FILES and state.files.records_per_file is None
-        return history or (self._spans_backlog and unmeasured)
+        """Tell whether a source that cannot be counted is to be read in one batch, whatever its size."""
+        return self._settings.ends_when_idle and self._hybrid.is_history(state.name)
 
     # Booking
 
@@ -528,7 +529,9 @@ class QueryPlanner:
         self._gate.planned(now)
         if current.drains and not self._anything_waits:
             self._gate.drained(now)
-        grant = current.grant or self._settings.unbounded
+        grant = current.grant
+        if grant is None or (self._spans_backlog and not current.is_counted):
+            grant = self._settings.unbounded  # nobody knows what it was to bring
         return PlannedBatch(now, grant, left=work_left(current.plan), capped=current.capped)
 
     def _settle(self, batch: PlannedBatch, report: BatchReport) -> None:

@@ -40,6 +40,16 @@ class Round:
         return all(allotment.drains for allotment in self.plan.values())
 
     @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many records the batch is to bring."""
+        return all(allotment.counted for allotment in self.plan.values())
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether a source reads all that it has, however much that is."""
+        return any(a.hold is None and a.count is None for a in self.plan.values())
+
+    @property
     def capped(self) -> frozenset[str]:
         """The sources that `recordsPerCheckpoint` cuts."""
         return frozenset(name for name, allotment in self.plan.items() if allotment.capped)
