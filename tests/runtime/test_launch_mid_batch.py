@@ -54,3 +54,18 @@ def test_a_batch_that_was_killed_runs_again_and_is_counted(tmp_path, arguments):
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
     assert sorted(pq.read_table(tmp_path / "out")["id"].to_pylist()) == list(range(ROWS))
+
+
+def test_a_jvm_that_was_killed_by_hand_again_and_again_makes_no_batch_smaller(tmp_path, arguments):
+    for number in range(2):
+        (tmp_path / "signs" / "begun-0").unlink(missing_ok=True)
+        with driver(tmp_path / f"killed-{number}", *arguments, control={"copy": governed()}) as running:
+            in_a_batch(running, tmp_path)
+            running.kill_jvm()
+            assert running.wait() == 1, running.log[-3000:]
+            assert "was killed, and not for want of memory" in running.log
+    (tmp_path / "signs" / "go").touch()
+    with driver(tmp_path / "again", *arguments, control={"copy": governed()}) as running:
+        running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, kind="data")
+        assert running.metric("headgate_query_memory_bound_records") is None
+        assert running.metric("headgate_query_batches_repeated_total") == 2

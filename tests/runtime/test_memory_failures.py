@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
@@ -26,6 +28,7 @@ from support.driver import driver, recording
 
 GIB = 2**30
 LOST = "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
+KILLED = "The executor with id 3 exited with exit code 137(SIGKILL, possible container OOM)."
 
 
 @pytest.mark.parametrize(
@@ -36,12 +39,25 @@ LOST = "ExecutorLostFailure (executor 3 exited caused by one of the running task
         "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes",
         "pyspark.errors.exceptions.base.PythonException: MemoryError",
         LOST + "Command exited with code 52",
-        LOST + "The executor with id 3 exited with exit code 137(SIGKILL, possible container OOM).",
+        LOST + KILLED + "\n\t termination reason: OOMKilled\n",
         LOST + "Container killed by YARN for exceeding physical memory limits. 4.5 GB of 4.5 GB used.",
     ],
 )
 def test_a_failure_for_want_of_memory_is_known_by_its_causes(causes):
-    assert wants_memory(causes)
+    assert wants_memory(causes) is True
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        LOST + KILLED,
+        LOST + KILLED + "\nThe API gave the following brief reason: Evicted\n",
+        LOST + "Command exited with code 137",
+        LOST + "Container from a bad node: container_17 on host: node-3. Exit status: 137.",
+    ],
+)
+def test_an_executor_that_was_killed_may_have_been_so_for_anything(causes):
+    assert wants_memory(causes) is None
 
 
 @pytest.mark.parametrize(
@@ -56,9 +72,10 @@ def test_a_failure_for_want_of_memory_is_known_by_its_causes(causes):
     ],
 )
 def test_other_failures_are_not(causes):
-    assert not wants_memory(causes)
+    assert wants_memory(causes) is False
 
 
+KNOWN, UNKNOWN = True, False
 SMALL = MemorySettings(heap_bytes=GIB, slots=2, shuffle_partitions=8)
 LARGE = MemorySettings(heap_bytes=4 * GIB, slots=2, shuffle_partitions=8)
 
@@ -68,6 +85,39 @@ def test_failures_of_one_batch_are_counted_and_those_of_another_are_not():
     assert once.failure == MemoryFailure(batch=7, times=1, records=1000)
     assert once.failed(7, None, SMALL).failure == MemoryFailure(batch=7, times=2, records=1000)
     assert once.failed(8, 500, SMALL).failure == MemoryFailure(batch=8, times=1, records=500)
+
+
+@pytest.mark.parametrize(
+    ("deaths", "times"),
+    [
+        ([KNOWN], 1),
+        ([UNKNOWN], 0),
+        ([UNKNOWN, UNKNOWN], 1),
+        ([UNKNOWN, UNKNOWN, UNKNOWN], 2),
+        ([UNKNOWN, KNOWN], 1),
+        ([KNOWN, UNKNOWN], 2),
+        ([KNOWN, KNOWN], 2),
+    ],
+)
+def test_the_first_time_a_batch_was_killed_without_a_reason_is_not_counted(deaths, times):
+    memory = BatchMemory()
+    for certain in deaths:
+        memory = memory.failed(7, 1000, SMALL, certain=certain)
+    assert memory.failure == MemoryFailure(batch=7, times=times, records=1000)
+    assert memory.failure.is_counted == (times > 0)
+    assert memory.failure.too_many == (1000 if times > 0 else None)
+    assert memory.failed(8, 500, SMALL, certain=UNKNOWN).failure == MemoryFailure(
+        batch=8, times=0, records=500
+    )
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=6))
+def test_a_batch_that_fails_for_memory_in_the_end_is_given_up_after_two_known_or_three_unknown(deaths):
+    memory = BatchMemory()
+    for certain in deaths:
+        memory = memory.failed(7, 1000, SMALL, certain=certain)
+    assert len(deaths) - 1 <= memory.failure.times <= len(deaths)
+    assert (memory.failure.times == len(deaths)) == deaths[0]
 
 
 def test_a_batch_that_got_through_is_forgotten_as_a_failure():
@@ -244,6 +294,16 @@ def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_onc
     assert set(driver.governor.too_large) == {"orders"}
 
 
+def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_the_first_time():
+    checkpoint = UnfinishedCheckpoint()
+    for times, is_final in ((0, False), (1, False), (2, True)):
+        driver = DriverProcess(checkpoint)
+        driver.run(None)
+        driver.governor.jvm_ran_out_of_memory(certain=False)
+        assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
+        assert ("orders" in driver.governor.too_large) is is_final
+
+
 class DyingJvm(Kept):
     """A store whose JVM dies while it saves."""
 
@@ -335,6 +395,14 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path):
     assert LocalDirectory(tmp_path / "missing").names() == []
 
 
+class KernelSays:
+    def __init__(self, told):
+        self._told = told
+
+    def tell(self):
+        return self._told
+
+
 class AnsweringJvm:
     @property
     def java(self):
@@ -345,7 +413,16 @@ class AnsweringJvm:
 def test_the_exit_code_of_a_jvm_tells_what_it_died_of(code, memory):
     process = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
     context = SimpleNamespace(_gateway=SimpleNamespace(proc=process), _jvm=None)
-    assert ran_out_of_memory(context) is memory
+    assert ran_out_of_memory(context, KernelSays(None)) is memory
+
+
+@pytest.mark.parametrize("told", [True, False, None])
+def test_what_killed_a_jvm_is_told_by_the_kernel(told):
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process.kill()
+    context = SimpleNamespace(_gateway=SimpleNamespace(proc=process), _jvm=None)
+    assert ran_out_of_memory(context, KernelSays(told)) is told
+    assert ran_out_of_memory(context, None) is None
 
 
 @pytest.mark.parametrize(("stopped", "memory"), [(True, True), (False, False)])
@@ -355,14 +432,14 @@ def test_a_jvm_that_has_stopped_spark_by_itself_is_ending_though_it_answers(stop
     context = SimpleNamespace(
         _gateway=SimpleNamespace(proc=process), _jvm=AnsweringJvm(), _jsc=SimpleNamespace(sc=lambda: spark)
     )
-    assert ran_out_of_memory(context) is memory
+    assert ran_out_of_memory(context, KernelSays(None)) is memory
     process.wait()
 
 
 def test_a_jvm_that_answers_or_was_never_started_did_not_run_out_of_memory():
     alive = SimpleNamespace(_gateway=SimpleNamespace(proc=object()), _jvm=AnsweringJvm())
-    assert not ran_out_of_memory(alive)
-    assert not ran_out_of_memory(None)
+    assert ran_out_of_memory(alive, KernelSays(None)) is False
+    assert ran_out_of_memory(None, None) is False
 
 
 # With Spark

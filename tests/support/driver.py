@@ -131,6 +131,11 @@ class Driver:
         self.signal(signal.SIGKILL)
         self.wait()
 
+    def kill_jvm(self) -> None:
+        """Kill the JVM alone: the Python process outlives it, and ends by itself."""
+        [jvm] = [child for child in psutil.Process(self.process.pid).children() if child.name() == "java"]
+        jvm.kill()
+
     def kill_all(self) -> None:
         """Kill every process of the driver at once, as the end of a container does."""
         for pid in living_in(self.directory):

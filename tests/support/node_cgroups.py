@@ -1,4 +1,4 @@
-"""A control group of a test node's own, so that its kubelet and that of another cluster here leave each other alone.
+"""A control group of a test's own: nodes have one each, so that their kubelets leave each other alone.
 
 A kubelet takes every group below its root for its pods', and kills what is in those that it does not know. Version 1
 has one hierarchy for each controller, version 2 a single one.
@@ -16,6 +16,7 @@ from support.waiting import wait_until
 
 MOUNT = Path("/sys/fs/cgroup")
 CPUSET = ("cpuset.cpus", "cpuset.mems")
+MEMORY = ("memory.max", "memory.limit_in_bytes")
 
 
 class ControlGroup:
@@ -36,6 +37,13 @@ class ControlGroup:
         files = [str(folder / "cgroup.procs") for folder in self._folders()]
         script = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@"'
         return ["sh", "-c", script, "sh", *files, "--"]
+
+    def limit_memory(self, size: int) -> None:
+        """Let its processes have `size` bytes together. Raises `OSError` where groups have no such limit here."""
+        files = [folder / file for folder in self._folders() for file in MEMORY if (folder / file).exists()]
+        if not files:
+            raise FileNotFoundError(f"no limit of memory in the group {self.name}")
+        files[0].write_text(str(size))
 
     def kill(self) -> None:
         """Kill every process of the group and of those below, however fast they start others."""

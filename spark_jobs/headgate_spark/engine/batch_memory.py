@@ -25,8 +25,19 @@ class MemoryFailure:
 
     batch: int
     times: int = 1
+    """0: it was killed once, and nothing tells why."""
     records: int | None = None
     """`None` where they were not counted when it was planned."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its size is held to be the reason."""
+        return self.times > 0
+
+    @property
+    def too_many(self) -> int | None:
+        """Records that are too many for a batch, by this failure; `None`: it does not tell."""
+        return self.records if self.is_counted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +75,17 @@ class BatchMemory:
         """Return the memory after what a batch took has been learnt."""
         return self if bound == self.bound else replace(self, bound=bound, settings=settings)
 
-    def failed(self, batch: int, records: int | None, settings: MemorySettings | None) -> BatchMemory:
-        """Return the memory after a batch has failed for want of memory."""
+    def failed(
+        self, batch: int, records: int | None, settings: MemorySettings | None, *, certain: bool = True
+    ) -> BatchMemory:
+        """Return the memory after a batch has failed for want of memory, or, where that is not `certain`, was killed.
+
+        The first time is not counted then. A second time the batch is what both have in common, so that one is.
+        """
         before = self.failure if self.failure is not None and self.failure.batch == batch else None
-        failure = MemoryFailure(batch=batch, records=records)
-        if before is not None:
+        if before is None:
+            failure = MemoryFailure(batch=batch, times=int(certain), records=records)
+        else:
             known = before.records if records is None else records
             failure = MemoryFailure(batch=batch, times=before.times + 1, records=known)
         return replace(self, failure=failure, settings=settings)

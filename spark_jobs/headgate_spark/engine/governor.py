@@ -267,8 +267,8 @@ class Governor:
             log.debug("where a query has ended could not be read", query=run.name, error=str(error))
         self._positions.ended(run.name)
 
-    def jvm_ran_out_of_memory(self) -> None:
-        """The JVM has died for want of memory: note each batch that was running, without it.
+    def jvm_ran_out_of_memory(self, *, certain: bool = True) -> None:
+        """The JVM has died for want of memory, or was killed and nothing tells why: note each batch that was running.
 
         It may have stopped its queries on the way, so a run that has ended is asked as well; one that is just ending
         has the run's lock until what it found is noted.
@@ -277,7 +277,7 @@ class Governor:
             with run.lock:
                 checkpoint = run.checkpoint.without_jvm()
                 if checkpoint is not None:
-                    self._too_large(run, run.ran_out_of_memory(checkpoint))
+                    self._too_large(run, run.ran_out_of_memory(checkpoint, certain=certain))
 
     def _note_memory(self, run: QueryRun) -> None:
         try:
@@ -299,7 +299,15 @@ class Governor:
     def _too_large(self, run: QueryRun, found: BatchTooLarge | None) -> None:
         if found is None:
             return
-        log.error("a batch has failed for want of memory", query=run.name, **found.details)
+        if found.failure.is_counted:
+            log.error("a batch has failed for want of memory", query=run.name, **found.details)
+        else:
+            log.error(
+                "a batch was killed, and nothing tells why; it runs again as it is, and if it is killed again, that "
+                "counts as want of memory",
+                query=run.name,
+                **found.details,
+            )
         if found.is_final:
             self.too_large[run.name] = found
 

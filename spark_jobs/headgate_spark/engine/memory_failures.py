@@ -4,6 +4,9 @@ A batch that has been planned is in Spark's offset log: nothing makes it smaller
 failure may have had another cause (a neighbour on the node, a batch of another query), so it is tried once more.
 After the second, trying again would only burn a cluster: the driver ends with an exit code of its own, and says what
 would help.
+
+A process that was killed leaves no reason behind. Where nothing else tells it either, the first such end of a batch
+is not held against its size (`BatchMemory.failed`): nodes and people kill as well.
 """
 
 from __future__ import annotations
@@ -16,20 +19,27 @@ from headgate_spark.engine.batch_memory import MemoryFailure
 TRIES = 2
 """Failures of one batch for want of memory after which another try is left to a person."""
 
+_EXIT = r"[Ee]xit(?:ed with)?(?: (?:exit )?(?:code|status))?:? ?{}\b"
+
 _SIGNS = re.compile(
     r"OutOfMemoryError(?!: (?:unable to create|Metaspace|Compressed class))"  # those grow with threads and classes
     r"|UNABLE_TO_ACQUIRE_MEMORY"
     r"|\bMemoryError\b"  # of a Python worker
-    r"|OOMKilled|possible container OOM"
+    r"|OOMKilled"
     r"|running beyond (?:physical|virtual) memory|exceeding (?:physical )?memory limits"
-    r"|exit(?:ed with)?(?: (?:exit )?(?:code|status))?:? ?(?:52|137)\b"
+    r"|" + _EXIT.format(52)
 )
-"""What Spark says of it: of a task, or of an executor that ended itself (52) or was killed (137)."""
+"""What Spark says of it: of a task, or of an executor that ended itself (52)."""
+
+_KILLED = re.compile(_EXIT.format(137))
+"""An executor was killed, by whomever: Spark adds `possible container OOM` to each."""
 
 
-def wants_memory(causes: str) -> bool:
-    """Tell whether a failure with these causes is one for want of memory."""
-    return _SIGNS.search(causes) is not None
+def wants_memory(causes: str) -> bool | None:
+    """Tell whether a failure with these causes is one for want of memory; `None`: they do not tell."""
+    if _SIGNS.search(causes) is not None:
+        return True
+    return None if _KILLED.search(causes) is not None else False
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,12 +343,16 @@ class QueryRun:
     def failed_for_memory(self) -> BatchTooLarge | None:
         """Note it if the query has failed, in a batch, for want of memory; returns which, and how often."""
         causes = self.started.query.causes() if self.started else None
-        return self.ran_out_of_memory() if causes is not None and wants_memory(causes) else None
+        wants = False if causes is None else wants_memory(causes)
+        return None if wants is False else self.ran_out_of_memory(certain=wants is True)
 
-    def ran_out_of_memory(self, checkpoint: Checkpoint | None = None) -> BatchTooLarge | None:
+    def ran_out_of_memory(
+        self, checkpoint: Checkpoint | None = None, *, certain: bool = True
+    ) -> BatchTooLarge | None:
         """Note that the batch which was running did not fit; `None`: none was.
 
-        `checkpoint` is this run's own, in a form that still works where the JVM is gone.
+        `checkpoint` is this run's own, in a form that still works where the JVM is gone. Not `certain`: something was
+        killed, and nothing tells why.
         """
         if checkpoint is not None:
             self.checkpoint = checkpoint
@@ -360,7 +364,7 @@ class QueryRun:
             return None
         records = self.planner.records_in_flight if self.planner is not None and self._in_flight else None
         self._memory_noted = True
-        memory = self.memory.failed(left.batch, records, self._settings)
+        memory = self.memory.failed(left.batch, records, self._settings, certain=certain)
         self._remember(memory)
         return None if memory.failure is None else BatchTooLarge(self.name, memory.failure)
 
@@ -557,8 +561,8 @@ class QueryRun:
             planner.took_memory(batch, use)
             self.spilled_bytes += use.spilled_bytes
         failure, memory = self.memory.failure, self.memory.committed(committed)
-        if failure is not None and memory.failure is None and failure.records is not None:
-            planner.was_too_large(failure.records)
+        if failure is not None and memory.failure is None and failure.too_many is not None:
+            planner.was_too_large(failure.too_many)
         self._remember(memory.bounded(planner.memory_bound, self._settings))
 
     def _remember(self, memory: BatchMemory) -> None:

@@ -21,7 +21,8 @@ from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
-from headgate_spark.launch.jvm import ran_out_of_memory
+from headgate_spark.launch.jvm import oom_kills, ran_out_of_memory
+from headgate_spark.launch.oom_kills import OomKills
 from headgate_spark.launch.session import wrap_pyspark
 from headgate_spark.launch.stopping import Stopper
 
@@ -36,6 +37,7 @@ class Runtime:
     def __init__(self, application: str, control: Path | None) -> None:
         self.application = application
         self._context: Any = None
+        self._oom_kills: OomKills | None = None
         self._gauge: MemoryGauge | None = None
         self._exporter = Exporter(application)
         self._publisher = Publisher(lambda options: JvmGroups(self._context._jvm, client_options(options)))
@@ -69,8 +71,11 @@ class Runtime:
     def end(self) -> None:
         """Finish what goes on behind the script's back; called when it has ended."""
         self._publisher.close()
-        if self.governor.has_seen_a_query and ran_out_of_memory(self._context):
-            self.governor.jvm_ran_out_of_memory()
+        if not self.governor.has_seen_a_query:
+            return
+        wants_memory = ran_out_of_memory(self._context, self._oom_kills)
+        if wants_memory is not False:
+            self.governor.jvm_ran_out_of_memory(certain=wants_memory is True)
 
     def _watch(self, path: Path) -> ControlFile:
         return ControlFile(path, on_document=self._take_document, on_refusal=self.governor.count_refusal)
@@ -85,6 +90,7 @@ class Runtime:
             return
         shim.register(context, self.governor)
         self._context = context
+        self._oom_kills = oom_kills(context)
         self._gauge = SparkMemoryGauge(context)
         look_after(self.executors, context)
         self.stopper.install()
