@@ -41,7 +41,7 @@ def passes(loop: Loop, seconds: float) -> list[str]:
 
 
 def running(**spec: Any) -> Loop:
-    loop = Loop(declared=application(**WITH_CONF, **spec))
+    loop = Loop(declared=application(**{**WITH_CONF, **spec}))
     loop.run_until_running()
     return loop
 
@@ -257,8 +257,9 @@ def test_one_batch_that_spans_the_backlog_is_not_interrupted() -> None:
     assert condition(loop).reason == "BatchSpansBacklog"
 
 
-def test_a_driver_is_restarted_before_one_batch_spans_the_backlog() -> None:
-    loop = running(queries=[query(checkpoint={"interval": "5s", "intervalDuringBacklog": "0s"})])
+def stopped_before_its_batch(**spec: Any) -> Loop:
+    """A driver that one batch would have spanned a backlog of, had it not been asked to stop."""
+    loop = running(queries=[query(checkpoint={"interval": "5s", "intervalDuringBacklog": "0s"})], **spec)
     behind(loop, 1.0)
     passes(loop, MINIMUM_UPTIME_SECONDS)
     loop.world.metrics.reports(
@@ -266,6 +267,39 @@ def test_a_driver_is_restarted_before_one_batch_spans_the_backlog() -> None:
     )
     loop.acknowledged_turn()
     assert loop.world.drivers.stops == 1
+    return loop
+
+
+def test_a_driver_is_restarted_before_one_batch_spans_the_backlog() -> None:
+    loop = restarted(stopped_before_its_batch())
+    assert conf_of(loop) == CONF
+    assert backlog_of(loop) is True
+
+
+def test_a_driver_that_stops_for_a_backlog_is_not_told_to_begin_its_one_batch() -> None:
+    loop = stopped_before_its_batch()
+    assert backlog_of(loop) is False
+    passes(loop, SCRAPE)
+    assert backlog_of(loop) is False, "its batch may take a while"
+    assert loop.memory.status is not None
+    assert loop.memory.status.queries[0].backlog is True
+
+
+def test_what_else_changes_reaches_it_while_it_stops() -> None:
+    loop = stopped_before_its_batch()
+    checkpoint = {"interval": "5s", "intervalDuringBacklog": "0s"}
+    loop.application = application(
+        2, **WITH_CONF, queries=[query(checkpoint=checkpoint)], stop={"gracePeriod": "7m"}
+    )
+    loop.acknowledged_turn()
+    assert loop.world.controls.documents[-1].grace_period_seconds == 7 * 60
+    assert backlog_of(loop) is False
+
+
+def test_nor_is_it_asked_for_the_executors_of_a_backlog() -> None:
+    loop = stopped_before_its_batch(duringBacklog={"sparkConf": CONF, "executor": {"instances": 9}})
+    assert loop.world.controls.documents[-1].executor_instances != 9
+    assert restarted(loop).world.controls.documents[-1].executor_instances == 9
 
 
 def test_a_query_without_voters_does_not_keep_the_driver_in_backlog() -> None:

@@ -66,7 +66,8 @@ def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: flo
         if not is_for_verdict:  # what was true before says nothing of the new attempt
             judged = _judge(application, seen, kept, {})
     verdicts = _verdicts(judged)
-    document = next_document(application, verdicts, published=seen.published, last_generation=kept.generation)
+    told = _told(verdicts, choice, seen.published)
+    document = next_document(application, told, published=seen.published, last_generation=kept.generation)
     has_reader = seen.living_driver is not None or isinstance(step.action, Start)
     publishes = has_reader and document != seen.published
     return Plan(
@@ -113,6 +114,25 @@ def _still_to_be_heard(kept: Kept, judged: Judged) -> frozenset[str]:
 
 def _verdicts(judged: Judged) -> Mapping[str, Verdict]:
     return {name: verdict for name, (verdict, _) in judged.items()}
+
+
+def _told(
+    verdicts: Mapping[str, Verdict], choice: Choice | None, published: ControlDocument | None
+) -> Mapping[str, Verdict]:
+    """Return the verdicts as the driver is told them: one that stops for a backlog does not hear that it begins.
+
+    Told first, it would plan the one batch that spans the backlog, without the properties that it is stopped for.
+    """
+    if choice is None or choice.reason is not ConfReason.RESTARTING or not choice.conf.in_force:
+        return verdicts
+    before = {} if published is None else published.queries
+    known = {name for name, query in before.items() if query.backlog}
+    return {
+        name: verdict
+        if name in known
+        else replace(verdict, published_backlog=False, governed_as_backlog=False)
+        for name, verdict in verdicts.items()
+    }
 
 
 def _saying_why(step: Step, choice: Choice | None, seen: Seen) -> Step:
