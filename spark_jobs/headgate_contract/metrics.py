@@ -73,6 +73,11 @@ QUERY_GRANT = _gauge("query_grant_records", _QUERY, "Records that the last batch
 QUERY_MEMORY_BOUND = _gauge(
     "query_memory_bound_records", _QUERY, "The largest batch by what memory has shown; kept over restarts."
 )
+QUERY_COST_BOUND = _gauge(
+    "query_cost_bound_records",
+    _QUERY,
+    "The largest batch, as of the last grant, by what the records of larger ones took.",
+)
 QUERY_SPILLED = _counter(
     "query_spilled_bytes", _QUERY, "Bytes that tasks of batches wrote to disk for want of memory."
 )

@@ -148,6 +148,25 @@ def test_a_batch_of_more_than_twice_its_target_halves_the_next_grant():
     assert records(sizer) <= 5000
 
 
+@pytest.mark.parametrize(
+    ("batches", "told"),
+    [
+        ([], None),
+        ([(1000, 10.0)], None),
+        ([(1000, 1.0), (4000, 4.0)], None),
+        ([(1000, 9.0), (1000, 12.0)], None),
+        ([(1000, 1.0), (4000, 16.0)], 2000),
+        ([(1000, 1.0), (4000, 16.0), (2000, 8.0)], 1415),
+        ([(1000, 5.0), (1100, 44.0)], 250),
+    ],
+    ids=["none", "in time", "growing", "a little late", "a dear one", "a cliff", "overrun"],
+)
+def test_a_grant_tells_the_size_that_it_is_held_to_for_what_larger_batches_cost(batches, told):
+    grant = a_sizer(*batches).grant(10, BATCH)
+    assert grant.cost_bound == told
+    assert told is None or grant.records == told
+
+
 def test_a_batch_of_twice_its_target_halves_nothing():
     sizer = a_sizer((1000, 1.0), (4000, 4.0))
     sizer.ended(Grant(10_000, 10), 100, 20.0, cut=False)

@@ -18,6 +18,7 @@ BEHIND = {"backlog": True, "interval_seconds": 60.0, "throughput": 68_000.0}
 LIVE = {"backlog": False, "interval_seconds": 5.0, "throughput": 68_000.0}
 SPANNING = {"backlog": True, "interval_seconds": 0.0, "throughput": 68_000.0}
 MEMORY = "memory: a larger batch would spill, or did"
+DEARER = "larger batches made records dearer"
 WHOLE = "all that was pending: one batch spans the backlog"
 
 
@@ -38,6 +39,11 @@ def reason(declared: dict[str, Any], grant: float | None, **reported: Any) -> st
         (MINUTE, 1_200_000, BEHIND | {"memory_bound_records": 1_200_000.0}, MEMORY),
         (MINUTE, 2_400_000, BEHIND | {"memory_bound_records": 1_200_000.0}, MEMORY),
         (MINUTE, 4_080_000, BEHIND | {"memory_bound_records": 9_000_000.0}, "68k/s x 1m"),
+        (MINUTE, 300_000, BEHIND | {"cost_bound_records": 300_000.0}, DEARER),
+        (MINUTE, 4_080_000, BEHIND | {"cost_bound_records": 4_080_000.0}, DEARER),
+        (MINUTE, 350_000, BEHIND | {"cost_bound_records": 300_000.0}, DEARER),
+        (MINUTE, 300_000, BEHIND | {"cost_bound_records": 400_000.0}, "grows towards 68k/s x 1m"),
+        (MINUTE, 300_000, BEHIND | {"cost_bound_records": 3e5, "memory_bound_records": 3e5}, MEMORY),
         (MINUTE, 100_000, BEHIND | {"throughput": None}, "batch.initialRecords: nothing is measured yet"),
         (MINUTE | {"batch": {"maxRecords": 500_000}}, 500_000, BEHIND, "batch.maxRecords"),
         (ONE_BATCH, 90_000_000, SPANNING, WHOLE),
@@ -59,6 +65,11 @@ def reason(declared: dict[str, Any], grant: float | None, **reported: Any) -> st
         "bound by memory",
         "memory was learnt from it",
         "far below what memory bears",
+        "bound by cost",
+        "bound by cost, large",
+        "bound by cost, with a remainder",
+        "far below what cost bounds",
+        "bound by memory as well",
         "first batch",
         "largest",
         "one batch spans the backlog",
@@ -98,11 +109,12 @@ def test_a_grant_that_is_not_known_has_a_reason_where_a_source_cannot_be_cut(
 AMOUNTS = st.none() | st.floats(0, 1e12)
 
 
-@given(AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, st.none() | st.booleans())
+@given(AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, st.none() | st.booleans())
 def test_whatever_a_driver_reports_is_explained_in_few_words_or_not_at_all(
     grant: float | None,
     throughput: float | None,
-    bound: float | None,
+    memory: float | None,
+    cost: float | None,
     interval: float | None,
     backlog: bool | None,
 ) -> None:
@@ -110,7 +122,8 @@ def test_whatever_a_driver_reports_is_explained_in_few_words_or_not_at_all(
         MINUTE,
         grant,
         throughput=throughput,
-        memory_bound_records=bound,
+        memory_bound_records=memory,
+        cost_bound_records=cost,
         interval_seconds=interval,
         backlog=backlog,
     )

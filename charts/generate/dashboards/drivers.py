@@ -107,10 +107,12 @@ IN_FORCE = Row(
         ),
         Panel(
             "Grant and throughput",
-            "Records that the last batch was allowed, the most that memory bears, and records per second when busy.",
+            "Records that the last batch was allowed, the most that memory bears, the most before records get "
+            "dearer, and records per second when busy.",
             [
                 Line(_max("query_grant_records"), f"grant {PER_QUERY}"),
                 Line(_max("query_memory_bound_records"), f"memory bound {PER_QUERY}"),
+                Line(_max("query_cost_bound_records"), f"cost bound {PER_QUERY}"),
                 Line(_max("query_throughput_records_per_second"), f"throughput {PER_QUERY}"),
             ],
         ),

@@ -213,8 +213,8 @@ class QueryStatus(StatusModel):
     """Records that the last batch was allowed; left out where a source was read whole."""
 
     grant_reason: Word | None = None
-    """Why so many: throughput x time (`68k/s x 1m`), or what bounds it, as memory or `batch.maxRecords`; or why it is
-    not known."""
+    """Why so many: throughput x time (`68k/s x 1m`), or what bounds it, as memory, dearer records or
+    `batch.maxRecords`; or why it is not known."""
 
     throughput: Rate | None = None
     """Records per second of the last full batches."""

@@ -1,8 +1,8 @@
 """Why a batch may have as many records as it may: the grant, explained.
 
-The driver reports the grant of its last batch, what it measured, and what memory bounds. From these, and from what
-is declared, follows which bound it was. The text multiplies out: `68k/s x 1m` is the grant, divided by the
-throughput that is known now.
+The driver reports the grant of its last batch, what it measured, and the bounds that memory and the cost of larger
+batches set. From these, and from what is declared, follows which bound it was. The text multiplies out: `68k/s x 1m`
+is the grant, divided by the throughput that is known now.
 """
 
 from __future__ import annotations
@@ -67,6 +67,11 @@ def _memory(granted: Granted) -> str | None:
     return "memory: a larger batch would spill, or did"
 
 
+def _cost(granted: Granted) -> str | None:
+    bound = granted.reported.cost_bound_records
+    return None if bound is None or granted.records < bound else "larger batches made records dearer"
+
+
 def _whole(granted: Granted) -> str | None:
     return "all that was pending: one batch spans the backlog" if granted.spans_backlog else None
 
@@ -92,6 +97,7 @@ def _measured(granted: Granted) -> str | None:
 CHECKS: Final[tuple[Callable[[Granted], str | None], ...]] = (  # the first to answer is the reason
     _largest,
     _memory,
+    _cost,
     _whole,
     _first,
     _growing,

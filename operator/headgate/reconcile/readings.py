@@ -80,6 +80,9 @@ class QueryMetrics:
     grant_records: float | None = None
     memory_bound_records: float | None = None
     """The largest batch by what memory has shown; `None`: it has shown nothing."""
+    cost_bound_records: float | None = None
+    """The largest batch by what the records of larger ones took; `None`: no larger one has shown that they get
+    dearer."""
     throughput: float | None = None
     """Records per second."""
     arrival_rate: float | None = None
@@ -190,6 +193,7 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         interval_seconds=value(metrics.QUERY_INTERVAL),
         grant_records=value(metrics.QUERY_GRANT),
         memory_bound_records=value(metrics.QUERY_MEMORY_BOUND),
+        cost_bound_records=value(metrics.QUERY_COST_BOUND),
         throughput=value(metrics.QUERY_THROUGHPUT),
         arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
         watermark=value(metrics.QUERY_WATERMARK),

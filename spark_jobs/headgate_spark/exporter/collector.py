@@ -146,6 +146,7 @@ def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
     yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
     yield m.QUERY_GRANT, query, snapshot.grant_records
     yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records
+    yield m.QUERY_COST_BOUND, query, snapshot.cost_bound_records
     yield m.QUERY_THROUGHPUT, query, snapshot.throughput_records_per_second
     if snapshot.watermark_held_by is not None:
         yield m.QUERY_WATERMARK_HELD_BY, (snapshot.name, snapshot.watermark_held_by), 1.0

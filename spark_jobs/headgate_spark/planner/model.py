@@ -235,6 +235,8 @@ class QuerySnapshot:
     throughput_records_per_second: float | None
     memory_bound_records: int | None
     """The largest batch by what memory has shown; `None`: it has shown nothing."""
+    cost_bound_records: int | None
+    """The size that the last batch was held to for what larger ones cost; `None`: it was not."""
     data_batches: int
     no_data_batches: int
     sources: tuple[SourceSnapshot, ...]

@@ -576,6 +576,7 @@ class QueryPlanner:
             grant_records=self._grant.records if self._grant else None,
             throughput_records_per_second=self._sizer.throughput,
             memory_bound_records=self._sizer.memory.records,
+            cost_bound_records=self._grant.cost_bound if self._grant else None,
             data_batches=self._data_batches,
             no_data_batches=self._no_data_batches,
             sources=tuple(self._source_snapshot(s, now) for s in self._sources.values()),

@@ -85,6 +85,8 @@ class Grant:
     records: int
     target_seconds: float | None
     """How long it should take; `None` for a batch that spans a backlog, however long that is."""
+    cost_bound: int | None = None
+    """Records beyond which they were seen to get dearer; `None`: no larger batch has shown that."""
 
 
 def with_remainder(grant: Grant, pending: int, batch: BatchControl, memory: MemoryBound) -> Grant:
@@ -129,12 +131,20 @@ class BatchSizer:
     def grant(self, target: float, batch: BatchControl) -> Grant:
         """Return the grant for a batch that should take `target` seconds; at least one record."""
         seconds = target if self.cost is None else max(target, 2 * self.cost.fixed_seconds)
-        return Grant(max(1, math.ceil(min(self._limits(target, seconds, batch)))), seconds)
+        bound = self._cost_bound(seconds)
+        records = min(bound, *self._limits(target, seconds, batch))
+        return Grant(_whole(records), seconds, None if bound == math.inf else _whole(bound))
+
+    def _cost_bound(self, seconds: float) -> float:
+        """Return how many records a batch may have by what larger ones cost."""
+        ceiling = self._ceiling.records if seconds <= MUCH_LONGER * self._asked else math.inf
+        return min(ceiling, self._in_time(seconds)) if self._has_overrun(seconds) else ceiling
+
+    def _has_overrun(self, seconds: float) -> bool:
+        return self._overran is not None and self._overran.seconds > OVERRUN * seconds
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf]
-        if seconds <= MUCH_LONGER * self._asked:
-            limits.append(self._ceiling.records)
         if self._last_full is None:
             limits.append(batch.initial_records)
         else:
@@ -145,7 +155,7 @@ class BatchSizer:
     def _in_time(self, seconds: float) -> float:
         """Return how many records should take `seconds`, or tell what they cost where nothing else does."""
         records = math.inf
-        if self._overran is not None and self._overran.seconds > OVERRUN * seconds:
+        if self._overran is not None and self._has_overrun(seconds):
             records = self._overran.records // 2
         last = self._last_measured
         if self.cost is None or last is None:
@@ -200,6 +210,10 @@ class BatchSizer:
         if batch_id in self._unweighed:
             records, filled = self._unweighed.pop(batch_id)
             self.memory = self.memory.after(records, use, full=filled)
+
+
+def _whole(records: float) -> int:
+    return max(1, math.ceil(records))
 
 
 def _as_shown(estimated: float, last: Sample, seconds: float) -> float:

@@ -20,6 +20,7 @@ DETAILS = (
     metrics.QUERY_INTERVAL,
     metrics.QUERY_GRANT,
     metrics.QUERY_MEMORY_BOUND,
+    metrics.QUERY_COST_BOUND,
     metrics.QUERY_THROUGHPUT,
     metrics.QUERY_FUTURE_BATCHES,
     metrics.QUERY_WATERMARK_HELD_BY,
