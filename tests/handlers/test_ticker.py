@@ -107,9 +107,23 @@ def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -
         ticks = Ticks(answers=list(answers))
         ticks.may_go_on.set()
         ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
-        asyncio.run(ticker.first(lambda found: wanted <= set(found)))
+        assert asyncio.run(ticker.first(lambda found: wanted <= set(found), seconds=240))
         return ticks.looks, ticks.queued
 
     assert looks(wanted=set()) == (0, [])
     assert looks((A,), (B,), wanted={A, B}) == (2, [])
     assert looks((A,), (A,), (B,), wanted={A, B}) == (2, [])
+
+
+def test_first_looks_that_take_too_long_are_not_waited_for_and_queue_whom_they_find() -> None:
+    async def look() -> list[Key]:
+        ticks = Ticks(answers=[(A, B)])
+        ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
+        assert not await ticker.first(lambda found: {A, B} <= set(found), seconds=0)
+        ticks.may_go_on.set()
+        async with asyncio.timeout(240):
+            while len(ticks.queued) < 2:
+                await asyncio.sleep(0.001)
+        return ticks.queued
+
+    assert asyncio.run(look()) == [A, B]

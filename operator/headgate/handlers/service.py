@@ -1,8 +1,8 @@
 """What the replica that leads runs: watches, comparisons, ticks, and the workers that turn the loop.
 
 Nothing acts before everything that is there has been heard of: a turn that did not know of a living driver would
-start a second one. Nor before the metrics were looked at: ten thousand statuses would say that nothing is known, and
-five seconds later what was known all the time.
+start a second one. Nor before the metrics were looked at, unless they do not come: ten thousand statuses would say
+that nothing is known, and five seconds later what was known all the time.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ END_SECONDS = 5.0
 
 PREPARED_AT_ONCE = 20
 """Applications that are read before others get their chance: some twenty milliseconds."""
+
+FIRST_LOOK_SECONDS = 2.0
+FIRST_LOOK_SECONDS_EACH = 0.002
+"""Longest wait for the first metrics, and how much longer for each application: several times what they take. A
+Prometheus that does not answer keeps nobody from starting and ending drivers."""
 
 FLUSH_SECONDS = 2.0
 """Longest wait for events to be sent, which are best effort."""
@@ -113,8 +118,11 @@ class Service:
             controller.prepare(key)
             if number % PREPARED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # the lease is renewed in between
-        await self.ticker.first(lambda found: keys <= set(found))
-        log.info("the metrics of everything that is there were looked at", applications=len(keys))
+        seconds = FIRST_LOOK_SECONDS + len(keys) * FIRST_LOOK_SECONDS_EACH
+        if await self.ticker.first(lambda found: keys <= set(found), seconds):
+            log.info("the metrics of everything that is there were looked at", applications=len(keys))
+        else:
+            log.warning(f"no metrics within {seconds:.0f} s; drivers are looked after without them meanwhile")
         self._is_prepared.set()
 
     async def _tick(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -65,13 +65,23 @@ class Ticker:
     _rounds: list[_Round] = field(default_factory=list)
     """Looks that are not applied yet."""
 
-    async def first(self, enough: Callable[[Collection[Key]], bool]) -> None:
-        """Look again and again, without queueing anybody, until all that was found so far is enough."""
+    async def first(self, enough: Callable[[Collection[Key]], bool], seconds: float) -> bool:
+        """Look again and again, without queueing anybody, until all that was found so far is enough, or nothing more.
+
+        Returns whether that was so within `seconds`. Whoever is found later is queued, as by any other look.
+        """
+        began = time.monotonic()
         found: set[Key] = set()
         while not enough(found):
-            if not (more := set(await self._poll())) - found:
-                return
+            look = asyncio.create_task(self._poll(), name="first look at the metrics")
+            done, _ = await asyncio.wait({look}, timeout=seconds - (time.monotonic() - began))
+            if not done:
+                self._look = asyncio.create_task(self._queue(look), name="look at the metrics")
+                return False
+            if not (more := set(look.result())) - found:
+                break
             found |= more
+        return True
 
     async def run(self) -> None:
         """Tick, at a fixed pace whatever the looks take."""
@@ -87,7 +97,7 @@ class Ticker:
         if self._look is not None and not self._look.done():
             self.metrics.skipped_a_tick()
             return
-        self._look = asyncio.create_task(self._queue(), name="look at the metrics")
+        self._look = asyncio.create_task(self._queue(self._poll()), name="look at the metrics")
 
     def turned(self, key: Key) -> None:
         """A turn of an application has ended, however it did."""
@@ -95,9 +105,9 @@ class Ticker:
             one.keys.discard(key)
         self._end_rounds()
 
-    async def _queue(self) -> None:
+    async def _queue(self, look: Awaitable[Collection[Key]]) -> None:
         began = time.monotonic()
-        keys = await self._poll()
+        keys = await look
         self._rounds.append(_Round(began, set(keys)))
         for key in keys:
             self.add(key)
