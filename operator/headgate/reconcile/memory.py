@@ -16,7 +16,7 @@ from headgate.decision import Dwell, Latch
 from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
-from headgate.reconcile.ports import Outage, Reading
+from headgate.reconcile.ports import Outage, Reading, Upkeep
 from headgate.reconcile.track import Track
 from headgate_contract.codec import LARGEST_WHOLE
 
@@ -183,9 +183,17 @@ class LoopMemory:
     """As of the last tick."""
     status_written: SparkApplicationStatus | None = None
     status_written_at: float = 0.0
+    refresh_at: float = 0.0
+    """Unix time from which it is written again for its numbers alone, however little they have moved."""
     swings_until: float = 0.0
     """Unix time until which the writes for swings so far count (`swings`)."""
 
-    def having_written_all(self, now: float) -> LoopMemory:
+    def having_written_status(self, upkeep: Upkeep, now: float) -> LoopMemory:
+        """Return it where the status was written."""
+        return replace(
+            self, status_written=self.status, status_written_at=now, refresh_at=upkeep.refresh_at(now)
+        )
+
+    def having_written_all(self, upkeep: Upkeep, now: float) -> LoopMemory:
         """Return it where store and status were written together, whichever of them asked for it."""
-        return replace(self, saved=self.kept, status_written=self.status, status_written_at=now)
+        return replace(self.having_written_status(upkeep, now), saved=self.kept)

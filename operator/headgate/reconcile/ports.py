@@ -208,12 +208,18 @@ class Upkeep:
         """
         if self.phase is None:
             return last + period_seconds
-        earliest = last + period_seconds / 2
-        return earliest + (self.phase * period_seconds - earliest) % period_seconds
+        return self._moment(last + period_seconds / 2, period_seconds)
+
+    def _moment(self, earliest: float, period_seconds: float) -> float:
+        return earliest + ((self.phase or 0.0) * period_seconds - earliest) % period_seconds
 
     def refresh_at(self, written_at: float) -> float:
         """Return when a status that was written at `written_at` is written again for its numbers alone."""
         return max(written_at + self.numbers_seconds, self.again_at(written_at, self.small_moves_seconds))
+
+    def refresh_after_restart_at(self, now: float) -> float:
+        """Return when a status is written again that was written nobody knows when: at its next moment."""
+        return max(now + self.numbers_seconds, self._moment(now, self.small_moves_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,16 +48,16 @@ def _written(
     status: SparkApplicationStatus, memory: LoopMemory, upkeep: Upkeep, now: float
 ) -> LoopMemory | None:
     """Return the memory of having written the status; `None` where that is not worth it."""
-    written = replace(memory, status_written=status, status_written_at=now)
     before = memory.status_written
     if (
         before is None
         or has_changed(before, status)
         or _is_worth_refreshing(status, before, memory, upkeep, now)
     ):
-        return written
+        return memory.having_written_status(upkeep, now)
     if has_swung(before, status) and now >= next_write(memory, upkeep, now):
-        return replace(written, swings_until=after_write(memory, upkeep, now))
+        swings_until = after_write(memory, upkeep, now)
+        return replace(memory.having_written_status(upkeep, now), swings_until=swings_until)
     return None
 
 
@@ -71,7 +71,7 @@ def _is_worth_refreshing(
     age = now - memory.status_written_at
     if status == written or 0 <= age < upkeep.numbers_seconds:
         return False
-    return age < 0 or now >= upkeep.refresh_at(memory.status_written_at) or numbers_moved(written, status)
+    return age < 0 or now >= memory.refresh_at or numbers_moved(written, status)
 
 
 def next_write_at(memory: LoopMemory, upkeep: Upkeep, now: float) -> float | None:
@@ -79,18 +79,22 @@ def next_write_at(memory: LoopMemory, upkeep: Upkeep, now: float) -> float | Non
     status, written = memory.status, memory.status_written
     if status is None or written is None or status == written:
         return None
-    at = upkeep.refresh_at(memory.status_written_at)
+    at = memory.refresh_at
     return min(at, next_write(memory, upkeep, now)) if has_swung(written, status) else at
 
 
 def taken_over(memory: LoopMemory, upkeep: Upkeep, now: float) -> LoopMemory:
     """Return what a loop that starts again has recalled, with the writes of the one before counted.
 
-    Ten thousand applications are taken over together. Each is written again at the moment of the period that it has
-    had all along, so that a restart brings neither a wave of writes nor a silence; what has changed meanwhile, or
-    moved by more than a factor of two, is written at once.
+    Ten thousand applications are taken over together. What has changed meanwhile is written at once; numbers that
+    have moved, at the moment of the period that each application has had all along. So a restart brings neither a
+    wave of writes nor a silence.
     """
     if memory.status_written is None:
         return memory
-    written_at = now - upkeep.small_moves_seconds / 2  # half a period on, any moment of it will do
-    return replace(memory, status_written_at=written_at, swings_until=after_restart(upkeep, now))
+    return replace(
+        memory,
+        status_written_at=now,
+        refresh_at=upkeep.refresh_after_restart_at(now),
+        swings_until=after_restart(upkeep, now),
+    )

@@ -205,7 +205,7 @@ class Turn:
         wishes = self._wishes
         creates = next((write for write in wishes.writes if isinstance(write, CreateDriver)), None)
         if creates or wishes.memory is not None or wishes.status is not None:
-            memory = memory.having_written_all(self._sight.now)
+            memory = memory.having_written_all(self._ports.upkeep, self._sight.now)
             wishes.writes.insert(0, WriteStatus(_status_content(memory)))
         if creates:
             self._finalizer.hold()
