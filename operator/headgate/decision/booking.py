@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headgate.decision.driver import Exit, History
+from headgate.decision.driver import Driver, Exit, History
 from headgate.decision.situation import Situation
 from headgate_contract.exit_codes import ExitCode
 
@@ -49,14 +49,31 @@ def _unended(history: History) -> History:
 
 def end_is_booked(s: Situation) -> History:
     """The end of the attempt goes into the numbers, once. One that vanished has ended too."""
-    driver, history = s.driver, s.history
+    history, end = s.history, unbooked_end(s.driver, s.history, s.now)
+    if end is None or history.started_at is None:
+        return history
+    return _booked(s, end, run_seconds=end.at - history.started_at)
+
+
+def unbooked_end(driver: Driver | None, history: History, now: float) -> Exit | None:
+    """Return how the attempt has ended; `None` where it has not, or that is booked already."""
     if history.ended or history.started_at is None:
-        return history
+        return None
     if driver is None or driver.attempt < history.attempt:
-        return _booked(s, Exit(at=s.now, is_disruption=True), run_seconds=s.now - history.started_at)
-    if driver.exit is None:
-        return history
-    return _booked(s, driver.exit, run_seconds=driver.exit.at - history.started_at)
+        return Exit(at=now, is_disruption=True)
+    return driver.exit
+
+
+def with_exit(history: History, end: Exit) -> History:
+    """Return the history with the way in which the attempt has ended."""
+    return replace(
+        history,
+        ended=True,
+        ended_at=end.at,
+        exit_code=end.code,
+        exit_note=end.note,
+        disrupted=end.is_disruption,
+    )
 
 
 def change_forgives(s: Situation) -> History:
@@ -86,15 +103,7 @@ LESSONS: tuple[Callable[[Situation], History], ...] = (
 
 def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
     """Return the history with the end in it. The pause counts from now: `end.at` is on the clock of a node."""
-    history, restart = s.history, s.desired.restart
-    history = replace(
-        history,
-        ended=True,
-        ended_at=end.at,
-        exit_code=end.code,
-        exit_note=end.note,
-        disrupted=end.is_disruption,
-    )
+    history, restart = with_exit(s.history, end), s.desired.restart
     if history.stop_asked_at is not None:
         return replace(history, planned=True, failures=0, disruptions=0, locked_out_since=None)
     if run_seconds > restart.reset_after_seconds:

@@ -16,6 +16,7 @@ from headgate.api.status import (
     ConditionStatus,
     SparkApplicationStatus,
 )
+from headgate.decision.booking import unbooked_end, with_exit
 from headgate.decision.driver import Driver, History
 from headgate.decision.lifecycle import how_it_ended
 from headgate.reconcile.times import moment
@@ -24,12 +25,14 @@ INVALID_SPEC: Final = "InvalidSpec"
 """The spec passed the API server and cannot be acted on; what was in force before stays so."""
 
 
-def with_end(message: str, driver: Driver | None, history: History) -> str:
+def with_end(message: str, driver: Driver | None, history: History, now: float) -> str:
     """Return `message` with the end of the driver, where that is news."""
-    end = _end(driver, history)
+    end = unbooked_end(driver, history, now)
     if end is None:
         return message
-    return f"its driver has ended ({how_it_ended(end)}), and the spec cannot be acted on: {message}"
+    attempt = history.attempt if driver is None else max(history.attempt, driver.attempt)
+    how = how_it_ended(with_exit(replace(history, attempt=attempt), end))
+    return f"its driver has ended ({how}), and the spec cannot be acted on: {message}"
 
 
 def refused_status(  # noqa: PLR0913  what was, what is, and when
@@ -43,7 +46,7 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
 ) -> SparkApplicationStatus:
     """Return `before` with the word that this generation is refused, and why, and with what became of the driver."""
     status = before or SparkApplicationStatus(state=ApplicationState.PENDING)
-    message = with_end(message, driver, history)
+    message = with_end(message, driver, history, now)
     answers = {
         "Ready": ConditionStatus.FALSE,
         "Reconciling": ConditionStatus.FALSE,
@@ -55,39 +58,21 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
         for kind, answer in answers.items()
     }
     conditions = tuple((known | said).values())
-    state = _state(driver, history) or status.state
+    state = _state(driver, history, now) or status.state
     changes = {"state": state, "observed_generation": generation, "conditions": conditions}
     return status.model_copy(update=changes)
 
 
-def _state(driver: Driver | None, history: History) -> ApplicationState | None:
+def _state(driver: Driver | None, history: History, now: float) -> ApplicationState | None:
     """Return where the driver is in its life; `None`: nothing has become of it since that was told last."""
     if driver is not None and driver.exit is None:
         if driver.is_leaving:
             return ApplicationState.STOPPING
         return ApplicationState.RUNNING if driver.is_ready else ApplicationState.STARTING
-    end = _end(driver, history)
+    end = unbooked_end(driver, history, now)
     if end is None:
         return None
-    return ApplicationState.COMPLETED if end.exit_code == 0 else ApplicationState.FAILED
-
-
-def _end(driver: Driver | None, history: History) -> History | None:
-    """Return the history with the end of its driver, unless that is booked already; `None` where it has none."""
-    if history.ended or history.started_at is None:
-        return None
-    if driver is None or driver.attempt < history.attempt:
-        return replace(history, disrupted=True)
-    if driver.exit is None:
-        return None
-    end = driver.exit
-    return replace(
-        history,
-        attempt=driver.attempt,
-        exit_code=end.code,
-        exit_note=end.note,
-        disrupted=end.is_disruption,
-    )
+    return ApplicationState.COMPLETED if end.code == 0 else ApplicationState.FAILED
 
 
 def _condition(  # noqa: PLR0913  a condition has six members

@@ -169,7 +169,7 @@ class Turn:
             now=now,
         )
         if _sentences(status) != _sentences(memory.status):
-            message = with_end(spec.message, driver, history)
+            message = with_end(spec.message, driver, history, now)
             log.warning(f"the spec is refused: {message}", application=str(self._owner.key))
             self._ports.reports.tell(Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True))
         if status != memory.status:
