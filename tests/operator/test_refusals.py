@@ -115,6 +115,19 @@ def test_a_driver_that_starts_under_a_spec_that_is_refused_is_running_in_the_end
     assert [reason for reason, _ in o.cluster.told()].count("InvalidSpec") == 1
 
 
+def test_a_spec_that_is_refused_is_not_told_again_when_it_is_deleted() -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE)
+    o.turns(2)
+    o.cluster.remove(KEY)
+    o.turns(2)
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.turns(4)
+    assert o.names == []
+    assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
+
+
 def test_a_spec_that_is_refused_can_be_suspended() -> None:
     o = Operation()
     o.run()

@@ -238,7 +238,11 @@ class FakeCluster:
             }
             return self._changed(kind, known, manifest)
         if metadata.get("finalizers"):
-            metadata.setdefault("deletionTimestamp", rfc3339(self.now))
+            if "deletionTimestamp" not in metadata:
+                metadata |= {
+                    "deletionTimestamp": rfc3339(self.now),
+                    "generation": metadata["generation"] + 1,
+                }
             return self._changed(kind, known, manifest)
         return self._drop(kind, known)
 

@@ -267,9 +267,14 @@ def _told(trouble: Trouble | None, now: float) -> Obstacle | None:
 def _refusal(
     message: str, status: SparkApplicationStatus | None, generation: int | None, now: float
 ) -> Event | None:
-    """Return what there is to say of a spec that is refused, once for a generation."""
-    if status is not None and status.observed_generation == generation:
-        return None
+    """Return what there is to say of a spec that is refused, unless the status says it, or is of that generation.
+
+    A deletion is a generation as well, and refuses nothing anew.
+    """
+    if status is not None:
+        said = any(one.reason == INVALID_SPEC and one.message.endswith(message) for one in status.conditions)
+        if said or status.observed_generation == generation:
+            return None
     return Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True)
 
 
