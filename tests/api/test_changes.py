@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.changes import Change, changes, summary, written
-from headgate.api.lanes import SETTINGS
-from headgate.api.status import Lane
+from headgate.api.lanes import SETTINGS, Lane
 from headgate.api.validation import validate
 from headgate.reconcile.launch import launch_of
 from support.manifests import Manifest, application, changed, query, source

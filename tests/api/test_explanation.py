@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.api.explanation import explain
-from headgate.api.lanes import lane_of
-from headgate.api.status import Lane
+from headgate.api.lanes import Lane, lane_of
 from headgate.api.validation import validate
 from support.manifests import Manifest, application, query, source
 

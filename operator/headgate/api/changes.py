@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from headgate.api.application import SparkApplication
-from headgate.api.lanes import SETTINGS, Setting, setting_at
-from headgate.api.status import Lane
+from headgate.api.lanes import SETTINGS, Lane, Setting, setting_at
 
 LONGEST_SUMMARY: Final = 1000
 """Bytes; the message of an Event may have 1,024."""

@@ -21,10 +21,9 @@ from headgate.api.application import (
 )
 from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
-from headgate.api.lanes import lane_of
+from headgate.api.lanes import Lane, lane_of
 from headgate.api.query import Query, Reentry, ReentryPolicy
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
-from headgate.api.status import Lane
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,25 @@ say it of one.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from headgate.api.status import Lane
+
+class Lane(StrEnum):
+    """How a change of a setting takes effect, from cheap to dear."""
+
+    OPERATOR = "Operator"
+    """The operator acts on it by itself, and the driver is told nothing."""
+
+    LIVE = "Live"
+    """The running job goes by it, without a restart."""
+
+    EXECUTORS = "Executors"
+    """Executors come or go, and the queries go on."""
+
+    RESTART = "Restart"
+    """The driver is stopped at the end of a batch and started anew."""
 
 
 @dataclass(frozen=True, slots=True)

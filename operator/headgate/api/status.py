@@ -7,7 +7,7 @@ left out: it is neither zero nor "no".
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
@@ -74,29 +74,12 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Lane(StrEnum):
-    """How a change of a setting takes effect, from cheap to dear."""
-
-    OPERATOR = "Operator"
-    """The operator acts on it by itself, and the driver is told nothing."""
-
-    LIVE = "Live"
-    """The running job goes by it, without a restart."""
-
-    EXECUTORS = "Executors"
-    """Executors come or go, and the queries go on."""
-
-    RESTART = "Restart"
-    """The driver is stopped at the end of a batch and started anew."""
-
-
 class OffsetUnit(StrEnum):
     """In what the source can be cut: what a limit on it means exactly."""
 
     OFFSETS = "Offsets"
     RECORDS = "Records"
     FILES = "Files"
-    BYTES = "Bytes"
     NONE = "None"
 
 
@@ -206,7 +189,7 @@ class QueryStatus(StatusModel):
     interval: Duration | None = None
     """Commit interval in force; 0s while one batch spans the backlog. Left out while no driver runs."""
 
-    lane: Lane | None = None
+    lane: Literal["Live"] | None = None
     """`Live` where the driver goes by the control document that was published last; left out until then."""
 
     grant: Count | None = None

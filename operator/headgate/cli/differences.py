@@ -15,7 +15,7 @@ from rich.table import Table
 
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, written
-from headgate.api.status import Lane
+from headgate.api.lanes import Lane
 
 LANE_STYLES = {Lane.RESTART: "bold red", Lane.EXECUTORS: "yellow", Lane.LIVE: "green", Lane.OPERATOR: "cyan"}
 

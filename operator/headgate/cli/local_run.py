@@ -17,7 +17,7 @@ from datetime import timedelta
 from headgate.adapters.resource_file import Back, Missing, Refused, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
-from headgate.api.status import Lane
+from headgate.api.lanes import Lane
 from headgate.cli.local_stop import unhindered
 from headgate.cli.local_wishes import StopWishes
 from headgate.cli.local_words import in_local_words
