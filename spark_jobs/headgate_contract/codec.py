@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -41,14 +41,12 @@ def decode(kind: type[T], value: Any, path: str = "") -> T:
     """
     if not isinstance(value, dict):
         raise DecodingError(f"{path or 'document'}: expected an object, got {_shown(value)}")
-    arguments = {
-        f.name: _member(f, value[member_name(f.name)], kind, path)
-        for f in fields(kind)  # type: ignore[arg-type]
-        if value.get(member_name(f.name)) is not None
-    }
-    for f in fields(kind):  # type: ignore[arg-type]
-        if f.name not in arguments and f.default is MISSING and f.default_factory is MISSING:
-            raise DecodingError(f"{_join(path, member_name(f.name))}: is missing")
+    arguments: dict[str, Any] = {}
+    for member in _members(kind):  # type: ignore[arg-type]  # a class is hashable
+        if (given := value.get(member.key)) is not None:
+            arguments[member.name] = _value(member.hint, given, _join(path, member.key))
+        elif member.is_required:
+            raise DecodingError(f"{_join(path, member.key)}: is missing")
     try:
         return kind(**arguments)
     except ValueError as error:
@@ -62,25 +60,51 @@ def member_name(name: str) -> str:
     return head + "".join(word.capitalize() for word in tail)
 
 
+class _Member(NamedTuple):
+    """One member of a dataclass."""
+
+    name: str
+    key: str
+    """Its name in JSON."""
+    hint: Any
+    """What it is, where it is given."""
+    is_required: bool
+
+
 @lru_cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _members(kind: type) -> tuple[_Member, ...]:
+    hints = get_type_hints(kind)
+    return tuple(
+        _Member(
+            f.name,
+            member_name(f.name),
+            _given(hints[f.name]),
+            is_required=f.default is MISSING and f.default_factory is MISSING,
+        )
+        for f in fields(kind)
+    )
 
 
-def _member(f: Field[Any], value: Any, kind: type, path: str) -> Any:
-    return _value(_hints(kind)[f.name], value, _join(path, member_name(f.name)))
+def _given(hint: Any) -> Any:
+    """Return `X` for `X | None`."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    (given,) = (kind for kind in get_args(hint) if kind is not type(None))
+    return given
 
 
 def _value(hint: Any, value: Any, path: str) -> Any:
-    if get_origin(hint) in (Union, types.UnionType):
-        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
-    if get_origin(hint) is Mapping:
-        if not isinstance(value, dict):
-            raise DecodingError(f"{path}: expected an object, got {_shown(value)}")
-        return {key: _value(get_args(hint)[1], v, f"{path}[{key}]") for key, v in value.items()}
-    if isinstance(hint, type) and is_dataclass(hint):
+    if hint in _WORDS:
+        return _scalar(hint, value, path)
+    if get_origin(hint) is not Mapping:
         return decode(hint, value, path)
-    return _scalar(hint, value, path)
+    if not isinstance(value, dict):
+        raise DecodingError(f"{path}: expected an object, got {_shown(value)}")
+    kind = _given(get_args(hint)[1])
+    return {key: _value(kind, v, f"{path}[{key}]") for key, v in value.items()}
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a string"}
 
 
 def _scalar(hint: Any, value: Any, path: str) -> Any:
@@ -89,8 +113,7 @@ def _scalar(hint: Any, value: Any, path: str) -> Any:
             return float(value)
     elif type(value) is hint and (hint is not int or abs(value) <= LARGEST_WHOLE):
         return value
-    words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a string"}
-    raise DecodingError(f"{path}: expected {words[hint]}, got {_shown(value)}")
+    raise DecodingError(f"{path}: expected {_WORDS[hint]}, got {_shown(value)}")
 
 
 def _join(path: str, name: str) -> str:
