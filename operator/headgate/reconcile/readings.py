@@ -10,9 +10,9 @@ history computed them from it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from headgate.reconcile.ports import Reading
 from headgate_contract import metrics
@@ -115,12 +115,33 @@ class DriverMetrics:
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
 
 
-class _Key(NamedTuple):
-    name: str
-    query: str
-    source: str
-    detail: str
-    """The value of the label beyond `query` and `source`, where the metric has one."""
+Place = tuple[str, str]
+"""Query and source; both empty for the driver itself, the source alone for a query."""
+
+
+class _Table:
+    """Values by where they were measured and what they are: a status asks for fifty of each query."""
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self._values: dict[Place, dict[str, dict[str, float]]] = {}
+        for reading in readings:
+            labels = reading.labels
+            place = (labels.get("query", ""), labels.get("source", ""))
+            detail = labels.get(DETAIL.get(reading.name, ""), "")
+            self._values.setdefault(place, {}).setdefault(reading.name, {})[detail] = reading.value
+
+    @property
+    def places(self) -> Collection[Place]:
+        """Return where something was measured."""
+        return self._values.keys()
+
+    def details(self, place: Place, name: str) -> Mapping[str, float]:
+        """Return what a metric says of a place, by the value of the label that it has beyond query and source."""
+        return self._values.get(place, {}).get(name, {})
+
+    def value(self, place: Place, name: str, detail: str = "") -> float | None:
+        """Return one value; `None` where there is none."""
+        return self.details(place, name).get(detail)
 
 
 def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
@@ -131,14 +152,14 @@ def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
     fresh = [reading for reading in _known(readings, oldest) if reading.name != BACKLOG_QUERY]
     if not fresh:
         return None
-    table = {_key(reading): reading.value for reading in fresh}
+    table = _Table(fresh)
 
     def value(metric: Metric) -> float | None:
-        return table.get(_Key(metric.name, "", "", ""))
+        return table.value(("", ""), metric.name)
 
     return DriverMetrics(
         at=max(reading.at for reading in fresh),
-        queries={name: _query(name, table) for name in _names(table)},
+        queries={name: _query(name, table) for name in sorted({query for query, _ in table.places if query})},
         control_generation=_whole(value(metrics.CONTROL_GENERATION)),
         stopping=_flag(value(metrics.DRIVER_STOPPING)),
         executors=_whole(value(metrics.EXECUTORS)),
@@ -170,21 +191,11 @@ DETAIL: Final[Mapping[str, str]] = {
 """The label that tells series of one query or source apart, of metrics that have one."""
 
 
-def _key(reading: Reading) -> _Key:
-    labels = reading.labels
-    detail = labels.get(DETAIL.get(reading.name, ""), "")
-    return _Key(reading.name, labels.get("query", ""), labels.get("source", ""), detail)
-
-
-def _names(table: Mapping[_Key, float]) -> list[str]:
-    return sorted({key.query for key in table if key.query})
-
-
-def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
+def _query(query: str, table: _Table) -> QueryMetrics:
     def value(metric: Metric, suffix: str = "", detail: str = "") -> float | None:
-        return table.get(_Key(metric.name + suffix, query, "", detail))
+        return table.value((query, ""), metric.name + suffix, detail)
 
-    sources = sorted({key.source for key in table if key.query == query and key.source})
+    sources = sorted(source for name, source in table.places if name == query and source)
     return QueryMetrics(
         sources={source: _source(query, source, table) for source in sources},
         active=_flag(value(metrics.QUERY_ACTIVE)),
@@ -195,7 +206,7 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
         memory_bound_records=value(metrics.QUERY_MEMORY_BOUND),
         cost_bound_records=value(metrics.QUERY_COST_BOUND),
         throughput=value(metrics.QUERY_THROUGHPUT),
-        arrival_rate=table.get(_Key(ARRIVAL_RATE, query, "", "")),
+        arrival_rate=table.value((query, ""), ARRIVAL_RATE),
         watermark=value(metrics.QUERY_WATERMARK),
         watermark_held_by=_named(metrics.QUERY_WATERMARK_HELD_BY.name, query, table),
         future_batches=value(metrics.QUERY_FUTURE_BATCHES),
@@ -208,17 +219,20 @@ def _query(query: str, table: Mapping[_Key, float]) -> QueryMetrics:
     )
 
 
-def _named(name: str, query: str, table: Mapping[_Key, float]) -> str | None:
+def _named(name: str, query: str, table: _Table) -> str | None:
     """Return the source that a metric of a query names."""
-    return next((key.source for key in table if key[:2] == (name, query)), None)
+    places = (place for place in table.places if place[0] == query and table.details(place, name))
+    return next((source for _, source in places), None)
 
 
-def _source(query: str, source: str, table: Mapping[_Key, float]) -> SourceMetrics:
+def _source(query: str, source: str, table: _Table) -> SourceMetrics:
+    place = (query, source)
+
     def value(metric: Metric) -> float | None:
-        return table.get(_Key(metric.name, query, source, ""))
+        return table.value(place, metric.name)
 
-    def details(name: str) -> dict[str, float]:
-        return {key.detail: number for key, number in table.items() if key[:3] == (name, query, source)}
+    def details(name: str) -> Mapping[str, float]:
+        return table.details(place, name)
 
     return SourceMetrics(
         lane=next(iter(details(metrics.SOURCE_INFO.name)), None),
