@@ -8,6 +8,7 @@ whether 5 means seconds.
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -26,6 +27,7 @@ _FRACTION_DIGITS = 18  # what Go keeps of a fraction before it would overflow
 _EXAMPLES = "write for example 250ms, 5s, 2m or 1h30m"
 
 
+@lru_cache(maxsize=1024)
 def nanoseconds(text: str) -> int:
     """Return the duration that `text` writes, in nanoseconds; raise ValueError where it is none."""
     if len(text) > MAX_LENGTH:

@@ -50,17 +50,17 @@ def chosen(
 
     `conf` is what was chosen before, `history` that of the driver before its next step.
     """
-    revision = launch_of(application, in_backlog=True).revision
-    plain_revision = launch_of(application, in_backlog=False).revision
-    if revision == plain_revision:
+    launch = launch_of(application, in_backlog=True)
+    plain = launch_of(application, in_backlog=False)
+    if launch == plain:
         return None
     moment = Moment(
         now=seen.now,
         backlog=_heard(verdicts),
         throughput=_throughput(seen, verdicts),
         spans_backlog=_spans_backlog(application, verdicts),
-        revision=revision,
-        plain_revision=plain_revision,
+        revision=launch.revision,
+        plain_revision=plain.revision,
         driver=_living_driver(application, seen, history),
         suspended=application.spec.suspend,
     )

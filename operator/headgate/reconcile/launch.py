@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from headgate.api.application import SparkApplication
 
@@ -34,7 +34,8 @@ class Launch:
     @property
     def revision(self) -> str:
         """Return a name that is equal for launches between which no restart is needed (12 digits)."""
-        fixed = {name: value for name, value in asdict(self).items() if name != "executor_instances"}
+        names = (field.name for field in fields(self) if field.name != "executor_instances")
+        fixed = {name: getattr(self, name) for name in names}
         text = json.dumps(fixed, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

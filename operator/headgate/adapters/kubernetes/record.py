@@ -79,9 +79,10 @@ class Record:
         return staged
 
     def remember(self, memory: LoopMemory, staged: ControlDocument | None) -> None:
-        """Keep what the next turn begins with."""
+        """Keep what the next turn begins with; where a turn had no document to stage, the one before stays."""
         self._memory = packed_value(memory)
-        self._staged = None if staged is None else packed_value(staged)
+        if staged is not None:
+            self._staged = packed_value(staged)
 
     def doubt(self) -> None:
         """Read the memory anew before the next turn: the cluster has another one than was thought."""

@@ -125,12 +125,13 @@ class Turn:
             obstacle=sight.obstacle or _told(record.refusal, sight.now),
             untold=_told(record.untold, sight.now),
         )
+        living = drivers.living
         status = ApplicationStatus(sight.application, wishes)
         self._finalizer = Finalizer(sight.application, wishes)
         self._ports = Ports(
             drivers=drivers,
             metrics=sight.metrics,
-            controls=PodAnnotation(drivers.living, wishes, record.staged),
+            controls=PodAnnotation(living, wishes, record.staged if living is None else None),
             store=status,
             reports=status,
             custody=self._finalizer,
