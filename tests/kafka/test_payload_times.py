@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import EventTimeControl
@@ -129,6 +130,27 @@ def test_records_that_are_too_far_ahead_are_named_once_for_each_partition():
             told.first_later({"a/0": -1, "b/0": -1})
     assert [(entry["split"], entry["offset"]) for entry in logs] == [("a/0", 1), ("b/0", 0)]
     assert told.sampled.far_ahead == {"a/0": 1, "b/0": 0}
+
+
+@pytest.mark.parametrize("small", [0, 7, 99_999_999])
+def test_a_number_that_may_be_a_counter_counts_as_seconds_and_is_named_once(small: int):
+    log = [at(n) for n in range(small, small + 3)]
+    told = times(Broker(a=log, b=log))
+    with capture_logs() as logs:
+        assert told.latest(["a/0", "b/0"])["a/0"] == Found(2, 1000 * (small + 2))
+        told.first_later({"a/0": -1, "b/0": -1})
+    (entry,) = logs
+    assert (entry["source"], entry["split"], entry["column"]) == ("rides", "a/0", COLUMN)
+    assert entry["value"] == small + entry["offset"]
+    for form in ("ISO 8601", "seconds", "milliseconds", "microseconds", "nanoseconds"):
+        assert form in entry["event"]
+
+
+def test_a_date_of_long_ago_is_what_it_says_and_so_is_a_number_from_1973_on():
+    with capture_logs() as logs:
+        found = times(Broker(a=[b'{"at": "1971-01-01"}'], b=[at(100_000_000)])).latest(["a/0", "b/0"])
+    assert found == {"a/0": Found(0, 31_536_000_000), "b/0": Found(0, 100_000_000_000)}
+    assert logs == []
 
 
 def test_out_of_orderness_is_what_was_seen():

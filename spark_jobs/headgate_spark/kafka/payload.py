@@ -22,6 +22,8 @@ from headgate_spark.planner.event_times import Millis
 
 JSON = "Json"
 
+SMALLEST_NUMBER = 10**8
+"""Of seconds, it is in March 1973, as are 10^11 of milliseconds, where these begin, and so on."""
 SHORTEST_NUMBER = 9
 """Digits of a text that is a number; one of eight is a date (`20131125`)."""
 MOST_TOLD = 120
@@ -47,16 +49,20 @@ class Reader:
     path: json_path.Path
     decode: Decoder
 
-    def event_time(self, value: bytes) -> Millis:
-        """Return the event time in a value. Raises `NoEventTimeError`."""
+    def moment(self, value: bytes) -> object:
+        """Return what stands where the event time should be. Raises `NoEventTimeError`."""
         try:
             decoded = self.decode(value)
         except Exception as error:  # decoders are the job's, and fail in many ways
             raise NoEventTimeError(_told(f"it cannot be decoded ({type(error).__name__}: {error})")) from None
         try:
-            moment = json_path.follow(self.path, decoded)
+            return json_path.follow(self.path, decoded)
         except LookupError:
             raise NoEventTimeError("it has no such member") from None
+
+    def event_time(self, value: bytes) -> Millis:
+        """Return the event time in a value. Raises `NoEventTimeError`."""
+        moment = self.moment(value)
         try:
             return millis_of(moment)
         except (ValueError, OverflowError):
@@ -96,6 +102,11 @@ def millis_of(moment: object) -> Millis:
     if millis < 0:
         raise ValueError
     return millis
+
+
+def is_small(moment: object) -> bool:
+    """Tell whether a moment is a number that is too small to tell its unit by its size, and was taken for seconds."""
+    return isinstance(moment, int | float) and not isinstance(moment, bool) and moment < SMALLEST_NUMBER
 
 
 def _told(reason: str) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import structlog
 
 from headgate_spark.kafka.lookups import BEGINNING
-from headgate_spark.kafka.payload import NoEventTimeError, Reader
+from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, is_small
 from headgate_spark.kafka.record_times import Answers, Asked, Lookups
 from headgate_spark.kafka.sampling import Record, Records, Sampler
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis, Sampled
@@ -54,6 +54,7 @@ class PayloadTimes:
         """The last record of a partition that does not count."""
         self._far_ahead: Mapping[str, int] = {}
         """The offset of the first record of a partition that is too far ahead. Replaced, never changed."""
+        self._has_warned_of_small = False
         self._unreadable: Mapping[str, int] = {}
         """The offset of a record of a partition that has none with an event time. Replaced, never changed."""
 
@@ -108,6 +109,8 @@ class PayloadTimes:
         if at > round(self._clock() * 1000) + self.max_future:
             self._note_far_ahead(split, record.offset, at)
             return None
+        if at < 1000 * SMALLEST_NUMBER and not self._has_warned_of_small:
+            self._warn_if_small(split, record.offset, self._reader.moment(record.value))
         return at
 
     def _note_far_ahead(self, split: str, offset: int, at: Millis) -> None:
@@ -123,6 +126,23 @@ class PayloadTimes:
                 offset=offset,
                 event_time=at,
             )
+
+    def _warn_if_small(self, split: str, offset: int, moment: object) -> None:
+        """Say once of a number that it may be none of seconds; a date of that time is what it says."""
+        if not is_small(moment):
+            return
+        self._has_warned_of_small = True
+        log.warning(
+            "an event time is a number that means the years from 1970 to 1973 in seconds; if it is a counter, or "
+            "counts from another moment, alignment by it means nothing. Event times are texts of ISO 8601, or "
+            "seconds, milliseconds, microseconds or nanoseconds since 1970: correct eventTime.column, or leave it "
+            "out to go by the timestamps of records",
+            source=self._source,
+            split=split,
+            column=self._reader.column,
+            offset=offset,
+            value=moment,
+        )
 
     def _warn_of(self, split: str, problem: _Problem) -> None:
         log.warning(
