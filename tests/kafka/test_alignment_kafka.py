@@ -291,3 +291,33 @@ def test_a_record_dated_far_ahead_neither_blocks_its_partition_nor_lets_it_run_a
         standing = driver.source(poisoned).alignment
         assert standing is not None
         assert standing.far_ahead == {f"{poisoned}/0": 20}
+
+
+def test_a_run_that_ends_by_itself_goes_on_where_one_was_killed_after_a_batch_of_one_topic(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+):
+    """The checkpoint has one batch, in which the other topic has no offset yet."""
+    topics = [Topic.filled(kafka, Ramp(0, 100, START_MS + late, 1_000)) for late in (0, 200_000)]
+    checkpoint, sink = tmp_path / "checkpoint", Sink({t.name: t for t in topics})
+    driver.control(in_backlog(400, **{t.name: member(30) for t in topics}))
+    frame = reduce(DataFrame.unionByName, [records(spark, kafka, t.name) for t in topics])
+    writer = frame.writeStream.queryName(NAME).option("checkpointLocation", str(checkpoint))
+
+    def run() -> None:
+        sink.batches.clear()
+        query = driver.start(writer.foreachBatch(sink.take), available_now=True)
+        assert query.awaitTermination(120), "it waits for ever"
+        assert query.exception() is None
+        assert sink.count == 200
+
+    run()
+    for log in ("offsets", "commits"):
+        for entry in (checkpoint / log).iterdir():
+            if entry.name.strip(".").partition(".")[0] != "0":
+                entry.unlink()
+    first = checkpoint / "offsets" / "0"
+    planned = first.read_text().splitlines()
+    assert json.loads(planned[-1]) == {topics[1].name: {"0": 0}}, "an empty batch has the start of both"
+    first.write_text("\n".join([*planned[:-1], "-"]))
+    (checkpoint / "offsets" / ".0.crc").unlink(missing_ok=True)
+    run()

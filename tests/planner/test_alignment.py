@@ -286,6 +286,33 @@ def test_a_run_that_ends_by_itself_goes_on_from_a_checkpoint_and_reads_everythin
     assert query.ends == {"flights": {"0": 180}, "weather": {"0": 180}}
 
 
+@pytest.mark.parametrize("weather_from", [0, 100_000])
+def test_a_run_that_ends_by_itself_goes_on_where_one_ended_before_every_source_had_an_offset(weather_from):
+    """It was killed after its first batch, in which Spark had been told of one source only."""
+    driver = Driver()
+    control = backlog(1000, flights=member(10, idle_after=3600), weather=member(10, idle_after=3600))
+    logs = {
+        "flights": {"0": every(1000, 180_000)},
+        "weather": {"0": every(1000, 180_000, start=weather_from)},
+    }
+    trigger = Trigger(TriggerKind.AVAILABLE_NOW)
+    query = driver.query("delays", control, trigger, resumed=["flights"], **logs)
+    query.spark.run_until(lambda: query.spark.ended is not None)
+    assert query.spark.ended == "idle"
+    assert query.ends == {name: {"0": len(log["0"])} for name, log in logs.items()}
+
+
+def test_after_an_empty_first_batch_every_source_has_an_offset():
+    driver = Driver()
+    control = backlog(1000, flights=member(10, idle_after=3600), weather=member(10, idle_after=3600))
+    trigger = Trigger(TriggerKind.AVAILABLE_NOW)
+    logs = {"flights": {"0": every(1000, 9000)}, "weather": {"0": every(1000, 9000, start=100_000)}}
+    query = driver.query("delays", control, trigger, **logs)
+    query.spark.round()
+    assert query.ends == {"flights": {"0": 0}, "weather": {"0": 0}}
+    assert query.spark.unplanned == set()
+
+
 def test_event_times_that_cannot_be_had_hold_the_group_and_say_so():
     control = backlog(flights=member(1), weather=member(1))
     driver = Driver()

@@ -6,7 +6,7 @@ one that is furthest behind is asked next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
@@ -98,15 +98,22 @@ class Driver:
         control: QueryControl | None,
         trigger: Trigger | None = None,
         starts: Mapping[str, Mapping[str, int]] | None = None,
-        resumed: bool = False,
+        resumed: bool | Collection[str] = False,
         **sources: Mapping[str, Log],
     ) -> Query:
-        """Start a query; `resumed`: it has run before, and its checkpoint says that it goes on from `starts`."""
+        """Start a query; `resumed`: it has run before, and its checkpoint says that it goes on from `starts`.
+
+        Where that is of some sources only, `resumed` has their names: the others have no offset there.
+        """
+        known = resumed if isinstance(resumed, Collection) else sources if resumed else ()
         times = self._times({Split(s, p): log for s, splits in sources.items() for p, log in splits.items()})
         alignment = QueryAlignment(name, self.groups, times)
         streams = [
             Stream(
-                s, {p: len(log) for p, log in splits.items()}, dict((starts or {}).get(s, {})), opened=resumed
+                s,
+                {p: len(log) for p, log in splits.items()},
+                dict((starts or {}).get(s, {})),
+                opened=s in known,
             )
             for s, splits in sources.items()
         ]
@@ -116,7 +123,7 @@ class Driver:
             trigger=trigger,
             now=self.now,
             alignment=alignment,
-            resumed={stream.name: dict(stream.start) for stream in streams} if resumed else None,
+            resumed={stream.name: dict(stream.start) for stream in streams if stream.name in known} or None,
         )
         self.queries[name] = Query(name, sources, spark, alignment, times)
         return self.queries[name]

@@ -181,7 +181,8 @@ class ScriptedSpark:
         bound: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
     ) -> None:
-        self.is_new = resumed is None
+        self.unplanned = {source.name for source in sources} - (resumed or {}).keys()
+        """Sources without an offset in the checkpoint: one that answers its start makes a batch."""
         self.leases = leases
         self.sources = {source.name: source for source in sources}
         self.trigger = trigger or Trigger()
@@ -208,6 +209,7 @@ class ScriptedSpark:
             hybrid=memory,
             save_hybrid=self.saved.append,
             resumed=resumed,
+            unplanned=None if resumed is None else self.unplanned,
             memory=bound,
             alignment=alignment,
         )
@@ -234,7 +236,7 @@ class ScriptedSpark:
         }
         if sum(read.values()) > 0:
             self._run_batch(planned_at, read)
-        elif self.is_new and TakeNothing() in self.answers.values():
+        elif TakeNothing() in (self.answers[name] for name in self.unplanned):
             self._run_empty_batch()
         else:
             self._no_batch(was_asked=self.asked > asked)
@@ -270,16 +272,19 @@ class ScriptedSpark:
             self.round()
 
     def _run_empty_batch(self) -> None:
-        self.is_new = False
+        self._note_planned()
         self.now += self.fixed_seconds
         self.planner.batch_ended(BatchReport(dict.fromkeys(self.sources, 0), self.fixed_seconds, self.now))
 
     def _run_batch(self, planned_at: float, read: Mapping[str, int]) -> None:
-        self.is_new = False
+        self._note_planned()
         seconds = self.fixed_seconds + sum(read.values()) / self.records_per_second
         self.now += seconds
         self.batches.append(Batch(planned_at, read, seconds))
         self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1))
+
+    def _note_planned(self) -> None:
+        self.unplanned -= {name for name, answer in self.answers.items() if not isinstance(answer, Hold)}
 
     def _leased_answer(self, name: str) -> Answer | None:
         """The answer that needs no asking: the last one, while a lease stands."""

@@ -386,6 +386,7 @@ class QueryRun:
                 hybrid=self._load_hybrid(),
                 save_hybrid=self._save_hybrid,
                 resumed=self._resumed(),
+                unplanned=self._unplanned(),
                 memory=self.memory.bound,
                 alignment=None if self.alignment is None else self.alignment.part,
             )
@@ -438,6 +439,12 @@ class QueryRun:
             return None
         positions = {opened.source.name: _readable(opened, offset) for opened, offset in self._offsets()}
         return {name: position for name, position in positions.items() if position is not None}
+
+    def _unplanned(self) -> list[str] | None:
+        """Return the sources that surely have no offset in the checkpoint; `None`: the query is new."""
+        if self.resumption.batch is None:
+            return None
+        return [opened.source.name for opened, offset in self._offsets() if offset is None]
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
         match self._retreated(opened, answer):

@@ -4,9 +4,11 @@ Spark ends such a run at the first trigger in which nothing is planned. Holding 
 its input unread, and nobody would notice. So the planner waits where waiting helps, and fails the query with the
 remedy where it does not.
 
-A source that waits for a history may be asked before it, and not again in the same trigger. Where the history turns
-out to be at its end, that trigger has no batch. A query that has never run is given an empty first batch then; one
-that has knows from its checkpoint where the history is.
+A source that waits for a history, or for the event times of another member of its group, may be asked before that
+one, and not again in the same trigger. If that trigger would have no batch, it is given an empty one, and everything
+is known in the next. Spark runs one where a source that has no offset in the checkpoint answers its start: so it can
+be had in the first trigger of a query, and after a run that ended before every source had been planned. Where all of
+them have offsets, the checkpoint tells where they are.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ part when they are asked. The order of the steps is the design:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from headgate_contract import BatchControl, QueryControl
@@ -67,17 +67,23 @@ class QueryPlanner:
         hybrid: HybridMemory | None = None,
         save_hybrid: Callable[[HybridMemory], None] = lambda _: None,
         resumed: Mapping[str, Position] | None = None,
+        unplanned: Collection[str] | None = None,
         memory: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
     ) -> None:
         """`save_hybrid` must have kept the memory when it returns: it is called before the first answer that
         relies on it, and whatever it raises is raised to the caller. `resumed` is where sources were when the query
-        ran last, as far as that is known before they are asked; `None` for one that has never run. `alignment` shares
-        its groups with the other queries of the driver; without it nothing is aligned."""
+        ran last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
+        the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
+        none of one that has. `alignment` shares its groups with the other queries of the driver; without it nothing
+        is aligned."""
         self._name = name
         self._settings = Settings(trigger)
         self._sources = {source.name: SourceState(source, now) for source in sources}
-        self._is_new = resumed is None
+        if unplanned is None:
+            unplanned = self._sources if resumed is None else ()
+        self._unplanned = frozenset(unplanned)
+        """Sources whose first answer makes a batch, even if it is their start."""
         for source, position in (resumed or {}).items():
             self._sources[source].moved_to(position)
         self._gate = Gate(self._settings.intervals, now)
@@ -301,7 +307,6 @@ class QueryPlanner:
         if isinstance(answer, Hold) and self._settings.ends_when_idle:
             answer = self._instead_of_ending(state, answer, current, now)
             current.waiting = state.name if isinstance(answer, Wait) else None
-            current.runs_empty |= isinstance(answer, TakeNothing)
         elif isinstance(answer, Hold) and current.asked == {state.name}:
             answer = self._instead_of_a_batch_without_data(answer, current, now)
         state.answered(answer, now)
@@ -335,33 +340,45 @@ class QueryPlanner:
 
     def _instead_of_ending(self, state: SourceState, hold: Hold, current: Round, now: float) -> Answer:
         """Hold only if this trigger has a batch, or if all that may be read has been."""
-        has_batch = self._batch is not None or current.runs_empty or current.has_takes_to_come
-        if self._stopping or has_batch:
+        if self._stopping:
             return hold
-        if hold.reason in PASSING:
-            return TakeNothing() if self._waits_for_unseen(state) else wait_for(state, hold, now)
-        if current.asked < self._sources.keys():
-            return TakeNothing() if self._needs_another_trigger(state) else hold
+        if current.runs_empty:
+            return self._begins_empty(state, hold)
+        if self._batch is not None or current.has_takes_to_come:
+            return hold
+        passes = hold.reason in PASSING
+        if self._waits_for_unseen(state) if passes else self._waits_for_history(state, current):
+            current.runs_empty = True
+            return self._begins_empty(state, hold)
+        if passes:
+            return wait_for(state, hold, now)
+        return hold if current.asked < self._sources.keys() else self._at_the_end(state, hold)
+
+    def _at_the_end(self, state: SourceState, hold: Hold) -> Hold | Fail:
+        """Answer the last source of a trigger without a batch, with which Spark ends the run."""
         held = {name: s.held.reason for name, s in self._sources.items()} | {state.name: hold.reason}
         unread = unread_input(self._sources.values(), held, self._hybrid)
         return Fail(f"query {self._name}: {unread}") if unread else hold
 
-    def _waits_for_unseen(self, state: SourceState) -> bool:
-        """Tell whether a new query waits for event times of a source that Spark has not asked yet: by an empty first
-        batch it comes to a trigger in which all are known."""
-        others = [
-            s for s in self._sources.values() if self._alignment.is_member(s.name) and s.position is None
-        ]
-        return self._is_new and self._alignment.is_member(state.name) and bool(others)
+    def _begins_empty(self, state: SourceState, hold: Hold) -> Hold | TakeNothing:
+        """Answer in a trigger that runs an empty batch, which is made of the starts of sources without an offset."""
+        return TakeNothing() if state.name in self._unplanned else hold
 
-    def _needs_another_trigger(self, state: SourceState) -> bool:
+    def _waits_for_unseen(self, state: SourceState) -> bool:
+        """Tell whether a source waits for event times of one that Spark has not asked yet, and that has no offset: by
+        an empty batch it comes to a trigger in which all are known."""
+        unseen = (name for name in self._unplanned if self._sources[name].position is None)
+        return self._alignment.is_member(state.name) and any(map(self._alignment.is_member, unseen))
+
+    def _waits_for_history(self, state: SourceState, current: Round) -> bool:
         """Tell whether the source waits for one that Spark has not asked yet, and that may turn out to be empty.
 
-        A query that has never run can have one more trigger, by an empty first batch.
+        One without an offset can have one more trigger, by an empty batch.
         """
         history = self._sources.get(state.control.after or "")
         waits = history is not None and not history.seen and self._hybrid.waits(state.name)
-        return waits and self._is_new and state.lane in (Lane.OFFSETS, Lane.ROWS)
+        can_begin = state.name in self._unplanned and state.lane in (Lane.OFFSETS, Lane.ROWS)
+        return waits and can_begin and current.asked < self._sources.keys()
 
     # Planning
 

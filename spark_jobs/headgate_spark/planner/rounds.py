@@ -21,7 +21,7 @@ class Round:
     """Why nothing is planned in it."""
     asked: set[str] = field(default_factory=set)
     runs_empty: bool = False
-    """Whether Spark was promised a batch without records: whatever is held now has a trigger after this one."""
+    """Whether a batch runs even if it is without records: whatever is held now has a trigger after this one."""
     waiting: str | None = None
     """The source that was told to wait: it is asked again in the same trigger."""
     survey: tuple[str, ...] | None = None
