@@ -139,6 +139,21 @@ def test_one_paused_source_does_not_keep_the_others_from_ending():
     assert sum(spark.sizes) == 20_000
 
 
+@pytest.mark.parametrize("order", [("flights", "weather"), ("weather", "flights")])
+def test_what_is_left_of_a_paused_source_is_known_at_the_end(order):
+    streams = {"flights": a_stream(), "weather": a_stream(name="weather")}
+    spark = run(*(streams[name] for name in order), sources={"weather": SourceControl(paused=True)})
+    assert spark.planner.left_by_pause == {"weather": 20_000}
+
+
+def test_nothing_is_left_of_a_paused_source_that_has_nothing():
+    sources = {name: SourceControl(paused=True) for name in ("weather", "events")}
+    spark = run(
+        a_stream(), Stream("weather", {"0": 0}), Uncounted("events", Lane.FILES, [7]), sources=sources
+    )
+    assert spark.planner.left_by_pause == {"events": None}
+
+
 @pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
 def test_the_live_source_is_released_in_the_planning_that_finds_the_history_at_its_end(order):
     streams = {"history": a_stream(name="history"), "live": a_stream(500, "live")}

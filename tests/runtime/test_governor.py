@@ -12,7 +12,7 @@ from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.run import Started
-from headgate_spark.planner.model import Trigger
+from headgate_spark.planner.model import Trigger, TriggerKind
 
 
 class FakeQuery:
@@ -286,6 +286,29 @@ def test_a_stop_does_not_wait_for_a_run_that_has_ended(governor):
     start(governor, ended)
     ended.active = False
     assert governor.stop() == []
+
+
+@pytest.mark.parametrize("failed_of", [None, "out of disk"])
+def test_a_run_that_ends_by_itself_says_what_it_has_left_because_it_is_paused(governor, failed_of):
+    sources = {"replay-2": SourceControl(paused=True)}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    opened(governor, 1)
+    opened(governor, 2)
+    query = FakeQuery()
+    with governor.start_of_query() as started:
+        started("r1", Started(Trigger(TriggerKind.AVAILABLE_NOW), True, query, None))
+    latest = json.dumps({n: json.dumps({"row": 1500}) for n in ("1", "2")})
+    assert governor.admit(1, json.dumps({"row": 1500})) == "survey:1,2"
+    assert governor.plan(1, json.dumps({"row": 1500}), latest) == "hold"
+    assert governor.admit(2, json.dumps({"row": 0})) == "hold"
+    query.failed_of = failed_of
+    with capture_logs() as told:
+        governor.closed(1)
+        governor.closed(2)
+    warned = [line["problem"] for line in told if line["event"] == "a run has ended with records unread"]
+    assert warned == governor.unread
+    problem = "query copy left sources unread because they are paused: replay-2 (1,500 records)"
+    assert governor.unread == ([] if failed_of else [f"{problem}; unpause them and run it again"])
 
 
 def test_the_last_closed_stream_ends_the_run(governor, locks):

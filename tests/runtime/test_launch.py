@@ -179,6 +179,17 @@ def test_available_now_with_everything_paused_fails_and_says_why(tmp_path):
         assert "every source is paused" in running.log
 
 
+def test_available_now_says_at_its_end_what_it_has_left_because_it_is_paused(tmp_path):
+    read, left = (recording(tmp_path / name, 600) for name in ("read", "left"))
+    paused = governed(sources={"left": SourceControl(paused=True)})
+    union = f"copy=replay:{read}+replay:{left}"
+    with driver(tmp_path / "run", "unions.py", tmp_path, "now", union, control={"copy": paused}) as running:
+        assert running.wait() == 0
+        told = "query copy left sources unread because they are paused: left (600 records)"
+        assert told in running.log
+        assert json.loads((tmp_path / "run" / "announce.json").read_text())["note"].startswith(told)
+
+
 def test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
     rows, batch = 200_000, 1000
     source = recording(tmp_path / "source", rows)

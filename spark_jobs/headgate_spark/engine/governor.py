@@ -87,6 +87,8 @@ class Governor:
         """By query: batches that failed for want of memory so often that another try would only repeat it."""
         self.gave_up = False
         """Whether the job tried one of them once more all the same, and the driver is ended for it."""
+        self.unread: list[str] = []
+        """What runs that have ended by themselves have left unread; the launcher notes it."""
         self.explanations: list[str] = []
         """What queries have failed of, where that needs explaining; the launcher ends with it."""
 
@@ -255,6 +257,7 @@ class Governor:
         self._note_memory(run)
         self._release(run)
         self._explain(run)
+        self._tell_unread(run)
         log.info("query ended", query=run.name, run=run.run_id)
 
     def _publish_end(self, run: QueryRun) -> None:
@@ -320,6 +323,17 @@ class Governor:
         if explanation is not None:
             self.explanations.append(explanation)
             log.error("query failed", explanation=explanation)
+
+    def _tell_unread(self, run: QueryRun) -> None:
+        try:
+            with run.lock:
+                unread = run.unread
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("how a query has ended could not be read", query=run.name, error=str(error))
+            return
+        if unread is not None:
+            self.unread.append(unread)
+            log.warning("a run has ended with records unread", problem=unread)
 
     def _forget_dead_runs(self) -> None:
         """End the runs whose query has ended and left its streams open, as Spark does where one cannot be made."""

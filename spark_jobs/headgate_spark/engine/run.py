@@ -340,6 +340,20 @@ class QueryRun:
         sources = {opened.source.name: opened.descriptor for opened in self.sources.values()}
         return None if failure is None else explained(self.name, failure, sources)
 
+    @property
+    def unread(self) -> str | None:
+        """Return what a run that has ended by itself left because it is paused, and what to do; `None`: nothing."""
+        if self.planner is None or self._stopping or not self._ends_by_itself:
+            return None
+        left = self.planner.left_by_pause
+        if not left or (self.started is not None and self.started.query.failure() is not None):
+            return None
+        told = ", ".join(
+            f"{name} ({'it is not known how many records' if n is None else f'{n:,} records'})"
+            for name, n in sorted(left.items())
+        )
+        return f"query {self.name} left sources unread because they are paused: {told}; unpause them and run it again"
+
     def failed_for_memory(self) -> BatchTooLarge | None:
         """Note it if the query has failed, in a batch, for want of memory; returns which, and how often."""
         causes = self.started.query.causes() if self.started else None

@@ -31,7 +31,6 @@ from headgate_spark.launch.script import INTERRUPTED, run_script
 log = structlog.get_logger("headgate")
 
 NO_QUERY = "it had started no streaming query"
-"""The note on an end, which may be a good one or a bad one."""
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 
@@ -64,6 +63,8 @@ def _run(options: argparse.Namespace) -> NoReturn:
         _say_if_nothing_was_governed, runtime, announcement
     )  # threads of the script may still go on
     runtime.end()
+    if runtime.governor.unread:
+        _note(announcement, "; ".join(runtime.governor.unread))
     for explanation in runtime.governor.explanations if code != 0 else ():
         print(f"headgate-run: error: {explanation}", file=sys.stderr)  # noqa: T201
     if runtime.governor.checkpoint_in_use is not None and code != 0:
@@ -104,8 +105,13 @@ def _start(runtime: Runtime, options: argparse.Namespace) -> int:
 def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -> None:
     if not runtime.governor.has_seen_a_query and not runtime.stopper.asked:
         log.warning("the script started no streaming query; there was nothing to govern")
-        with suppress(OSError):  # it is in the log
-            announcement.write(note=NO_QUERY)
+        _note(announcement, NO_QUERY)
+
+
+def _note(announcement: Announcement, note: str) -> None:
+    """Say what is to be known of an end, which may be a good one or a bad one."""
+    with suppress(OSError):  # it is in the log
+        announcement.write(note=note)
 
 
 def _end(message: str, code: int = USAGE_ERROR) -> NoReturn:

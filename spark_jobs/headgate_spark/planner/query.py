@@ -578,6 +578,12 @@ class QueryPlanner:
     # What is reported
 
     @property
+    def left_by_pause(self) -> dict[str, int | None]:
+        """Return the paused sources that have records pending, and how many; `None`: it is not known whether any."""
+        paused = (state for state in self._sources.values() if state.control.paused)
+        return {state.name: state.pending for state in paused if state.pending != 0}
+
+    @property
     def restless_histories(self) -> frozenset[str]:
         """Histories that are being waited for, and that do not come to rest."""
         return frozenset(
