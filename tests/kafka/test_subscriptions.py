@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import QueryControl, RateControl, SourceControl
 from support.driver import ids_in
 from support.governed import Driver, await_rows, driver_in
-from support.kafka import Broker, client_settings
-from support.kafka_records import Record, send, transaction
+from support.kafka import Broker
+from support.kafka_records import Record, offsets_in, send, transaction
 from support.spark import batch_sizes, planned_offsets, wait_until
 
 pytestmark = pytest.mark.spark
@@ -128,23 +127,10 @@ def test_a_compacted_topic_is_read_to_its_end(
     alone = {"linger.ms": 0, "batch.num.messages": 1}  # a second apart, each begins a segment
     records = [Record(0, 1 + 1000 * n, b"%d" % n, b"%d" % (n % 10)) for n in range(200)]
     send(kafka.bootstrap, topic, records, **alone)
-    wait_until(lambda: len(offsets_in(kafka, topic)) < 100, "most of the topic is compacted away")
+    wait_until(lambda: len(offsets_in(kafka.bootstrap, topic)) < 100, "most of the topic is compacted away")
     end = kafka.latest(topic)[0]
     driver.control(per_batch(64, topic))
     with driver.running(stream(spark, kafka, subscribe=topic), tmp_path / "checkpoint", to=tmp_path / "out"):
         wait_until(lambda: driver.source(topic).planned_records_total == end, "every offset is planned")
         wait_until(lambda: driver.source(topic).pending_records == 0, "the end of the topic")
     assert set(range(190, 200)) <= set(ids_in(tmp_path / "out"))
-
-
-def offsets_in(kafka: Broker, topic: str) -> list[int]:
-    """Return the offsets of partition 0 that still hold a record."""
-    reader = Consumer(
-        client_settings(kafka.bootstrap, **{"group.id": "offsets", "enable.partition.eof": "true"})
-    )
-    reader.assign([TopicPartition(topic, 0, 0)])
-    found: list[int] = []
-    while (message := reader.poll(30)) is not None and message.error() is None:
-        found.append(message.offset() or 0)
-    reader.close()
-    return found

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from support.kafka import client_settings
 
@@ -84,6 +84,17 @@ def send(bootstrap: str, topic: str, records: Iterable[Record], **settings: str 
     _hand_over(producer, topic, records)
     left = producer.flush(FLUSH_SECONDS)
     assert left == 0, f"{left} records for {topic} were not taken within {FLUSH_SECONDS:g} s"
+
+
+def offsets_in(bootstrap: str, topic: str) -> list[int]:
+    """Return the offsets of partition 0 that still hold a record."""
+    reader = Consumer(client_settings(bootstrap, **{"group.id": "offsets", "enable.partition.eof": "true"}))
+    reader.assign([TopicPartition(topic, 0, 0)])
+    found: list[int] = []
+    while (message := reader.poll(30)) is not None and message.error() is None:
+        found.append(message.offset() or 0)
+    reader.close()
+    return found
 
 
 @contextmanager
