@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headgate_spark.kafka.lookups import _settings
+from headgate_spark.kafka.lookups import settings_of
 
 
 class HashMap(dict[str, str]):
@@ -19,7 +19,7 @@ class HashMap(dict[str, str]):
 
 def settings(options: Mapping[str, str], more: Mapping[str, str] | None = None) -> Mapping[str, str]:
     jvm = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)))
-    made: Mapping[str, str] = _settings(jvm, options, more or {})
+    made: Mapping[str, str] = settings_of(jvm, options, more or {})
     return made
 
 

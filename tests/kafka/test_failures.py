@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
 
 from headgate_contract import AlignmentControl, QueryControl, SourceControl
-from headgate_spark.engine import retreats
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import PASSWORD, USER, Broker
 from support.kafka_records import Ramp, fill
@@ -110,9 +109,8 @@ def test_lost_records_are_named_and_the_job_may_go_on_without_them(
 
 
 def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_end(
-    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(retreats, "PATIENCE_SECONDS", 0.0)
     topic = kafka.topic()
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
@@ -121,11 +119,50 @@ def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_e
     kafka.topic(topic)
     fill(kafka.bootstrap, topic, [Ramp(0, 5)])
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
-        assert f"source {topic}: {topic}/0 ends at offset 5 and was read up to 20" in failure(query)
+        told = f"source {topic}: {topic}/0 ends at offset 5 and was read up to 20: topic {topic} was created anew"
+        assert told in failure(query)
     with driver.running(stream(spark, kafka, topic, failOnDataLoss="false"), tmp_path) as query:
         wait_until(lambda: json.loads(last_planned(tmp_path)) == {topic: {"0": 5}}, "its end")
         fill(kafka.bootstrap, topic, [Ramp(0, 7)])
         assert await_rows(query, 7) == [7]
+
+
+def test_a_topic_that_was_created_anew_is_named_however_far_it_has_grown_since_the_last_run(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 20)])
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        await_rows(query, 20)
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    fill(kafka.bootstrap, topic, [Ramp(0, 50)])
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        told = f"source {topic}: {topic}/0 ends at offset 50 and was read up to 20: topic {topic} was created anew"
+        assert told in failure(query)
+    assert json.loads(last_planned(tmp_path)) == {topic: {"0": 20}}
+    with (
+        capture_logs() as logs,
+        driver.running(stream(spark, kafka, topic, failOnDataLoss="false"), tmp_path) as query,
+    ):
+        assert await_rows(query, 30) == [30]
+    assert any(told in line.get("problem", "") for line in logs)
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+        assert await_rows(query, 5) == [5]
+
+
+def test_a_topic_that_is_created_anew_while_it_is_read_is_named_however_far_it_has_grown(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 20)])
+    with driver.running(stream(spark, kafka, topic, **IMPATIENT), tmp_path) as query:
+        await_rows(query, 20)
+        kafka.delete_topic(topic)
+        kafka.topic(topic)
+        fill(kafka.bootstrap, topic, [Ramp(0, 50)])
+        assert f"topic {topic} was created anew" in failure(query)
 
 
 def test_a_broker_that_stays_away_fails_the_query_in_the_end(

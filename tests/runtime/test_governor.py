@@ -56,7 +56,7 @@ class FakeCheckpoint:
     """A checkpoint, and what runs of it find there."""
 
     def __init__(self):
-        self.hybrid, self.batches = FakeStore(), FakeStore()
+        self.hybrid, self.batches, self.topics = FakeStore(), FakeStore(), FakeStore()
         self.left = Resumption()
 
     def resumption(self):

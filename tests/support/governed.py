@@ -24,6 +24,7 @@ from headgate_spark.engine.run import Positions, PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
+from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.launch.session import BASE
 from headgate_spark.planner.model import SourceSnapshot, Trigger, TriggerKind
 from support.spark import batch_sizes, be_patient, wait_until
@@ -61,6 +62,7 @@ class Driver:
             observer=Unmeasured(),
             positions=positions,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
+            open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
             alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
             recall=lambda: shim.recall(spark.sparkContext),
             clock=clock,

@@ -31,6 +31,9 @@ class SourceTimes(EventTimes, Protocol):
         `event_time` is where in its records they are; `None`: where the source itself can tell them.
         """
 
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were asked about."""
+
     def close(self) -> None:
         """The run has ended."""
 
@@ -60,6 +63,11 @@ class RunAlignment:
         for name, source in ({} if control is None else control.sources).items():
             if source.alignment is not None:
                 self._times.prepare(name, source.max_future_seconds, source.event_time)
+
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were asked about."""
+        self.part.forget(source)
+        self._times.forget(source)
 
     def warn(self) -> None:
         """Say once which sources cannot be aligned."""

@@ -42,6 +42,10 @@ class Checkpoint(Protocol):
     def batches(self) -> Store:
         """What the batches of all runs have taught."""
 
+    @property
+    def topics(self) -> Store:
+        """The ids of the topics that are being read."""
+
     def resumption(self) -> Resumption:
         """Return where the query takes up again; asked before Spark goes on, or after it has ended."""
 
@@ -119,6 +123,7 @@ class FileCheckpoint:
         side = open_directory(side_directory(location))
         self.hybrid: Store = NumberedStore(side, "hybrid")
         self.batches: Store = NumberedStore(side, "batches")
+        self.topics: Store = NumberedStore(side, "topics")
         self._logs = [open_directory(f"{self._location}/{log}") for log in ("offsets", "commits")]
 
     def resumption(self) -> Resumption:

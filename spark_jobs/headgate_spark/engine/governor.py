@@ -24,6 +24,7 @@ from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
+from headgate_spark.engine.topics import OpenTopicIds
 
 log = structlog.get_logger("headgate")
 
@@ -54,6 +55,7 @@ class Governor:
         give_up: Callable[[], None] = lambda: None,
         positions: Positions | None = None,
         find_beginnings: Find | None = None,
+        open_topic_ids: OpenTopicIds | None = None,
         alignment: DriverAlignment | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -68,6 +70,7 @@ class Governor:
         self._give_up = give_up
         self._positions = positions
         self._find_beginnings = find_beginnings
+        self._open_topic_ids = open_topic_ids
         self._alignment = alignment
         self._clock = clock
         self._tables = threading.Condition()
@@ -252,7 +255,7 @@ class Governor:
             self._ended[run.name] = run
         run.at_boundary.set()
         with run.lock:
-            run.leave_groups()
+            run.close()
         self._publish_end(run)
         self._note_memory(run)
         self._release(run)
@@ -357,6 +360,7 @@ class Governor:
             observer=self._observer,
             positions=self._positions,
             find_beginnings=self._find_beginnings,
+            open_topic_ids=self._open_topic_ids,
             alignment=None if self._alignment is None else self._alignment.of_run(name),
         )
         gauge = self._gauge()

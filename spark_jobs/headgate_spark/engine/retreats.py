@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 
 from headgate_spark.planner.model import Position
 
+REMEDY = "start from a new checkpoint, or let the job go on from there (option failOnDataLoss=false)"
+"""Where offsets do not stand for what was read."""
+
 PATIENCE_SECONDS = 10.0
 """A replica that has taken over knows within a second or two what it has."""
 
@@ -48,7 +51,4 @@ class Retreat:
             f"{split} ends at offset {end} and was read up to {self.position[split]}"
             for split, end in sorted(self.splits.items())
         )
-        return (
-            f"source {source}: {told}: its last records were lost, or the topic was created anew; start from a new "
-            "checkpoint, or let the job go on from there (option failOnDataLoss=false)"
-        )
+        return f"source {source}: {told}: its last records were lost, or the topic was created anew; {REMEDY}"

@@ -30,6 +30,7 @@ from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
+from headgate_spark.engine.topics import BUDGET_SECONDS, Ids, OpenTopicIds, Topics, ids_in
 from headgate_spark.engine.waits import Waits
 from headgate_spark.planner.model import (
     Answer,
@@ -64,6 +65,9 @@ source was held, Spark may still run a no-data batch."""
 
 CAUSES_TOLD = 10
 """Of a failure: enough to reach the first one, and an end where two name each other."""
+
+LEFT_ALONE = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.STOP})
+"""Holds of a source that is not to be read: what has become of its log is seen when it is."""
 
 _UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
 _NO_LIMIT = 2**31 - 1
@@ -136,6 +140,8 @@ class OpenSource:
     """It could not be asked when it was last tried."""
     beginnings: Beginnings | None = None
     """Of splits that appear while it runs, where they can be looked up."""
+    topics: Topics | None = None
+    """Where it has some, and their ids can be looked up."""
     retreat: Retreat = field(default_factory=Retreat)
     _start: Position | None = None
 
@@ -151,14 +157,37 @@ class OpenSource:
             return self._start
         return self.beginnings.completed(self._start)
 
-    def surveyed(self, offset: str | None, now: float) -> Position | None:
-        """Return the latest position; `None` also while it is not known where a new split begins."""
+    def surveyed(self, offset: str | None, now: float, deadline: float) -> Position | None:
+        """Return the latest position; `None` also while it is not known where a new split begins.
+
+        It may wait until `deadline` (`time.monotonic`).
+        """
         self.latest, latest = offset, self.position(offset)
         if self.descriptor.format == "kafka":
             self.retreat.look(self._start, latest, now)
+        self._look_at_topics(latest, now, deadline)
         if latest is None or self._start is None or self.beginnings is None:
             return latest
         return latest if self.beginnings.are_settled(self._start, latest) else None
+
+    def _look_at_topics(self, latest: Position | None, now: float, deadline: float) -> None:
+        if self.topics is None:
+            return
+        if latest is None:
+            self.topics.lost_sight()
+        elif self._start is not None:
+            self.topics.look(self._start, latest, now, deadline)
+
+    def problem(self, now: float, *, moves: bool, at_once: bool) -> str | None:
+        """Return in what its log is not the one that was read, and what to do about it; `None`: nothing is known.
+
+        `moves`: it reads on, or has nothing to read. `at_once`: a log that ends too early is not given time.
+        """
+        if self.topics is not None and self.topics.are_new:
+            return self.topics.message(self.retreat.position, self.position(self.latest) or {})
+        if moves and self.retreat.lasts(now, at_once=at_once):
+            return self.retreat.message(self.source.name)
+        return None
 
 
 @dataclass(slots=True, eq=False)
@@ -178,6 +207,7 @@ class QueryRun:
     gauge: MemoryGauge | None = None
     positions: Positions | None = None
     find_beginnings: Find | None = None
+    open_topic_ids: OpenTopicIds | None = None
     alignment: RunAlignment | None = None
     started_at: float = field(default_factory=time.time)
     sources: dict[int, OpenSource] = field(default_factory=dict)
@@ -199,6 +229,8 @@ class QueryRun:
     _memory_kept: bool = True
     _waits: Waits = field(default_factory=Waits)
     _settings: MemorySettings | None = None
+    _topics: Mapping[str, Ids] = field(default_factory=dict)
+    """By source, as earlier runs of the query have kept them; none of a checkpoint that was here before."""
     _warned_of: frozenset[str] = frozenset()
     """Histories that do not come to an end."""
 
@@ -208,7 +240,12 @@ class QueryRun:
         """Add a stream of this query."""
         name = descriptor.source_name({opened.source.name for opened in self.sources.values()})
         source = Source(name, descriptor.lane)
-        opened = OpenSource(descriptor, source, beginnings=self._beginnings(descriptor, name))
+        opened = OpenSource(
+            descriptor,
+            source,
+            beginnings=self._beginnings(descriptor, name),
+            topics=self._topics_of(descriptor, name),
+        )
         self.sources[descriptor.handle] = opened
         if self.alignment is not None:
             self.alignment.opened(name, descriptor)
@@ -232,6 +269,11 @@ class QueryRun:
             return None
         return Beginnings(name, partial(self.find_beginnings, descriptor.options))
 
+    def _topics_of(self, descriptor: Descriptor, name: str) -> Topics | None:
+        if self.open_topic_ids is None or descriptor.format != "kafka" or descriptor.offset_format is None:
+            return None
+        return Topics(name, partial(self.open_topic_ids, descriptor.options), self._topics.get(name, {}))
+
     def resume(self) -> None:
         """Take in what earlier runs left, before Spark goes on where they ended.
 
@@ -243,6 +285,8 @@ class QueryRun:
             self.memory = before.resumed(self.resumption).under(self._settings)
             if self.memory != before:
                 self.checkpoint.batches.save(self.memory.value)
+            if self.resumption.batch is not None and self.open_topic_ids is not None:
+                self._topics = ids_in(self.checkpoint.topics.load())
         except Exception as error:
             log.warning("what earlier runs left could not be read", query=self.name, error=str(error))
         if self.resumption.repeats:
@@ -276,6 +320,8 @@ class QueryRun:
             self._take_in_batch(planner)
             self._count_quiet_round()
         opened = self.sources[handle]
+        if opened.topics is not None and self.control is not None:
+            opened.topics.prepare()
         self._publish(opened, start)
         answer = planner.admit(opened.source.name, opened.started(start), self.clock())
         if isinstance(answer, Survey):
@@ -285,10 +331,12 @@ class QueryRun:
     def plan(self, handle: int, latest: Mapping[str, str | None]) -> str:
         """Answer the second step, now that the latest offsets are known."""
         positions: dict[str, Position | None] = {}
+        deadline = time.monotonic() + BUDGET_SECONDS
         for key, offset in latest.items():
             surveyed = self.sources[int(key)]
             self._note_outage(surveyed, away=offset is None)
-            positions[surveyed.source.name] = surveyed.surveyed(offset, self.clock())
+            positions[surveyed.source.name] = surveyed.surveyed(offset, self.clock(), deadline)
+        self._keep_topics()
         opened = self.sources[handle]
         return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))
 
@@ -308,6 +356,12 @@ class QueryRun:
         if self.alignment is not None:
             self.alignment.close()
             self.alignment = None
+
+    def close(self) -> None:
+        """Give back what it holds: it has ended."""
+        self.leave_groups()
+        for topics in self._known_topics.values():
+            topics.close()
 
     def publish_end(self) -> None:
         """Publish where the last batch has ended: Spark asks for no more. Raises what the file system raises."""
@@ -461,7 +515,7 @@ class QueryRun:
         return [opened.source.name for opened, offset in self._offsets() if offset is None]
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
-        match self._retreated(opened, answer):
+        match self._checked(opened, answer):
             case Hold():
                 return self._held()
             case Wait(seconds=seconds):
@@ -472,23 +526,48 @@ class QueryRun:
             case amount:
                 return self._planned(self._amount(opened, amount))
 
-    def _retreated(self, opened: OpenSource, answer: Answer) -> Answer:
-        """Return the answer for a source; where its log ends too early, what Spark would do without us."""
-        retreat = opened.retreat
-        if isinstance(answer, TakeUpTo):
-            ends = answer.ends
-        elif answer == Hold(HeldBy.NOTHING_PENDING):
-            ends = retreat.position
-        else:
+    def _checked(self, opened: OpenSource, answer: Answer) -> Answer:
+        """Return the answer for a source; where its log is not the one that was read, what Spark would do."""
+        if isinstance(answer, Hold | Wait) and answer.reason in LEFT_ALONE:
             return answer
-        if not retreat.lasts(self.clock(), at_once=self._ends_by_itself):
+        moves = isinstance(answer, TakeUpTo) or answer == Hold(HeldBy.NOTHING_PENDING)
+        problem = opened.problem(self.clock(), moves=moves, at_once=self._ends_by_itself)
+        if problem is None:
             return answer
-        told = f"query {self.name}: {retreat.message(opened.source.name)}"
+        told = f"query {self.name}: {problem}"
         if opened.descriptor.fails_on_data_loss:
             return Fail(told)
         log.warning("records were lost; the job goes on without them", problem=told)
-        opened.retreat = Retreat()
+        return self._gone_on(opened, answer, moves=moves)
+
+    def _gone_on(self, opened: OpenSource, answer: Answer, *, moves: bool) -> Answer:
+        """Take the log of a source as it is now, and return the answer from there."""
+        if opened.topics is not None:
+            opened.topics.accept()
+            self._keep_topics()
+        if self.alignment is not None:
+            self.alignment.forget(opened.source.name)
+        retreat, opened.retreat = opened.retreat, Retreat()
+        if not moves or not retreat.splits:
+            return answer
+        ends = answer.ends if isinstance(answer, TakeUpTo) else retreat.position
         return TakeUpTo({**ends, **retreat.splits})
+
+    @property
+    def _known_topics(self) -> dict[str, Topics]:
+        return {o.source.name: o.topics for o in self.sources.values() if o.topics is not None}
+
+    def _keep_topics(self) -> None:
+        """Keep the ids of topics, where there are new ones: the next run compares them."""
+        every = self._known_topics
+        if all(topics.is_kept for topics in every.values()):
+            return
+        try:
+            self.checkpoint.topics.save({name: dict(topics.known) for name, topics in every.items()})
+        except Exception as error:  # what becomes of the topics in this run is seen all the same
+            log.warning("the ids of topics could not be kept", query=self.name, error=str(error))
+        for topics in every.values():
+            topics.is_kept = True
 
     @property
     def _ends_by_itself(self) -> bool:

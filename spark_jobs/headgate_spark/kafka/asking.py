@@ -110,14 +110,18 @@ class Asking:
         self._max_future = max_future
         if event_time != self._event_time:
             self._event_time, self._has_looked_ahead = event_time, False
-            self._questions = {kind: _Question() for kind in Kind}
-            self._submit(self._disconnect)
+            self.forget()
         if self.problem is not None:
             return
         self._submit(self._connected)
         if not self._has_looked_ahead and self._questions[Kind.LATEST].told is None:
             self._questions[Kind.LATEST].told = self._submit(self._look_ahead)
         self._has_looked_ahead = True
+
+    def forget(self) -> None:
+        """Forget what was told, and what is under way: it is not true any more. Returns at once."""
+        self._questions = {kind: _Question() for kind in Kind}
+        self._submit(self._disconnect)
 
     @property
     def problem(self) -> str | None:

@@ -71,6 +71,11 @@ class KafkaEventTimes:
         """Return what was seen of the records of a source; `None`: nothing yet."""
         return self._sources[source].sampled if source in self._sources else None
 
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were asked about."""
+        if source in self._sources:
+            self._sources[source].forget()
+
     def close(self) -> None:
         """The run has ended."""
         for source in self._sources.values():

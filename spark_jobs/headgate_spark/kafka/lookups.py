@@ -54,7 +54,7 @@ class JvmLookups:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._options = options
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(_settings(jvm, options))
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options))
         self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin)
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
@@ -85,7 +85,7 @@ class JvmRecords:
         """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
         bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        self._consumer = consumer(_settings(jvm, options, _OF_SAMPLES), bytes_of(), bytes_of())
+        self._consumer = consumer(settings_of(jvm, options, _OF_SAMPLES), bytes_of(), bytes_of())
         self._records = jvm.dev.headgate.spark.KafkaRecords(self._consumer)
         self._lookups = lookups
         self._values = values
@@ -111,12 +111,12 @@ class JvmRecords:
         self._consumer.close()
 
 
-def _settings(jvm: Any, options: Mapping[str, str], more: Mapping[str, str] = MappingProxyType({})) -> Any:
+def settings_of(jvm: Any, options: Mapping[str, str], more: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Return the settings of a client that reads what the source reads, without its consumer group."""
     client = {key: value for key, value in client_options(options).items() if key not in _OF_CONSUMERS}
     timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000))
     settings = jvm.java.util.HashMap()
-    for key, value in {**client, **timeouts, **more, "client.id": _CLIENT_ID}.items():
+    for key, value in {**client, **timeouts, "client.id": _CLIENT_ID, **more}.items():
         settings.put(key, value)
     return settings
 

@@ -24,12 +24,13 @@ def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str], timeout_seco
         pattern = jvm.java.util.regex.Pattern.compile(options["subscribepattern"])
         names = admin.listTopics().names().get(*timeout)
         topics = [name for name in names if pattern.matcher(name).matches()]
-    described = admin.describeTopics(_list(jvm, topics)).allTopicNames().get(*timeout)
+    described = admin.describeTopics(java_list(jvm, topics)).allTopicNames().get(*timeout)
     counts = {topic: described.get(topic).partitions().size() for topic in topics}
     return [f"{topic}/{n}" for topic, count in counts.items() for n in range(count)]
 
 
-def _list(jvm: Any, texts: Iterable[str]) -> Any:
+def java_list(jvm: Any, texts: Iterable[str]) -> Any:
+    """Return a `java.util.List` of texts."""
     made = jvm.java.util.ArrayList()
     for text in texts:
         made.add(text)

@@ -21,6 +21,7 @@ from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
+from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.launch.jvm import oom_kills, ran_out_of_memory
 from headgate_spark.launch.oom_kills import OomKills
 from headgate_spark.launch.session import wrap_pyspark
@@ -49,6 +50,7 @@ class Runtime:
             give_up=self._give_up,
             positions=self._publisher,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
+            open_topic_ids=lambda options: JvmTopicIds(self._context._jvm, options),
             alignment=DriverAlignment(lambda: by_clients_of(self._context._jvm)),
             recall=self._recall,
         )

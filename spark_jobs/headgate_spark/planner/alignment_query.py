@@ -51,6 +51,10 @@ class QueryAlignment:
             self._memberships[group] = membership
             membership.join(members, [name for name in members if sources[name].paused], now)
 
+    def forget(self, source: str) -> None:
+        """Forget the event times of a source: its log is another."""
+        self._index.forget(source)
+
     def leave(self) -> None:
         """The query has ended, or is not planned: nobody waits for it."""
         self._groups.leave(self._query)

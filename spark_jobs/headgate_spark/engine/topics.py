@@ -1,0 +1,169 @@
+"""Topics that were deleted and created anew under their names, known by the ids that Kafka gives them.
+
+An offset counts the records of one topic. In another of the same name it stands for other records, or for none, and
+once the new log has grown past it, nothing shows: what comes before it would be missing without a word. Plain Spark
+asks for offsets many times a second, so as a rule it meets the new log while it is short; here a source is looked at
+less often, and waits where a topic is missing for a while. So the ids of topics are compared: when a source is first
+looked at, with those that are kept beside the checkpoint; after an outage; and every few seconds in between.
+
+Kafka is asked on a thread of its own. A planning waits for it where the topic may just have been another, and not for
+long: what comes later is seen later. An id that is not known changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Protocol
+
+import structlog
+
+from headgate_spark.engine.retreats import REMEDY
+from headgate_spark.planner.model import Position
+
+log = structlog.get_logger("headgate")
+
+BUDGET_SECONDS = 1.0
+"""How long one planning waits for the ids of all its topics: a fifth of what the shim grants the whole call."""
+EVERY_SECONDS = 5.0
+"""Between two questions at least; a question is two small requests to the broker."""
+EVERY_SECONDS_PER_TOPIC = 0.1
+"""The same for many topics: each takes a millisecond."""
+
+TopicId = tuple[str, str]
+"""The cluster, and the id that a topic has in it."""
+Ids = Mapping[str, TopicId]
+"""By topic; one whose id is not known is missing."""
+
+
+class TopicIds(Protocol):
+    """Asks one cluster for the ids of topics."""
+
+    def ids(self, topics: Collection[str]) -> Ids:
+        """Return the ids of those that there are; may take long and raise anything."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+OpenTopicIds = Callable[[Mapping[str, str]], TopicIds]
+"""Connect to the cluster that a source with these options reads; may take long and raise anything."""
+
+
+class Topics:
+    """The topics of one source. Times are seconds on one monotonic clock."""
+
+    def __init__(self, source: str, open_ids: Callable[[], TopicIds], known: Ids) -> None:
+        """`known` are the ids by which the position of the source was reached; `open_ids` is called on the thread."""
+        self._source = source
+        self._open_ids = open_ids
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-topics-{source}")
+        self._ids: TopicIds | None = None
+        self.known = dict(known)
+        """The topics that are being read."""
+        self.is_kept = True
+        """Whether all of them have been kept beside the checkpoint, as far as this object knows."""
+        self._anew: dict[str, TopicId] = {}
+        """Topics of which records were read, and that are others now."""
+        self._present: frozenset[str] = frozenset()
+        self._answer: Future[Ids] | None = None
+        self._may_have_changed = True
+        self._due = 0.0
+        self._is_prepared = False
+
+    def prepare(self) -> None:
+        """The source is about to be looked at: connect. Returns at once."""
+        if not self._is_prepared:
+            self._is_prepared = True
+            self._thread.submit(self._connected)
+
+    def look(self, position: Position, latest: Position, now: float, deadline: float) -> None:
+        """Compare the topics that the source has now, if it is time to; wait until `deadline` (`time.monotonic`)."""
+        present = frozenset(topics_of(latest))
+        self._may_have_changed |= bool(present - self._present)
+        self._present = present
+        if self._answer is None and (self._may_have_changed or now >= self._due):
+            self._answer = self._thread.submit(lambda: self._connected().ids(present))
+            self._due = now + max(EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC * len(present))
+        if self._answer is None:
+            return
+        patience = max(0.0, deadline - time.monotonic()) if self._may_have_changed else 0.0
+        self._may_have_changed = False
+        if wait((self._answer,), patience).done:
+            self._take(self._answer, position)
+            self._answer = None
+
+    def lost_sight(self) -> None:
+        """The source could not be asked: when it can be again, its topics may be others."""
+        self._may_have_changed, self._answer = True, None
+
+    @property
+    def are_new(self) -> bool:
+        """Whether a topic is another than the one that was read."""
+        return bool(self._anew)
+
+    def accept(self) -> None:
+        """Go on with the topics that there are now."""
+        self.known |= self._anew
+        self._anew, self.is_kept = {}, False
+
+    def message(self, position: Position, latest: Position) -> str:
+        """Return what has happened, and what to do about it."""
+        told = ", ".join(
+            f"{split} ends at offset {latest[split]} and was read up to {at}"
+            for split, at in sorted(position.items())
+            if topic_of(split) in self._anew and split in latest
+        )
+        names = ", ".join(sorted(self._anew))
+        return f"source {self._source}: {told}: topic {names} was created anew; {REMEDY}"
+
+    def close(self) -> None:
+        """End the thread when it has done what it is doing."""
+        self._thread.submit(self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    def _take(self, answer: Future[Ids], position: Position) -> None:
+        try:
+            told = answer.result()
+        except (
+            Exception
+        ) as error:  # a client fails in many ways; the source itself tells of those that matter
+            log.debug("the ids of topics are not known", source=self._source, error=str(error))
+            return
+        read = set(topics_of(split for split, at in position.items() if at > 0))
+        for topic, found in told.items():
+            before = self.known.get(topic, found)
+            if before != found and before[0] == found[0] and topic in read:
+                self._anew[topic] = found
+            elif self.known.get(topic) != found:
+                self.known[topic], self.is_kept = found, False
+
+    # On the thread ---------------------------------------------------------------------------
+
+    def _connected(self) -> TopicIds:
+        if self._ids is None:
+            self._ids = self._open_ids()
+        return self._ids
+
+    def _disconnect(self) -> None:
+        if self._ids is not None:
+            self._ids.close()
+
+
+def ids_in(kept: Any) -> dict[str, Ids]:
+    """Return the ids by source that were kept as JSON; none were, where it is `None`."""
+    return {
+        source: {topic: (cluster, found) for topic, (cluster, found) in ids.items()}
+        for source, ids in (kept or {}).items()
+    }
+
+
+def topic_of(split: str) -> str:
+    """Return the topic of a split (`orders/0`)."""
+    return split.rpartition("/")[0]
+
+
+def topics_of(splits: Iterable[str]) -> Iterable[str]:
+    """Return the topic of each split."""
+    return map(topic_of, splits)

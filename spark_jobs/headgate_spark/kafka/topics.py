@@ -1,0 +1,50 @@
+"""The ids of topics, which Kafka (2.8 and later) gives out anew whenever a topic is created, whatever its name."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from headgate_spark.kafka.lookups import TIMEOUT_SECONDS, settings_of
+from headgate_spark.kafka.partitions import java_list
+
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What the client says where the broker tells none."""
+_CLIENT_ID = "headgate-topics"
+_NUMBERS = itertools.count(1)
+"""The client complains of another with the same id."""
+_GONE = "UnknownTopicOrPartitionException"
+
+
+class JvmTopicIds:
+    """The topics of one cluster, by an admin client with the options of a source."""
+
+    def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
+        """Raises what the client raises where the `kafka.…` options make no sense to it."""
+        self._jvm = jvm
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
+            settings_of(jvm, options, {"client.id": f"{_CLIENT_ID}-{next(_NUMBERS)}"})
+        )
+
+    def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
+        cluster = str(self._answer(self._admin.describeCluster().clusterId()))
+        answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
+        ids = {topic: self._id(answers.get(topic)) for topic in topics}
+        return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
+
+    def close(self) -> None:
+        """Give the client's thread and connections back."""
+        self._admin.close()
+
+    def _id(self, answer: Any) -> str | None:
+        try:
+            return str(self._answer(answer).topicId().toString())
+        except Exception as error:
+            if _GONE in str(error):
+                return None
+            raise
+
+    def _answer(self, future: Any) -> Any:
+        return future.get(TIMEOUT_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)

@@ -1,0 +1,336 @@
+"""Topics that are deleted and created anew under their names: known by their ids, whatever their offsets are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from headgate_contract import QueryControl, SourceControl
+from headgate_spark.engine import topics as module
+from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.run import QueryRun, Started
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.topics import EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC
+from headgate_spark.planner.model import Trigger, TriggerKind
+
+THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+
+
+class AtOnce:
+    """A thread that has done what it is given before it is given more; or does nothing, while it is `stuck`."""
+
+    stuck = False
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def submit(self, work: Callable[[], object]) -> Future[Any]:
+        done: Future[Any] = Future()
+        if not self.stuck:
+            try:
+                done.set_result(work())
+            except Exception as error:
+                done.set_exception(error)
+        return done
+
+    def shutdown(self, **_: object) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[AtOnce]]:
+    monkeypatch.setattr(module, "ThreadPoolExecutor", AtOnce)
+    monkeypatch.setattr(module, "BUDGET_SECONDS", 0.0)
+    yield AtOnce
+    AtOnce.stuck = False
+
+
+class FakeStore:
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.saves = 0
+
+    def load(self) -> Any:
+        return None if self.value is None else json.loads(self.value)
+
+    def save(self, value: Any) -> None:
+        self.value, self.saves = json.dumps(value), self.saves + 1
+
+
+@dataclass
+class FakeCheckpoint:
+    hybrid: FakeStore = field(default_factory=FakeStore)
+    batches: FakeStore = field(default_factory=FakeStore)
+    topics: FakeStore = field(default_factory=FakeStore)
+    batch: int | None = None
+
+    def resumption(self) -> Resumption:
+        return Resumption(self.batch)
+
+
+class FakeQuery:
+    def last_progress(self) -> None:
+        return None
+
+
+class Kafka:
+    """A cluster: the ids of its topics, and how often it was asked for them."""
+
+    def __init__(self, **ids: str) -> None:
+        self.ids_now = ids
+        self.cluster = "c1"
+        self.questions = 0
+        self.open = 0
+        self.fails = False
+
+    def connect(self, _: Mapping[str, str]) -> Kafka:
+        self.open += 1
+        return self
+
+    def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
+        self.questions += 1
+        if self.fails:
+            raise OSError("not authorized")
+        return {topic: (self.cluster, self.ids_now[topic]) for topic in topics if topic in self.ids_now}
+
+    def close(self) -> None:
+        self.open -= 1
+
+
+class Query:
+    """A query of topics, asked as Spark would at times in seconds."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        checkpoint: FakeCheckpoint,
+        *,
+        paused: bool = False,
+        trigger: TriggerKind = TriggerKind.PROCESSING_TIME,
+        **options: str,
+    ) -> None:
+        self.now = 0.0
+        self.run = QueryRun(
+            "33-44",
+            "delays",
+            checkpoint,  # type: ignore[arg-type]
+            clock=lambda: self.now,
+            open_topic_ids=kafka.connect,
+        )
+        self.run.resume()
+        self.run.started = Started(Trigger(trigger), True, FakeQuery(), None)  # type: ignore[arg-type]
+        sources = {"orders": SourceControl(paused=paused)}
+        self.run.take_control(QueryControl(interval_seconds=0, sources=sources))
+        members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+        self.run.open(
+            Descriptor.parse(json.dumps({**members, "options": {"subscribe": "orders", **options}}))
+        )
+
+    def ask(self, at: float, start: Mapping[str, int], latest: Mapping[str, int] | None) -> str:
+        """Return the answer; offsets are those of `orders/0` and the like, `None`: the broker does not answer."""
+        self.now = at
+        answer = self.run.admit(1, _json(start))
+        told = None if latest is None else _json(latest)
+        return self.run.plan(1, {"1": told}) if answer == "survey:1" else answer
+
+
+def _json(position: Mapping[str, int]) -> str:
+    nested: dict[str, dict[str, int]] = {}
+    for split, offset in position.items():
+        topic, _, partition = split.partition("/")
+        nested.setdefault(topic, {})[partition] = offset
+    return json.dumps(nested, separators=(",", ":"))
+
+
+def orders(offset: int) -> dict[str, int]:
+    return {"orders/0": offset}
+
+
+def offset(end: int) -> str:
+    return "offset:" + _json(orders(end))
+
+
+ANEW = (
+    "fail:query delays: source orders: orders/0 ends at offset {end} and was read up to 100: topic orders was "
+    "created anew; start from a new checkpoint, or let the job go on from there (option failOnDataLoss=false)"
+)
+
+
+@pytest.fixture
+def kafka() -> Kafka:
+    return Kafka(orders="a")
+
+
+@pytest.fixture
+def checkpoint(kafka: Kafka) -> FakeCheckpoint:
+    """One in which a run has read 100 records of the topic."""
+    checkpoint = FakeCheckpoint()
+    assert Query(kafka, checkpoint).ask(0, orders(0), orders(100)) == offset(100)
+    checkpoint.batch = 0
+    return checkpoint
+
+
+def test_a_topic_that_is_another_since_the_last_run_ends_the_query_however_far_it_has_grown(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    kafka.ids_now["orders"] = "b"
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(150)) == ANEW.format(end=150)
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(100)) == ANEW.format(end=100)
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(40)) == ANEW.format(end=40)
+
+
+def test_one_that_is_the_same_is_read_on(kafka: Kafka, checkpoint: FakeCheckpoint):
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(150)) == offset(150)
+    assert checkpoint.topics.saves == 1
+
+
+def test_it_is_noticed_within_seconds_while_the_query_runs(kafka: Kafka, checkpoint: FakeCheckpoint):
+    query = Query(kafka, checkpoint)
+    assert query.ask(0, orders(100), orders(110)) == offset(110)
+    kafka.ids_now["orders"] = "b"
+    assert query.ask(EVERY_SECONDS - 0.1, orders(110), orders(150)) == offset(150)
+    assert "topic orders was created anew" in query.ask(EVERY_SECONDS, orders(150), orders(160))
+    assert kafka.questions == 3
+
+
+def test_it_is_noticed_at_once_when_the_source_could_not_be_asked_meanwhile(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    query = Query(kafka, checkpoint)
+    query.ask(0, orders(100), orders(100))
+    query.ask(1, orders(100), None)
+    kafka.ids_now["orders"] = "b"
+    assert query.ask(2, orders(100), orders(150)) == ANEW.format(end=150)
+
+
+def test_it_is_noticed_at_once_when_the_topic_was_gone_meanwhile(kafka: Kafka, checkpoint: FakeCheckpoint):
+    kafka.ids_now["refunds"] = "r"
+    query = Query(kafka, checkpoint)
+    both, one = {**orders(100), "refunds/0": 0}, {"refunds/0": 0}
+    query.ask(0, both, both)
+    query.ask(1, both, one)
+    kafka.ids_now["orders"] = "b"
+    assert query.ask(2, both, {**one, **orders(150)}) == ANEW.format(end=150)
+
+
+def test_a_run_that_ends_by_itself_fails_too(kafka: Kafka, checkpoint: FakeCheckpoint):
+    kafka.ids_now["orders"] = "b"
+    query = Query(kafka, checkpoint, trigger=TriggerKind.AVAILABLE_NOW)
+    assert query.ask(0, orders(100), orders(150)) == ANEW.format(end=150)
+
+
+def test_a_job_that_does_not_fail_on_data_loss_is_told_once_and_goes_on_where_it_was(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    kafka.ids_now["orders"] = "b"
+    query = Query(kafka, checkpoint, failOnDataLoss="false")
+    with capture_logs() as told:
+        assert query.ask(0, orders(100), orders(150)) == offset(150)
+        assert query.ask(1, orders(150), orders(160)) == offset(160)
+        assert Query(kafka, checkpoint).ask(0, orders(160), orders(170)) == offset(170)
+    assert ["topic orders was created anew" in line["problem"] for line in told if "problem" in line] == [
+        True
+    ]
+
+
+def test_it_goes_on_from_the_end_at_once_where_the_new_topic_is_shorter(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    kafka.ids_now["orders"] = "b"
+    query = Query(kafka, checkpoint, failOnDataLoss="false")
+    assert query.ask(0, orders(100), orders(40)) == offset(40)
+    assert query.ask(1, orders(40), orders(50)) == offset(50)
+
+
+def test_of_what_was_never_read_nothing_can_be_lost(kafka: Kafka, checkpoint: FakeCheckpoint):
+    kafka.ids_now["orders"] = "b"
+    query = Query(kafka, checkpoint)
+    assert query.ask(0, orders(0), orders(150)) == offset(150)
+    assert Query(kafka, checkpoint).ask(0, orders(150), orders(160)) == offset(160)
+
+
+def test_a_topic_of_another_cluster_is_no_topic_that_was_created_anew(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    """Who moves a topic with its offsets goes on with the same checkpoint."""
+    kafka.ids_now["orders"], kafka.cluster = "b", "c2"
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(150)) == offset(150)
+
+
+def test_what_is_kept_of_another_checkpoint_in_the_same_place_does_not_count(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    kafka.ids_now["orders"], checkpoint.batch = "b", None
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(150)) == offset(150)
+
+
+def test_a_paused_source_is_left_alone(kafka: Kafka, checkpoint: FakeCheckpoint):
+    kafka.ids_now["orders"] = "b"
+    query = Query(kafka, checkpoint, paused=True)
+    assert not query.ask(0, orders(100), orders(150)).startswith("fail:")
+
+
+def test_topics_that_come_and_grow_are_no_others(kafka: Kafka, checkpoint: FakeCheckpoint):
+    query = Query(kafka, checkpoint)
+    query.ask(0, orders(100), orders(100))
+    kafka.ids_now["refunds"] = "r"
+    latest = {**orders(100), "orders/1": 5, "refunds/0": 5}
+    assert not query.ask(1, orders(100), latest).startswith("fail:")
+    assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"], "refunds": ["c1", "r"]}}
+
+
+@pytest.mark.parametrize("unknown", ["it has none", "it fails", "it is late"])
+def test_an_id_that_is_not_known_changes_nothing(
+    kafka: Kafka, checkpoint: FakeCheckpoint, at_once: type[AtOnce], unknown: str
+):
+    ids, kafka.ids_now = {"orders": "b"}, {"orders": "b"}
+    match unknown:
+        case "it has none":
+            kafka.ids_now = {}
+        case "it fails":
+            kafka.fails = True
+        case _:
+            at_once.stuck = True
+    query = Query(kafka, checkpoint)
+    assert query.ask(0, orders(100), orders(150)) == offset(150)
+    assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"]}}
+    kafka.ids_now, kafka.fails, at_once.stuck = ids, False, False
+    query.run.sources[1].topics.lost_sight()  # type: ignore[union-attr]
+    assert "was created anew" in query.ask(1, orders(150), orders(160))
+
+
+def test_many_topics_are_asked_about_less_often():
+    kafka = Kafka(**{f"orders{n}": "a" for n in range(200)})
+    query = Query(kafka, FakeCheckpoint())
+    many = {f"orders{n}/0": 0 for n in range(200)}
+    for second in range(round(200 * EVERY_SECONDS_PER_TOPIC)):
+        query.ask(second, many, many)
+    assert kafka.questions == 1
+
+
+def test_a_store_that_fails_does_not_keep_the_query_from_running(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(_: object) -> None:
+        raise OSError("no space")
+
+    checkpoint = FakeCheckpoint()
+    monkeypatch.setattr(checkpoint.topics, "save", fail)
+    with capture_logs() as told:
+        assert Query(kafka, checkpoint).ask(0, orders(0), orders(100)) == offset(100)
+    assert [line["error"] for line in told] == ["no space"]
+
+
+def test_a_run_that_ends_gives_its_client_back(kafka: Kafka, checkpoint: FakeCheckpoint):
+    query = Query(kafka, checkpoint)
+    before = kafka.open
+    query.ask(0, orders(100), orders(100))
+    assert kafka.open == before + 1
+    query.run.close()
+    assert kafka.open == before
