@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark import backfill
@@ -62,6 +63,33 @@ def test_topics_are_cut_at_their_latest_offsets(spark: SparkSession, kafka: Brok
     finish(writer.option("checkpointLocation", str(tmp_path / "checkpoint")))
     written = rows(spark.read.schema(joined.schema).parquet(str(tmp_path / "out")))
     assert written == Counter([("0", "1"), ("40", "38"), ("40", "42"), ("41", "38"), ("41", "42")])
+
+
+def test_records_of_the_history_that_have_gone_since_the_cut_are_missed(
+    spark: SparkSession, kafka: Broker
+) -> None:
+    connector_jars()
+    topic = kafka.topic(partitions=2)
+    produce(kafka, topic, 0, range(6))
+    kafka.delete_records(topic, {0: 1})
+    servers = {"kafka.bootstrap.servers": kafka.bootstrap}
+    cut = backfill.Kafka(topic, servers).cut(spark)
+    produce(kafka, topic, 0, [6])
+    history = backfill.Kafka(topic, servers).history(spark, cut)
+    assert offsets(history) == [1, 2, 3, 4, 5]
+    kafka.delete_records(topic, {0: 4})
+    with pytest.raises(Py4JJavaError, match="is out of range for partition"):
+        offsets(history)
+    with pytest.raises(backfill.BackfillError, match=r"partition 0 was cut at offsets 1 to 6, .* 4 to 7"):
+        backfill.Kafka(topic, servers).history(spark, cut)
+    passed_over = backfill.Kafka(topic, servers | {"failOnDataLoss": "false"})
+    assert offsets(passed_over.history(spark, cut)) == [4, 5]
+    of_an_earlier_version = {topic: {"0": 6, "1": 0}}
+    assert offsets(backfill.Kafka(topic, servers).history(spark, of_an_earlier_version)) == [4, 5]
+
+
+def offsets(history: DataFrame) -> list[int]:
+    return sorted(row.offset for row in history.select("offset").collect())
 
 
 def test_a_topic_that_does_not_exist_is_refused(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from headgate_spark.backfill.kafka_ends import ends
+from headgate_spark.backfill import kafka_history, kafka_offsets
+from headgate_spark.backfill.kafka_history import EARLIEST
+from headgate_spark.backfill.refusals import refuse
 
 Cut = Any
 """Where a history ends, as a JSON value; what it means is known to its source alone."""
@@ -35,37 +37,51 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Kafka:
-    """Topics, cut at the offsets that were the latest at the first start."""
+    """Topics, from their first records to the offsets that were the latest at the first start."""
 
     subscribe: str
     """A topic, or several with commas between."""
     options: Mapping[str, str] = field(repr=False)
-    """Those of Spark's source, `kafka.bootstrap.servers` among them. `startingOffsets` is where the history begins:
-    `earliest`, the default, or JSON."""
+    """Those of Spark's source that do not change which records are read: `kafka.*`, with `kafka.bootstrap.servers`
+    among them, and `kafka_history.OPTIONS`. `startingOffsets` is where the history begins: `earliest`, the default,
+    or JSON."""
+
+    def __post_init__(self) -> None:
+        """Raises `BackfillError` with the option that cannot be backfilled."""
+        refuse(kafka_history.options(self.options), f"topic {self.subscribe}")
 
     def cut(self, spark: SparkSession) -> Cut:
-        """Return the latest offset of each partition; raises `BackfillError` where Kafka does not tell."""
-        return ends(spark, self._topics(), self.options)
+        """Return the first and the latest offset of each partition.
+
+        Raises `BackfillError` where Kafka does not tell them, or does not keep what `startingOffsets` asks for.
+        """
+        return kafka_history.history(self._kept(spark), kafka_history.starting_offsets(self.options))
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
-        """Return the records before the cut, as a batch; of the partitions that there were then."""
-        partitions = {topic: sorted(map(int, offsets)) for topic, offsets in cut.items()}
+        """Return the records before the cut, as a batch; of the partitions that there were then.
+
+        Raises `BackfillError` where Kafka does not keep them any more. Where records go while they are read, Spark
+        fails, since it is told where they begin.
+        """
+        if not kafka_history.may_lose(self.options):
+            refuse(kafka_history.lost(cut, self._kept(spark)))
+        begins, ends = kafka_history.begins_of(cut), kafka_history.ends_of(cut)
+        partitions = {topic: sorted(map(int, offsets)) for topic, offsets in ends.items()}
         reader = spark.read.format("kafka").options(**self.options).option("assign", json.dumps(partitions))
-        return reader.option("endingOffsets", json.dumps(cut)).load()
+        if begins:
+            reader = reader.option("startingOffsets", json.dumps(begins))
+        return reader.option("endingOffsets", json.dumps(ends)).load()
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the records from the cut on, as a stream; partitions that have come since from their beginning."""
-        now = ends(spark, self._topics(), self.options)
-        begin = {topic: {p: cut.get(topic, {}).get(p, EARLIEST) for p in now[topic]} for topic in now}
+        now, ends = self._kept(spark), kafka_history.ends_of(cut)
+        begin = {topic: {p: ends.get(topic, {}).get(p, EARLIEST) for p in now[topic]} for topic in now}
         reader = spark.readStream.format("kafka").options(**self.options).option("subscribe", self.subscribe)
         return reader.option("startingOffsets", json.dumps(begin)).load()
 
-    def _topics(self) -> list[str]:
-        return [topic.strip() for topic in self.subscribe.split(",")]
-
-
-EARLIEST = -2
-"""How Spark writes the beginning of a partition."""
+    def _kept(self, spark: SparkSession) -> kafka_history.Spans:
+        topics = [topic.strip() for topic in self.subscribe.split(",")]
+        return kafka_offsets.kept(spark, topics, self.options)
 
 
 @dataclass(frozen=True)

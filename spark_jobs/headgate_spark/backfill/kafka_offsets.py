@@ -1,4 +1,4 @@
-"""The latest offsets of topics, asked by the Kafka client that Spark's connector has brought into the JVM.
+"""The first and latest offsets of topics, asked by the Kafka client that Spark's connector has brought into the JVM.
 
 No consumer group is joined and nothing is committed. Works in any PySpark session: the shim need not be there.
 """
@@ -13,6 +13,7 @@ from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from headgate_spark.backfill.kafka_history import Spans
 from headgate_spark.backfill.refusals import BackfillError
 from headgate_spark.kafka.groups import client_options
 
@@ -21,18 +22,15 @@ TIMEOUT_MILLIS = 30_000
 
 _OF_CONSUMERS = ("group.id", "client.id")
 
-Offsets = dict[str, dict[str, int]]
-"""By topic and partition, as Spark's source writes its offsets."""
 
-
-def ends(spark: SparkSession, topics: Sequence[str], options: Mapping[str, str]) -> Offsets:
-    """Return the latest offset of each partition of `topics`; `options` are those of Spark's source.
+def kept(spark: SparkSession, topics: Sequence[str], options: Mapping[str, str]) -> Spans:
+    """Return which offsets Kafka keeps of each partition of `topics`; `options` are those of Spark's source.
 
     Raises `BackfillError` where there is no such topic, no broker that answers, or no connector.
     """
     try:
         with _consumer(spark, options) as consumer:
-            return {topic: _ends_of(spark, consumer, topic) for topic in topics}
+            return {topic: _kept_of(spark, consumer, topic) for topic in topics}
     except Py4JJavaError as error:
         cause = error.java_exception.getMessage()
         raise BackfillError(
@@ -66,10 +64,12 @@ def _settings(spark: SparkSession, options: Mapping[str, str]) -> Any:
     return settings
 
 
-def _ends_of(spark: SparkSession, consumer: Any, topic: str) -> dict[str, int]:
+def _kept_of(spark: SparkSession, consumer: Any, topic: str) -> dict[str, tuple[int, int]]:
     asked = spark._jvm.java.util.ArrayList()
     for partition in consumer.partitionsFor(topic) or ():
         asked.add(spark._jvm.org.apache.kafka.common.TopicPartition(topic, partition.partition()))
     if not len(asked):
         raise BackfillError(f"topic {topic} does not exist: create it, or subscribe to another")
-    return {str(partition.partition()): int(end) for partition, end in consumer.endOffsets(asked).items()}
+    # In this order: what retention takes away between the two answers is missed later, not passed over.
+    firsts, ends = consumer.beginningOffsets(asked), consumer.endOffsets(asked)
+    return {str(partition.partition()): (int(firsts[partition]), int(ends[partition])) for partition in asked}
