@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import Row
 
 from headgate_spark import backfill
-from support.backfills import LEFT, Event, Joining, finish
+from headgate_spark.backfill import journal
+from support.backfills import LEFT, Event, Joining, finish, rows
 
 pytestmark = pytest.mark.spark
 
@@ -76,6 +78,23 @@ def test_the_state_of_the_history_is_that_of_its_cut_at_every_start(
     assert counts(spark, inputs, counted(spark, inputs)) == {1: 3, 3: 1}
     inputs.arrive([events(1, 2)])
     assert counts(spark, inputs, counted(spark, inputs)) == {1: 4, 2: 2}
+
+
+def test_a_run_that_comes_when_another_one_has_just_finished_goes_by_its_cut(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(1, 1, 2)])
+    acquire = journal.acquire_lock
+
+    def acquired_when_another_run_has_finished(jvm: Any, checkpoint: str) -> Any:
+        monkeypatch.setattr(journal, "acquire_lock", acquire)
+        counted(spark, inputs)
+        inputs.arrive([events(1, 3)])
+        return acquire(jvm, checkpoint)
+
+    monkeypatch.setattr(journal, "acquire_lock", acquired_when_another_run_has_finished)
+    assert rows(counted(spark, inputs).state) == Counter([(2, 1), (1, 2)])
 
 
 def counts(spark: SparkSession, inputs: Joining, seeded: backfill.Seeded) -> dict[int, int]:

@@ -30,15 +30,15 @@ class Killing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at: tuple[str, str] | None = None
-        save = NumberedStore.save
+        create = NumberedStore.create
 
-        def saved(store: NumberedStore, value: Any) -> None:
+        def recorded(store: NumberedStore, number: int, value: Any) -> None:
             step = list(value["done"])[-1]
             self.kill("before", step)
-            save(store, value)
+            create(store, number, value)
             self.kill("after", step)
 
-        monkeypatch.setattr(NumberedStore, "save", saved)
+        monkeypatch.setattr(NumberedStore, "create", recorded)
 
     def kill(self, moment: str, step: str) -> None:
         if self.at == (moment, step):

@@ -17,7 +17,7 @@ from pyspark.sql.utils import is_remote
 from headgate_spark.backfill import refusals
 from headgate_spark.backfill.batch import Batch, with_event_time
 from headgate_spark.backfill.horizon import Horizon, horizon
-from headgate_spark.backfill.journal import Journal, alone, open_journal, staging
+from headgate_spark.backfill.journal import Journal, open_journal, staging
 from headgate_spark.backfill.matching import Matching, Side
 from headgate_spark.backfill.refusals import refuse
 from headgate_spark.backfill.sources import Cut
@@ -55,9 +55,8 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
     something else.
     """
     matching = _matching(left, right, on, within, how)
-    journal = open_journal(spark, checkpoint, matching.described())
     staged = Staged(staging(checkpoint))
-    with alone(spark, checkpoint):
+    with open_journal(spark, checkpoint, matching.described()) as journal:
         cuts = journal.step("cut", lambda: _cuts(spark, matching))
         live = _live(spark, matching, cuts)
         if not journal.has("replayed"):

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from headgate_spark.backfill.refusals import BackfillError
 from headgate_spark.engine.checkpoint import CheckpointInUseError, acquire_lock, side_directory
 from headgate_spark.engine.directory import HadoopDirectory
-from headgate_spark.engine.store import NumberedStore, Store
+from headgate_spark.engine.store import NumberedStore
 
 NAME = "backfill"
 
@@ -24,15 +24,16 @@ class Journal:
     """The steps of one backfill, each with what it has returned, as JSON."""
 
     def __init__(
-        self, store: Store, checkpoint: str, question: Mapping[str, Any], *, has_batches: bool
+        self, store: NumberedStore, checkpoint: str, question: Mapping[str, Any], *, has_batches: bool
     ) -> None:
         """`question` is what the backfill is asked to do; `has_batches`: whether its query has run before.
 
         Raises `BackfillError` where that is not what the checkpoint was made for.
         """
         self._store = store
+        self._checkpoint = checkpoint
         self._question = dict(question)
-        kept = store.load()
+        self._number, kept = store.newest()
         if kept is None and has_batches:
             raise BackfillError(
                 f"checkpoint {checkpoint} has batches of a query but no backfill: their rows are read already; "
@@ -47,16 +48,38 @@ class Journal:
         return name in self._done
 
     def step(self, name: str, work: Callable[[], Any]) -> Any:
-        """Return what the step has returned, at an earlier start or now."""
+        """Return what the step has returned, at an earlier start or now.
+
+        Raises `BackfillError` where another run has recorded a step since this journal was opened.
+        """
         if name not in self._done:
-            done = {**self._done, name: work()}
-            self._store.save({"question": self._question, "done": done})
-            self._done = done
+            self._record({**self._done, name: work()}, name)
         return self._done[name]
 
+    def _record(self, done: dict[str, Any], name: str) -> None:
+        try:
+            self._store.create(self._number + 1, {"question": self._question, "done": done})
+        except OSError:
+            raise BackfillError(
+                f"checkpoint {self._checkpoint}: step {name} is not recorded, as another run has recorded one "
+                "meanwhile: stop that one, and start again"
+            ) from None
+        self._number += 1
+        self._done = done
 
-def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, Any]) -> Journal:
-    """Return the journal of the backfill that belongs to a checkpoint. Raises as `Journal`."""
+
+@contextmanager
+def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, Any]) -> Iterator[Journal]:
+    """Open the journal of the backfill that belongs to a checkpoint, and keep other runs off meanwhile.
+
+    Raises as `Journal`, and `BackfillError` where another run is there. It is read only when no other run is, so that
+    none can have gone on since.
+    """
+    with _alone(spark, checkpoint):
+        yield _journal(spark, checkpoint, question)
+
+
+def _journal(spark: SparkSession, checkpoint: str, question: Mapping[str, Any]) -> Journal:
     store = NumberedStore(_directory(spark, side_directory(checkpoint)), NAME)
     offsets = _directory(spark, f"{checkpoint.rstrip('/')}/offsets")
     return Journal(store, checkpoint, question, has_batches=any(name.isdigit() for name in offsets.names()))
@@ -68,8 +91,7 @@ def staging(checkpoint: str) -> str:
 
 
 @contextmanager
-def alone(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """Keep other runs off the checkpoint while the history is computed. Raises `BackfillError` where one is there."""
+def _alone(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     try:
         lock = acquire_lock(spark._jvm, checkpoint)
     except CheckpointInUseError as error:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from headgate_spark.backfill import refusals
-from headgate_spark.backfill.journal import alone, open_journal, staging
+from headgate_spark.backfill.journal import open_journal, staging
 from headgate_spark.backfill.refusals import refuse
 from headgate_spark.backfill.sources import Source
 
@@ -47,9 +47,8 @@ def initial_state(
     Raises `BackfillError` where the checkpoint belongs to something else or another run is at it.
     """
     refuse(refusals.spark_connect(is_remote=is_remote()))
-    journal = open_journal(spark, checkpoint, {"initial state": str(source)})
     path = f"{staging(checkpoint)}/state"
-    with alone(spark, checkpoint):
+    with open_journal(spark, checkpoint, {"initial state": str(source)}) as journal:
         cut = journal.step("cut", lambda: source.cut(spark))
         live = source.live(spark, cut)
         refuse(refusals.mode("live", is_stream=live.isStreaming))

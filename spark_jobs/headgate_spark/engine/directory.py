@@ -48,7 +48,8 @@ class HadoopDirectory:
     def create(self, name: str, text: str) -> None:
         """Write a new file, whole or not at all; raises OSError where it is there already.
 
-        By a rename that must not replace: that is atomic on every file system, a replacing one is not.
+        By a rename that must not replace: that is atomic on every file system, a replacing one is not. Hadoop's local
+        one replaces all the same, so there it is looked up first; the checkpoint's lock keeps others off.
         """
         unfinished = self._path(f".{name}.{os.getpid()}")
         stream = self._fs.create(unfinished, True)
@@ -56,7 +57,8 @@ class HadoopDirectory:
             stream.write(text.encode())
         finally:
             stream.close()
-        if not self._fs.rename(unfinished, self._path(name)):
+        if self._fs.exists(self._path(name)) or not self._fs.rename(unfinished, self._path(name)):
+            self._fs.delete(unfinished, False)
             raise OSError(f"cannot write {self._path(name).toString()}: is it written by another run?")
 
     def delete(self, name: str) -> None:

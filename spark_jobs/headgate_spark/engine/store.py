@@ -34,15 +34,30 @@ class NumberedStore:
 
     def load(self) -> Any | None:
         """Return the value of the highest number, or `None`."""
+        return self.newest()[1]
+
+    def newest(self) -> tuple[int, Any | None]:
+        """Return the highest number with its value; 0 and `None` where there is none."""
         numbers = self._numbers()
-        return json.loads(self._directory.read(self._file(numbers[-1]))) if numbers else None
+        if not numbers:
+            return 0, None
+        return numbers[-1], json.loads(self._directory.read(self._file(numbers[-1])))
 
     def save(self, value: Any) -> None:
         """Write `value` under the next number. Raises what the file system raises."""
         numbers = self._numbers()
-        self._directory.create(self._file(numbers[-1] + 1 if numbers else 1), json.dumps(value))
-        for number in numbers[: 1 - KEPT]:
-            self._directory.delete(self._file(number))
+        self.create(numbers[-1] + 1 if numbers else 1, value)
+
+    def create(self, number: int, value: Any) -> None:
+        """Write `value` under a number; raises OSError where that one or a higher one is there."""
+        numbers = self._numbers()
+        if numbers and numbers[-1] >= number:
+            raise FileExistsError(
+                f"{self._file(numbers[-1])} is there, so {self._file(number)} is out of date"
+            )
+        self._directory.create(self._file(number), json.dumps(value))
+        for old in numbers[: 1 - KEPT]:
+            self._directory.delete(self._file(old))
 
     def _numbers(self) -> list[int]:
         parts = [name.split(".") for name in self._directory.names()]
