@@ -41,8 +41,8 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
     """Join two streams on `on` and on event times, and compute as a batch what is there already.
 
     Returns a stream of the keys, the other columns of the left side, and, unless it is a semi join, those of the
-    right one. Its rows are those of the streaming join, in append mode: first, in one micro-batch, all that the
-    history comes to, then what the join finds from the cut on. What follows it in the query has to be stateless.
+    right one. Its rows are those of the streaming join, in append mode: all that the history comes to, and what the
+    join finds from the cut on. What follows it in the query has to be stateless.
 
     `on` names one or more columns that both sides have. `within` is the least and the most of the right event time
     minus the left one, in whole milliseconds. `how` is `inner`, `left_outer` or `left_semi`. `checkpoint` is the
