@@ -65,6 +65,11 @@ QUERY_STARTED = _gauge(
     _QUERY,
     "When this run of the query started; tells one attempt from the next.",
 )
+QUERY_UNPLANNED = _gauge(
+    "query_unplanned",
+    _QUERY,
+    "1; with the trigger that the job gave it (continuous, real time) Spark plans no batches.",
+)
 QUERY_BACKLOG = _gauge(
     "query_backlog", _QUERY, "1 while the query is in backlog: the document's verdict or Phase."
 )

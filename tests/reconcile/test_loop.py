@@ -382,6 +382,26 @@ def test_names_that_the_job_does_not_have_are_told_once_with_those_it_has() -> N
     assert names_told(loop.acknowledged_turn()) == []
 
 
+def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.values.append(
+        ("headgate_query_unplanned", {"application": "flights", "query": "delays"}, 1.0)
+    )
+    outcome = loop.acknowledged_turn()
+    (event,) = [event for event in outcome.events if event.reason == "UnplannedQuery"]
+    assert event.is_warning
+    assert event.message == (
+        "query delays uses trigger(continuous=…) or trigger(realTime=…), where Spark plans no batches, so nothing "
+        "of it is governed; use trigger(processingTime=…), or remove it from the resource"
+    )
+    assert names_told(outcome) == []
+    (of_query,) = status(loop).queries
+    assert of_query.grant_reason == "none: with its trigger Spark plans no batches; use processingTime"
+    assert of_query.lane is None
+    assert "UnplannedQuery" not in [event.reason for event in loop.acknowledged_turn().events]
+
+
 @pytest.mark.parametrize("entry", ["delays/flihgts", "flights", "delay/flights"])
 def test_a_pause_by_hand_that_names_no_source_is_told_once(entry: str) -> None:
     loop = Loop()

@@ -202,6 +202,40 @@ def test_a_source_that_does_not_answer_is_told_of_once_with_the_remedy(governor)
     assert back == "source answers again"
 
 
+def warnings_of(told):
+    return [line["event"] for line in told if line["log_level"] == "warning"]
+
+
+@pytest.mark.parametrize("argument", ["continuous", "realTime"])
+def test_a_listed_query_whose_trigger_plans_no_batches_is_told_of_once_with_the_remedy(governor, argument):
+    document = ControlDocument(generation=1, queries={"copy": QueryControl(), "other": QueryControl()})
+    with capture_logs() as told:
+        governor.take_document(document)
+        governor.begins("copy", unplanned_by=argument)
+        governor.begins("other", unplanned_by=None)
+        governor.take_document(document)
+    assert warnings_of(told) == [
+        f"query copy uses trigger({argument}=…), where Spark plans no batches, so nothing of it is governed; use "
+        "trigger(processingTime=…), or remove it from the resource"
+    ]
+    assert governor.unplanned == ["copy"]
+
+
+def test_it_is_told_of_when_a_document_comes_to_list_it(governor):
+    with capture_logs() as told:
+        governor.begins("copy", unplanned_by="continuous")
+        governor.take_document(ControlDocument(generation=1, queries={"other": QueryControl()}))
+        assert warnings_of(told) == []
+        governor.take_document(ControlDocument(generation=2, queries={"copy": QueryControl()}))
+    assert len(warnings_of(told)) == 1
+
+
+def test_a_query_that_is_started_again_in_batches_is_planned(governor):
+    governor.begins("copy", unplanned_by="continuous")
+    governor.begins("copy", unplanned_by=None)
+    assert governor.unplanned == []
+
+
 def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
     governor.take_document(
         ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})

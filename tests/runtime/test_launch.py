@@ -221,6 +221,15 @@ def test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
     assert sorted(ids_in(tmp_path / "out")) == list(range(rows))
 
 
+def test_a_query_that_spark_runs_continuously_is_named_and_another_is_governed(tmp_path):
+    queries = {"endless": governed(), "batches": governed()}
+    with driver(tmp_path, "continuous.py", tmp_path / "ck", control=queries) as running:
+        running.wait_for_metric("headgate_query_batches_total", lambda v: v > 1, query="batches", kind="data")
+        assert running.metric("headgate_query_unplanned", query="endless") == 1
+        assert running.metric("headgate_query_unplanned", query="batches") is None
+        assert "query endless uses trigger(continuous=…), where Spark plans no batches" in running.log
+
+
 def test_a_stop_before_the_first_query_ends_the_script_at_once(tmp_path):
     source = recording(tmp_path / "source", 10)
     with standby(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:

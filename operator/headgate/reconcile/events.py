@@ -7,6 +7,7 @@ from then, once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from headgate.api.advice import pauses_in_vain
 from headgate.api.annotations import PAUSED
@@ -41,6 +42,9 @@ EXECUTORS_CHANGED = "ExecutorsChanged"
 """Another number of executors is asked for: by the resource, or by a verdict."""
 UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
+
+UNPLANNED_QUERY = "UnplannedQuery"
+"""The resource lists a query whose trigger lets Spark plan no batches, so that nothing of it can be governed."""
 
 _SETBACKS = frozenset({State.BACKING_OFF, State.FAILED})
 
@@ -131,24 +135,46 @@ def _condition(status: SparkApplicationStatus, kind: str) -> Condition | None:
     return next((c for c in status.conditions if c.type == kind), None)
 
 
-def unknown_names(application: SparkApplication, seen: Seen) -> tuple[str, ...]:
-    """Return a sentence for each name that leads nowhere: of the resource in the job, of an annotation in it.
+class Complaint(NamedTuple):
+    """What a person has asked for and cannot have."""
+
+    reason: str
+    message: str
+
+
+def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ...]:
+    """Return what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
 
     Nothing is said of the job before it has started a query, or a query has shown its sources.
     """
     present = {} if seen.metrics is None else seen.metrics.queries
-    pauses = (f"annotation {PAUSED}: {sentence}" for sentence in pauses_in_vain(application))
+    pauses = (
+        Complaint(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}")
+        for sentence in pauses_in_vain(application)
+    )
     if not present:
         return tuple(pauses)
-    complaints = (
+    of_queries = (
         complaint
         for query in application.spec.queries
-        for complaint in _complaints(query, present.get(query.name), sorted(present))
+        for complaint in _of_query(query, present.get(query.name), sorted(present))
     )
-    return (*pauses, *complaints)
+    return (*pauses, *of_queries)
 
 
-def _complaints(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:
+def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Complaint]:
+    if found is not None and found.unplanned:
+        yield Complaint(
+            UNPLANNED_QUERY,
+            f"query {query.name} uses trigger(continuous=…) or trigger(realTime=…), where Spark plans no batches, so "
+            "nothing of it is governed; use trigger(processingTime=…), or remove it from the resource",
+        )
+        return
+    for message in _unknown_names(query, found, queries):
+        yield Complaint(UNKNOWN_NAME, message)
+
+
+def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:
     if found is None:
         yield (
             f"query {query.name} of the resource is not in the job, which has so far: {', '.join(queries)}; "

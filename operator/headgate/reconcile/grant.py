@@ -44,6 +44,8 @@ class Granted(NamedTuple):
 
 def grant_reason(query: Query, reported: QueryMetrics) -> str | None:
     """Return why the last batch was granted so many records, or why nobody knows how many; `None`: cannot be told."""
+    if reported.unplanned:
+        return "none: with its trigger Spark plans no batches; use processingTime"
     if reported.grant_records is None:
         return _unknown(reported)
     granted = Granted(query, reported, reported.grant_records)

@@ -177,8 +177,8 @@ class LoopMemory:
     """Why the last try to read metrics failed."""
     tracks: Mapping[str, Track] = field(default_factory=dict)
     """By query."""
-    unknown_names: tuple[str, ...] = ()
-    """The complaints about names that the job does not have, as told last."""
+    complaints: tuple[tuple[str, str], ...] = ()
+    """Reason and message of what the resource asks for in vain, as told last."""
     status: SparkApplicationStatus | None = None
     """As of the last tick."""
     status_written: SparkApplicationStatus | None = None

@@ -74,6 +74,8 @@ class QueryMetrics:
     active: bool | None = None
     started_at: float | None = None
     """Unix time; tells one run of the query from the next."""
+    unplanned: bool | None = None
+    """Whether Spark plans no batches of it, so that nothing of it is governed."""
     backlog: bool | None = None
     """Whether the settings of a backlog are in force in the driver."""
     interval_seconds: float | None = None
@@ -200,6 +202,7 @@ def _query(query: str, table: _Table) -> QueryMetrics:
         sources={source: _source(query, source, table) for source in sources},
         active=_flag(value(metrics.QUERY_ACTIVE)),
         started_at=value(metrics.QUERY_STARTED),
+        unplanned=_flag(value(metrics.QUERY_UNPLANNED)),
         backlog=_flag(value(metrics.QUERY_BACKLOG)),
         interval_seconds=value(metrics.QUERY_INTERVAL),
         grant_records=value(metrics.QUERY_GRANT),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
-from headgate.reconcile.events import UNKNOWN_NAME, changes, unknown_names
+from headgate.reconcile.events import changes, complaints
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
@@ -26,18 +26,18 @@ def report(
 ) -> tuple[tuple[Event, ...], LoopMemory]:
     """Tell what changed, and return the events and the memory of having told them."""
     status = status_of(application, seen, plan, memory)
-    complaints = unknown_names(application, seen)
+    in_vain = complaints(application, seen)
     events = (
         *changes(memory.status, status, seen, plan),
         *(
-            Event(at=seen.now, reason=UNKNOWN_NAME, message=complaint, is_warning=True)
-            for complaint in complaints
-            if complaint not in memory.unknown_names
+            Event(at=seen.now, reason=complaint.reason, message=complaint.message, is_warning=True)
+            for complaint in in_vain
+            if complaint not in memory.complaints
         ),
     )
     for event in events:
         ports.reports.tell(event)
-    memory = replace(memory, status=status, unknown_names=complaints)
+    memory = replace(memory, status=status, complaints=in_vain)
     if (told := _written(status, memory, ports.upkeep, seen.now)) is not None:
         ports.reports.write(status)
         memory = told

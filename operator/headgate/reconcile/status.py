@@ -102,7 +102,7 @@ def _query(
         since=moment(seen.now) if before is None or changed else before.since,
         changes=_changes(before, plan, memory, changed=changed),
         interval=_interval(verdict, reported, seen),
-        lane="Live" if _is_acknowledged(seen, plan) else None,
+        lane="Live" if _is_acknowledged(seen, plan) and not reported.unplanned else None,
         grant=_count(reported.grant_records),
         grant_reason=grant_reason(query, reported),
         throughput=reported.throughput,

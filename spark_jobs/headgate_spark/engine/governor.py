@@ -21,6 +21,7 @@ from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
 from headgate_spark.engine.memory_failures import BatchTooLarge
+from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
@@ -79,6 +80,9 @@ class Governor:
         self._ended: dict[str, QueryRun] = {}
         self._started: dict[str, Started] = {}
         self._starting = 0
+        self._unplanned: dict[str, str] = {}
+        """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
+        self._told_unplanned: frozenset[str] = frozenset()
         self.document: ControlDocument | None = None
         """The one in force."""
         self.refused: dict[RefusalReason, int] = {}
@@ -108,6 +112,14 @@ class Governor:
             with self._tables:
                 self._starting -= 1
                 self._tables.notify_all()
+
+    def begins(self, query: str, *, unplanned_by: str | None) -> None:
+        """The job has started a query; `unplanned_by` is the argument of its trigger, if Spark plans no batches."""
+        with self._tables:
+            self._unplanned.pop(query, None)
+            if unplanned_by is not None:
+                self._unplanned[query] = unplanned_by
+        self._warn_of_unplanned()
 
     def _register(self, run_id: str, started: Started) -> None:
         with self._tables:
@@ -182,6 +194,7 @@ class Governor:
                 run.take_control(document.queries.get(run.name))
         self._recall()
         log.info("control document in force", generation=document.generation)
+        self._warn_of_unplanned()
 
     def count_refusal(self, refusal: Refusal) -> None:
         """A document was not taken; the last one stays."""
@@ -226,6 +239,12 @@ class Governor:
             return bool(self._runs or self._ended or self._started)
 
     @property
+    def unplanned(self) -> list[str]:
+        """Queries that the job has started and of which Spark plans no batches."""
+        with self._tables:
+            return list(self._unplanned)
+
+    @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
         """Positions that could not be published, by query and source."""
         return {} if self._positions is None else self._positions.failures
@@ -236,6 +255,15 @@ class Governor:
         return None if self.document is None else self.document.generation
 
     # -----------------------------------------------------------------------------------------
+
+    def _warn_of_unplanned(self) -> None:
+        """Name the queries that the document lists and that cannot be governed, each once."""
+        with self._tables:
+            listed = {} if self.document is None else self.document.queries
+            found = {query: argument for query, argument in self._unplanned.items() if query in listed}
+            news, self._told_unplanned = found.keys() - self._told_unplanned, frozenset(found)
+        for query in sorted(news):
+            log.warning(unplanned(query, found[query]))
 
     @contextmanager
     def _planner_call(self) -> Iterator[None]:

@@ -34,6 +34,17 @@ def refusal(
     return None
 
 
+def unplanned(query: str, argument: str) -> str:
+    """Say that a query cannot be governed at all, and the remedy; `argument` is the one that its `trigger` has.
+
+    It runs all the same: nothing of it is lost, and its siblings are governed.
+    """
+    return (
+        f"query {query} uses trigger({argument}=…), where Spark plans no batches, so nothing of it is governed; use "
+        "trigger(processingTime=…), or remove it from the resource"
+    )
+
+
 def _watermarks_refusal(query: str, waiting: list[str]) -> str:
     """Say why the union needs its watermark above it.
 

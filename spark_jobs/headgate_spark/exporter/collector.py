@@ -7,7 +7,7 @@ planning and never older than that. What is not known is left out, never written
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -35,6 +35,10 @@ class Observed(Protocol):
     @property
     def generation(self) -> int | None:
         """Generation of the document in force."""
+
+    @property
+    def unplanned(self) -> Collection[str]:
+        """Queries of which Spark plans no batches."""
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
@@ -99,6 +103,8 @@ class DriverCollector(Collector):
         yield m.DRIVER_STOPPING, (), float(self._governor.stopping)
         yield m.EXECUTORS_WANTED, (), self._executors.wanted
         yield m.EXECUTORS, (), self._executors.running
+        for query in self._governor.unplanned:
+            yield m.QUERY_UNPLANNED, (query,), 1.0
         for run in self._governor.ended_runs:
             yield m.QUERY_ACTIVE, (run.name,), 0.0
         for run in self._governor.runs:

@@ -98,7 +98,7 @@ def _trigger(original: Callable[..., Any], writer: Any, **asked: Any) -> Any:
     elif "once" in given:
         setattr(writer, _ATTRIBUTE, Trigger(TriggerKind.ONCE))
     else:
-        setattr(writer, _ATTRIBUTE, None)
+        setattr(writer, _ATTRIBUTE, next(iter(given)))  # `continuous`, `realTime`: Spark plans no batches
     return writer
 
 
@@ -133,7 +133,8 @@ def _start(
     if not hasattr(writer, _ATTRIBUTE):
         _silence(writer._spark._sc._jvm, FALLING_BEHIND)
         set_trigger(writer, processingTime=BASE)
-    trigger: Trigger | None = getattr(writer, _ATTRIBUTE, Trigger())
+    asked: Trigger | str = getattr(writer, _ATTRIBUTE, Trigger())
+    trigger = asked if isinstance(asked, Trigger) else None
     with governor.start_of_query() as started:
         query = original(writer, *args, **kwargs)
         plan = writer._df._jdf.queryExecution().analyzed().toString()
@@ -148,4 +149,5 @@ def _start(
                 watermarks(plan),
             ),
         )
+    governor.begins(query.name or query.id, unplanned_by=asked if isinstance(asked, str) else None)
     return query

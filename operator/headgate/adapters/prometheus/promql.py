@@ -16,6 +16,7 @@ from headgate_contract.metrics import Metric
 DETAILS = (
     metrics.DRIVER_STOPPING,
     metrics.EXECUTORS,
+    metrics.QUERY_UNPLANNED,
     metrics.QUERY_BACKLOG,
     metrics.QUERY_INTERVAL,
     metrics.QUERY_GRANT,
