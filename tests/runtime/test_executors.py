@@ -118,6 +118,49 @@ def test_the_number_goes_back_to_what_the_context_started_with():
     assert drives.look() == (2, 2)
 
 
+def test_where_the_context_does_not_say_it_goes_back_to_those_that_there_were_before_any_were_asked_for():
+    drives = Driver(FakePool(running=2))
+    drives.look()
+    drives.executors.want(4)
+    assert drives.look() == (4, 4)
+    drives.executors.want(None)
+    drives.look()
+    assert drives.look() == (2, 2)
+
+
+def test_that_holds_for_a_number_that_is_asked_for_from_the_first_look_on():
+    drives = Driver(FakePool(running=2))
+    drives.executors.want(4)
+    assert drives.look() == (4, 4)
+    drives.executors.want(None)
+    drives.look()
+    assert drives.look() == (2, 2)
+
+
+def test_executors_that_register_after_the_first_look_are_those_that_it_started_with():
+    pool = FakePool(running=2, room=0)
+    pool.present = []
+    drives = Driver(pool)
+    assert drives.look() == (None, 0)
+    pool.present = ["0", "1"]
+    assert drives.look() == (None, 2)
+    drives.executors.want(4)
+    pool.room = 4
+    drives.look()
+    drives.executors.want(None)
+    drives.look()
+    assert drives.look() == (2, 2)
+
+
+def test_a_context_of_which_no_executor_was_seen_keeps_those_that_came():
+    pool = FakePool(running=0)
+    drives = Driver(pool)
+    drives.executors.want(4)
+    assert drives.look() == (4, 4)
+    drives.executors.want(None)
+    assert drives.look() == (4, 4)
+
+
 def test_a_context_that_follows_another_is_asked_anew():
     drives = Driver(FakePool(running=2))
     drives.executors.want(3)

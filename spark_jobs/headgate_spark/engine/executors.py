@@ -55,6 +55,8 @@ class Executors:
         self._pool: ExecutorPool | None = None
         self._instances: int | None = None
         self._initial: int | None = None
+        self._seen = 0
+        """The most that there were before any were asked for."""
         self._requested: int | None = None
         self._surplus_since: float | None = None
         self._leaving: frozenset[str] = frozenset()
@@ -69,13 +71,14 @@ class Executors:
         return None if self._pool is None else self._requested
 
     def want(self, instances: int | None) -> None:
-        """Have so many from now on; `None`: as many as the context started with."""
+        """Have so many from now on; `None`: as many as the context started with, where that is known."""
         self._instances = instances
         self._changed.set()
 
     def attach(self, pool: ExecutorPool, *, initial: int | None) -> None:
-        """Look after the executors of a context, which started with `initial` (`None`: it does not say)."""
-        self._pool, self._initial, self._requested = pool, initial, None
+        """Look after the executors of a context, which starts with `initial`; where it does not say (`None`), with as
+        many as are seen before any are asked for."""
+        self._pool, self._initial, self._requested, self._seen = pool, initial, None, 0
         self._leaving = frozenset()
         self._changed.set()
 
@@ -94,8 +97,11 @@ class Executors:
         if pool is None:
             self._say_why_not()
             return
-        self._request(pool)
         names = pool.names()
+        if self._requested is None:
+            self._seen = max(self._seen, len(names))
+        if self._request(pool):
+            names = pool.names()
         self.running = len(names)
         self._leaving &= frozenset(names)
         staying = [name for name in names if name not in self._leaving]
@@ -105,15 +111,17 @@ class Executors:
         elif self._may_release():
             self._leaving |= frozenset(pool.release(surplus))
 
-    def _request(self, pool: ExecutorPool) -> None:
+    def _request(self, pool: ExecutorPool) -> bool:
+        """Ask for what is wanted; returns whether that is another number than before."""
         instances = self._instances
         if instances is None and self._requested is not None:
-            instances = self._initial
+            instances = self._seen or None if self._initial is None else self._initial
         if instances is None or instances == self._requested:
-            return
+            return False
         pool.request(instances)
         log.info("executors are asked for", wanted=instances, before=self._requested)
         self._requested = instances
+        return True
 
     def _say_why_not(self) -> None:
         if self._why_not is not None and self._instances is not None:
