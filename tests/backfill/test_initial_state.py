@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from support.backfills import LEFT, Event, Joining, finish, rows
 
 pytestmark = pytest.mark.spark
 
+COUNTS = "k long, n long"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -56,11 +57,19 @@ def rocksdb(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(PROVIDER, before)
 
 
-def counted(spark: SparkSession, inputs: Joining) -> backfill.Seeded:
+class KilledError(Exception):
+    """What the driver would have died of."""
+
+
+def by_key(history: DataFrame) -> DataFrame:
+    return history.groupBy("k").count()
+
+
+def counted(
+    spark: SparkSession, inputs: Joining, compute: Callable[[DataFrame], DataFrame] = by_key
+) -> backfill.Seeded:
     source = backfill.Files(str(inputs.folder / "left"), "parquet", LEFT)
-    return backfill.initial_state(
-        spark, source, lambda history: history.groupBy("k").count(), checkpoint=inputs.checkpoint
-    )
+    return backfill.initial_state(spark, source, compute, checkpoint=inputs.checkpoint)
 
 
 def events(*keys: int) -> tuple[list[Event], list[Event]]:
@@ -75,11 +84,43 @@ def test_the_state_of_the_history_is_that_of_its_cut_at_every_start(
     inputs.arrive([events(1, 1, 2)])
     counted(spark, inputs)
     inputs.arrive([events(1, 3)])
-    assert counts(spark, inputs, counted(spark, inputs)) == {1: 3, 3: 1}
+    assert counts(inputs, counted(spark, inputs)) == {1: 3, 3: 1}
     inputs.arrive([events(1, 2)])
-    assert counts(spark, inputs, counted(spark, inputs)) == {1: 4, 2: 2}
+    assert counts(inputs, counted(spark, inputs)) == {1: 4, 2: 2}
 
 
+@pytest.mark.usefixtures("rocksdb")
+@pytest.mark.parametrize("history", [(), (1, 1, 2)], ids=["an empty history", "a history"])
+def test_the_counts_come_to_those_of_the_operator_that_has_read_everything(
+    spark: SparkSession, tmp_path: Path, history: tuple[int, ...]
+) -> None:
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(*history)])
+    seeded = counted(spark, inputs)
+    inputs.arrive([events(1, 2, 2, 3)])
+    found = counts(inputs, seeded)
+    everything = spark.readStream.schema(LEFT).parquet(str(inputs.folder / "left"))
+    plain = everything.groupBy("k").transformWithState(counting(), COUNTS, "Update", "none")
+    assert found == emitted(plain, str(tmp_path / "plain"))
+
+
+@pytest.mark.usefixtures("rocksdb")
+def test_a_state_whose_computation_was_killed_is_that_of_the_same_cut(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(1, 1, 2)])
+
+    def killed(history: DataFrame) -> DataFrame:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        counted(spark, inputs, killed)
+    inputs.arrive([events(1, 3)])
+    assert rows(counted(spark, inputs).state) == Counter([(2, 1), (1, 2)])
+
+
+@pytest.mark.usefixtures("rocksdb")
 def test_a_run_that_comes_when_another_one_has_just_finished_goes_by_its_cut(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,17 +138,20 @@ def test_a_run_that_comes_when_another_one_has_just_finished_goes_by_its_cut(
     assert rows(counted(spark, inputs).state) == Counter([(2, 1), (1, 2)])
 
 
-def counts(spark: SparkSession, inputs: Joining, seeded: backfill.Seeded) -> dict[int, int]:
+def counts(inputs: Joining, seeded: backfill.Seeded) -> dict[int, int]:
     """What the operator emits for what is there now."""
-    emitted: dict[int, int] = {}
+    keyed = seeded.live.groupBy("k")
+    running = keyed.transformWithState(counting(), COUNTS, "Update", "none", seeded.state.groupBy("k"))
+    return emitted(running, inputs.checkpoint)
+
+
+def emitted(running: DataFrame, checkpoint: str) -> dict[int, int]:
+    """The newest count of each key that a query emits until it has read all there is."""
+    newest: dict[int, int] = {}
 
     def take(batch: DataFrame, number: int) -> None:
-        emitted.update({row.k: row.n for row in batch.collect()})
+        newest.update({row.k: row.n for row in batch.collect()})
 
-    keyed = seeded.live.groupBy("k")
-    running = keyed.transformWithState(
-        counting(), "k long, n long", "Update", "none", seeded.state.groupBy("k")
-    )
     writer = running.writeStream.outputMode("update").foreachBatch(take).trigger(availableNow=True)
-    finish(writer.option("checkpointLocation", inputs.checkpoint))
-    return emitted
+    finish(writer.option("checkpointLocation", checkpoint))
+    return newest
