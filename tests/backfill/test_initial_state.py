@@ -120,6 +120,16 @@ def test_a_state_whose_computation_was_killed_is_that_of_the_same_cut(
     assert rows(counted(spark, inputs).state) == Counter([(2, 1), (1, 2)])
 
 
+def test_a_state_store_without_initial_state_is_refused_before_a_cut_is_kept(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(1)])
+    with pytest.raises(backfill.BackfillError, match=r"takes no state to begin with: set .*providerClass to"):
+        counted(spark, inputs)
+    assert not list(Path(f"{inputs.checkpoint}.headgate").glob("backfill*"))
+
+
 @pytest.mark.usefixtures("rocksdb")
 def test_a_run_that_comes_when_another_one_has_just_finished_goes_by_its_cut(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

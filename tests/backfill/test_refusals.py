@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit, make_interval
 
-from headgate_spark.backfill import refusals
+from headgate_spark.backfill import Files, Side, refusals
 from headgate_spark.backfill.refusals import BackfillError
 from support.backfills import LEFT, Event, Joining
 
@@ -86,6 +88,18 @@ def test_a_history_with_other_columns_is_refused() -> None:
     )
 
 
+def test_a_column_that_parquet_does_not_have_is_refused() -> None:
+    types = {"k": "bigint", "span": "interval"}
+    refused(refusals.parquet_types(types, ["span"]), "column span is of type interval.*cast it, or leave it")
+    refused(refusals.parquet_types(types, []), None)
+
+
+def test_a_state_store_that_takes_no_initial_state_is_refused() -> None:
+    provided = "org.apache.spark.sql.execution.streaming.state.{}StateStoreProvider".format
+    refused(refusals.state_store(provided("HDFSBacked")), "providerClass to .*RocksDBStateStoreProvider")
+    refused(refusals.state_store(provided("RocksDB")), None)
+
+
 def refused(reason: str | None, expected: str | None) -> None:
     if expected is None:
         assert reason is None
@@ -108,6 +122,39 @@ def test_a_missing_column_is_told_with_its_side_before_anything_is_kept(
     with pytest.raises(BackfillError, match=r"left side \(left\): there is no column key, only k, at, x"):
         joining.backfilled(spark, on=["key"])
     joining.backfilled(spark)
+
+
+@pytest.mark.spark
+def test_a_column_that_cannot_be_kept_is_told_before_anything_is(
+    spark: SparkSession, joining: Joining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = Joining.side
+
+    def with_interval(self: Joining, name: str, schema: str, time: str, delay: int) -> Side:
+        prepared = side(self, name, schema, time, delay)
+        return replace(prepared, prepare=lambda rows: rows.withColumn(f"{name} span", make_interval(lit(1))))
+
+    monkeypatch.setattr(Joining, "side", with_interval)
+    with pytest.raises(BackfillError, match=r"^left side \(left\): column left span is of type interval"):
+        joining.backfilled(spark)
+    assert not list(Path(f"{joining.checkpoint}.headgate").glob("backfill*"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"path": "{}/none"}, r"path .*/none does not exist: create it"),
+        ({"schema": "k lnog"}, r"path .* cannot be read as parquet with columns k lnog \(.*\): check format"),
+        ({"format": "parket"}, r"path .* cannot be read as parket with columns k long \(.*\): check format"),
+    ],
+)
+def test_files_that_cannot_be_read_are_told_with_the_remedy(
+    spark: SparkSession, tmp_path: Path, changed: dict[str, str], expected: str
+) -> None:
+    source = {"path": "{}", "format": "parquet", "schema": "k long"} | changed
+    with pytest.raises(BackfillError, match=expected):
+        Files(**source | {"path": source["path"].format(tmp_path)}).cut(spark)
 
 
 @pytest.mark.spark

@@ -19,6 +19,7 @@ from headgate_spark.backfill.batch import Batch, with_event_time
 from headgate_spark.backfill.horizon import Horizon, horizon
 from headgate_spark.backfill.journal import Journal, open_journal, staging
 from headgate_spark.backfill.matching import Matching, Side
+from headgate_spark.backfill.parquet import unwritable
 from headgate_spark.backfill.refusals import refuse
 from headgate_spark.backfill.sources import Cut
 from headgate_spark.backfill.stream import Staged, continued
@@ -87,6 +88,7 @@ def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:
         refuse(refusals.mode("live", is_stream=rows.isStreaming), where)
         refuse(refusals.own_watermarks(watermarks(rows._jdf.queryExecution().analyzed().toString())), where)
         refuse(refusals.columns(dict(rows.dtypes), matching.on, side.event_time), where)
+        refuse(refusals.parquet_types(dict(rows.dtypes), unwritable(rows)), where)
     refuse(refusals.shared_columns(dict(left.dtypes), dict(right.dtypes), matching.on))
     return left, right
 

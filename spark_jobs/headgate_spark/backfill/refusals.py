@@ -11,6 +11,8 @@ MILLISECOND = timedelta(milliseconds=1)
 SWAPPED = {"right": "left_outer", "rightouter": "left_outer", "right_outer": "left_outer"}
 HOW = ("inner", "left_outer", "left_semi")
 
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+
 Types = Mapping[str, str]
 """The columns of one side with their types, as Spark writes these."""
 
@@ -114,6 +116,25 @@ def columns(types: Types, on: Sequence[str], event_time: str) -> str | None:
         return f"column {event_time} is both event time and key of the join: leave it to `within`, not `on`"
     if types[event_time] != "timestamp":
         return f"event time {event_time} is of type {types[event_time]}: cast it to timestamp in `prepare`"
+    return None
+
+
+def parquet_types(types: Types, unwritable: Sequence[str]) -> str | None:
+    """Return which column cannot be kept until the stream has read it; `None`: each can."""
+    for name in unwritable:
+        return (
+            f"column {name} is of type {types[name]}, which Parquet does not have: cast it, or leave it out"
+        )
+    return None
+
+
+def state_store(provider: str) -> str | None:
+    """Return why an operator with initial state cannot use this state store; `None`: it can."""
+    if provider.endswith(".HDFSBackedStateStoreProvider"):
+        return (
+            f"state store {provider} takes no state to begin with: set {STATE_STORE} to "
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        )
     return None
 
 

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from headgate_spark.backfill import kafka_history, kafka_offsets
 from headgate_spark.backfill.kafka_history import EARLIEST
-from headgate_spark.backfill.refusals import refuse
+from headgate_spark.backfill.refusals import BackfillError, refuse
 
 Cut = Any
 """Where a history ends, as a JSON value; what it means is known to its source alone."""
@@ -98,6 +100,8 @@ class Files:
     def cut(self, spark: SparkSession) -> Cut:
         """Return the files that are there and have rows, written as the rows themselves tell it.
 
+        Raises `BackfillError` where the directory is not there, or is not to be read in this way.
+
         `inputFiles` writes the same path in another way, and a filter on it would find nothing.
         """
         return sorted(row[0] for row in self._read(spark.read).select(_FILE).distinct().collect())
@@ -111,9 +115,23 @@ class Files:
         return self._read(spark.readStream).filter(~_is_one_of(cut))
 
     def _read(self, reader: Any) -> DataFrame:
-        configured = reader.format(self.format).schema(self.schema).options(**self.options)
-        rows: DataFrame = configured.load(self.path)
+        try:
+            configured = reader.format(self.format).schema(self.schema).options(**self.options)
+            rows: DataFrame = configured.load(self.path)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise BackfillError(f"path {self.path} does not exist: create it") from None
+            raise self._unreadable(str(error)) from None
+        except Py4JJavaError as error:  # of a format that Spark does not find
+            raise self._unreadable(str(error.java_exception.getMessage())) from None
         return rows
+
+    def _unreadable(self, cause: str) -> BackfillError:
+        first_line = cause.strip().partition("\n")[0]
+        return BackfillError(
+            f"path {self.path} cannot be read as {self.format} with columns {self.schema} ({first_line}): check "
+            "format, schema and options"
+        )
 
 
 _FILE = "_metadata.file_path"

@@ -15,8 +15,9 @@ from pyspark.sql.utils import is_remote
 
 from headgate_spark.backfill import refusals
 from headgate_spark.backfill.journal import open_journal, staging
+from headgate_spark.backfill.parquet import unwritable
 from headgate_spark.backfill.refusals import refuse
-from headgate_spark.backfill.sources import Source
+from headgate_spark.backfill.sources import Cut, Source
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,26 @@ def initial_state(
     the location that the query is started with; `<checkpoint>.headgate/` keeps the cut and the state. Hand `state`
     over at every start: Spark reads it in the first micro-batch, and again where that one is repeated.
 
-    Raises `BackfillError` where the checkpoint belongs to something else or another run is at it.
+    Raises `BackfillError` where the checkpoint belongs to something else or another run is at it, the state store
+    takes no initial state, or Parquet cannot keep the state.
     """
     refuse(refusals.spark_connect(is_remote=is_remote()))
     path = f"{staging(checkpoint)}/state"
     with open_journal(spark, checkpoint, {"initial state": str(source)}) as journal:
-        cut = journal.step("cut", lambda: source.cut(spark))
+        cut = journal.step("cut", lambda: _cut(spark, source))
         live = source.live(spark, cut)
         refuse(refusals.mode("live", is_stream=live.isStreaming))
         journal.step("state", lambda: _write(compute(source.history(spark, cut)), path))
     return Seeded(live, spark.read.parquet(path))
 
 
+def _cut(spark: SparkSession, source: Source) -> Cut:
+    """Cut the source, once an operator can take a state. Later the checkpoint says which state store it is."""
+    refuse(refusals.state_store(str(spark.conf.get(refusals.STATE_STORE))))
+    return source.cut(spark)
+
+
 def _write(rows: DataFrame, path: str) -> None:
     refuse(refusals.mode("history", is_stream=rows.isStreaming))
+    refuse(refusals.parquet_types(dict(rows.dtypes), unwritable(rows)), "initial state")
     rows.write.mode("overwrite").parquet(path)
