@@ -14,6 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headgate_contract import chains
+
 MAJOR_VERSION = 1
 """Raised when a document of this form would mislead a driver that knows only the form before."""
 MINOR_VERSION = 0
@@ -89,6 +91,10 @@ class SourceControl:
     def __post_init__(self) -> None:
         _at_least("idleAfterSeconds", self.idle_after_seconds, 0, MOST_SECONDS)
         _at_least("maxFutureSeconds", self.max_future_seconds, 0, MOST_SECONDS)
+        if self.publish_group is not None and not self.publish_group.strip():
+            raise ValueError(
+                "publishGroup is blank; name a consumer group, or leave it out to publish nothing"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +139,9 @@ class QueryControl:
         _at_least("intervalSeconds", self.interval_seconds, 0, MOST_SECONDS)
         _at_least("intervalDuringBacklogSeconds", self.interval_during_backlog_seconds, 0, MOST_SECONDS)
         _at_least("minPauseSeconds", self.min_pause_seconds, 0, MOST_SECONDS)
+        after = {name: source.after for name, source in self.sources.items() if source.after is not None}
+        for cycle in chains.cycles(after):
+            raise ValueError(f"sources: {chains.told(cycle)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,6 @@ rates = st.builds(
 sources = st.builds(
     SourceControl,
     paused=st.booleans(),
-    after=optional(names),
     idle_after_seconds=seconds,
     max_future_seconds=seconds,
     rate_limit=optional(rates),
@@ -55,6 +54,7 @@ sources = st.builds(
     ),
     event_time=optional(st.builds(EventTimeControl, column=names, format=optional(names))),
 )
+waiting = st.builds(SourceControl, after=names.map("before-".__add__))  # never a listed one: no cycles
 queries = st.builds(
     QueryControl,
     interval_seconds=optional(seconds),
@@ -70,7 +70,7 @@ queries = st.builds(
         max_growth=st.floats(1, 100),
         max_records=st.integers(1, 10**12),
     ),
-    sources=st.dictionaries(names, sources, max_size=3),
+    sources=st.dictionaries(names, sources | waiting, max_size=3),
 )
 documents = st.builds(
     ControlDocument,
@@ -196,6 +196,22 @@ WRONG = (
         {"schemaVersion": "1.0", "generation": 1, "queries": {"q": {"sources": {"s": {"rateLimit": {
             "recordsPerSecond": 1e308}}}}}},
         "queries[q].sources[s].rateLimit: recordsPerSecond is 1e+308; it must be at most 1000000000000",
+    ),
+    (
+        {"schemaVersion": "1.0", "generation": 1, "queries": {"q": {"sources": {"s": {"after": "s"}}}}},
+        "queries[q]: sources: s after s: it would never start; name the source that holds the history",
+    ),
+    (
+        {"schemaVersion": "1.0", "generation": 1, "queries": {"q": {"sources": {
+            "live": {"after": "log"}, "log": {"after": "live"}, "other": {"after": "live"}}}}},
+        "queries[q]: sources: live after log after live: none of them would ever start; let one start by itself",
+    ),
+    *(
+        (
+            {"schemaVersion": "1.0", "generation": 1, "queries": {"q": {"sources": {"s": {"publishGroup": blank}}}}},
+            "queries[q].sources[s]: publishGroup is blank; name a consumer group, or leave it out to publish nothing",
+        )
+        for blank in ("", " \t")
     ),
 )  # fmt: skip
 

@@ -174,6 +174,15 @@ REFUSALS = (
         "after-unlisted",
         "spec.queries[q].sources[live].after",
     ),
+    *(
+        _source(
+            f"a consumer group of {len(blank)} blanks",
+            "kafka-publishGroup-blank",
+            "kafka.publishGroup",
+            kafka={"publishGroup": blank},
+        )
+        for blank in ("", " \t")
+    ),
     _source("idle at once", "sources-idleAfter-zero", "idleAfter", idleAfter="0s"),
     _spec(
         "samples stale at once", "metrics-staleAfter-zero", "metrics.staleAfter", metrics={"staleAfter": "0s"}

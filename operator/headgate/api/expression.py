@@ -68,6 +68,16 @@ class Value:
         """Return the condition that both are the same."""
         return _Comparison(self, "==", other)
 
+    @property
+    def trimmed(self) -> "Value":
+        """The value, a text, without the blanks at its ends."""
+
+        def read(scope: Scope) -> str | None:
+            value: str | None = self.read(scope)
+            return None if value is None else value.strip()
+
+        return replace(self, cel=f"{self.cel}.trim()", read=read)
+
     def starts_with(self, beginning: str) -> Condition:
         """Return the condition that the value, a text, begins so; `beginning` must not hold a quote."""
         return _Beginning(self, beginning)

@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.api.finding import Finding, Location, Severity
 from headgate.api.rules import values_at
+from headgate_contract import chains
 
 
 def reference_findings(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -37,29 +38,16 @@ def _cycles(location: Location, sources: Any) -> Iterator[Finding]:
     """Yield one finding for each cycle of more than one source; a source after itself breaks a rule of its
     own."""
     names = dict(_named(sources, "name"))
+    places = {name: index for index, name in reversed(names.items())}
     after = {names[index]: target for index, target in _named(sources, "after") if index in names}
-    told: set[str] = set()
-    for index, name in names.items():
-        if name not in told and len(cycle := _cycle_from(name, after)) > 1:
-            told.update(cycle)
+    for cycle in chains.cycles(after):
+        if len(cycle) > 1:
             yield Finding(
                 Severity.ERROR,
-                f"{' after '.join([*cycle, name])}: none of them would ever start; let one start by itself",
-                (*location, index, "after"),
+                chains.told(cycle),
+                (*location, places[cycle[0]], "after"),
                 rule="after-cycle",
             )
-
-
-def _cycle_from(start: str, after: Mapping[str, str]) -> list[str]:
-    """Return the way from `start` back to itself, or nothing."""
-    way = [start]
-    while (following := after.get(way[-1])) is not None:
-        if following == start:
-            return way
-        if following in way:
-            break
-        way.append(following)
-    return []
 
 
 def _named(items: Any, field: str) -> Iterator[tuple[int, str]]:

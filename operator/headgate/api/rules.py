@@ -222,6 +222,15 @@ HYBRID: Final = (
     ),
 )
 
+KAFKA: Final = (
+    Rule(
+        id="kafka-publishGroup-blank",
+        on=f"{EACH_SOURCE}.kafka.publishGroup",
+        refused=THIS.text.trimmed.equals(text("")),
+        message="publishGroup is blank; name a consumer group, or leave it out to publish nothing",
+    ),
+)
+
 APPLICATION: Final = (
     _positive(f"{EACH_SOURCE}.idleAfter", "leave it out for 30s"),
     _positive(f"{SPEC}.metrics.staleAfter", "leave it out for 1m"),
@@ -333,5 +342,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *RATE_LIMIT,
     *ALIGNMENT,
     *HYBRID,
+    *KAFKA,
     *APPLICATION,
 )

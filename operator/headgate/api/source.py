@@ -146,7 +146,7 @@ class EventTime(ApiModel):
 class SourceKafka(ApiModel):
     """What only Kafka sources have."""
 
-    publish_group: Annotated[str, StringConstraints(min_length=1, max_length=249)] | None = None
+    publish_group: Annotated[str, StringConstraints(max_length=249)] | None = None
     """Consumer group under which the committed positions are published after each commit, so that Kafka's
     tools and lag exporters see them; Spark itself commits none. Nothing ever reads from it. Default: not
     published."""
