@@ -95,7 +95,13 @@ def test_a_position_that_does_not_move_is_written_again_before_the_broker_forget
 def test_a_failure_is_counted_logged_once_and_tried_again_with_the_newest_position(setup):
     setup.cluster.broken = TimeoutError("no answer")
     setup.commit({"orders": {"0": 1}})
-    assert setup.publish() == [("warning", "Kafka says: no answer")]
+    assert setup.publish() == [
+        (
+            "warning",
+            "positions of source orders cannot be written to group lag: Kafka says: no answer; see broker:9092, and "
+            "the `kafka.*` options of the source",
+        )
+    ]
     setup.commit({"orders": {"0": 5}})
     assert setup.publish(after=RETRY_SECONDS - 1) == []
     assert setup.publish(after=1) == []
@@ -104,6 +110,37 @@ def test_a_failure_is_counted_logged_once_and_tried_again_with_the_newest_positi
     assert setup.publish(after=RETRY_SECONDS) == [("info", "positions are published again")]
     assert setup.cluster.writes == [{("orders", 0): 5}]
     assert setup.publisher.failures == {("delays", "orders"): 2}
+
+
+PY4J = """An error occurred while calling o71.get.
+: java.util.concurrent.ExecutionException: {name}: {said}
+\tat java.base/java.util.concurrent.CompletableFuture.reportGet(CompletableFuture.java:396)
+\tat py4j.Gateway.invoke(Gateway.java:282)
+Caused by: {name}: {said}
+"""
+FAILURES = (
+    ("GroupAuthorizationException", "Not authorized to access group: lag",
+     "the client may not commit to it; give it the right to read the group (ACL Read on Group)"),
+    ("TopicAuthorizationException", "Not authorized to access topics: [orders]",
+     "the client may not read the topics of the source; give it the right to (ACL Read on Topic)"),
+    ("SaslAuthenticationException", "Authentication failed: Invalid username or password",
+     "broker:9092 refuses the credentials; correct the `kafka.*` options of the source"),
+    ("UnknownTopicOrPartitionException", "This server does not host this topic-partition.",
+     "a topic of the source does not exist at broker:9092 any more; create it, or take it out of the job"),
+    ("TimeoutException", "Timed out waiting for a node assignment. Call: findCoordinator",
+     "broker:9092 does not answer; see that it runs and can be reached from the driver (`kafka.bootstrap.servers`)"),
+    ("PolicyViolationException", "No offsets on Sundays.",
+     "Kafka says: No offsets on Sundays; see broker:9092, and the `kafka.*` options of the source"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "said", "words"), FAILURES, ids=[name for name, _, _ in FAILURES])
+def test_what_kafka_refuses_is_told_without_a_word_of_java(setup, name, said, words):
+    setup.cluster.broken = RuntimeError(PY4J.format(name=f"org.apache.kafka.common.errors.{name}", said=said))
+    setup.commit({"orders": {"0": 1}})
+    assert setup.publish() == [
+        ("warning", f"positions of source orders cannot be written to group lag: {words}")
+    ]
 
 
 def test_a_group_with_consumers_is_refused_with_the_remedy_and_taken_once_they_are_gone(setup):

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import structlog
 
 from headgate_contract import EventTimeControl
+from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.payload import reader_of
 from headgate_spark.kafka.record_times import Answers, Asked
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, EventTimesUnknownError, Millis, Sampled
@@ -197,7 +198,7 @@ class Asking:
         try:
             told = question.told.result()
         except Exception as error:  # a client fails in many ways, of which some are timeouts
-            question.told, self._said = None, str(error)
+            question.told, self._said = None, in_words(error)
             raise self._unknown() from error
         question.told, self._said = None, None
         if not question.is_late:

@@ -25,6 +25,8 @@ from typing import Protocol
 
 import structlog
 
+from headgate_spark.kafka.failures import in_words, of_a_commit
+
 log = structlog.get_logger("headgate")
 
 PAUSE_SECONDS = 1.0
@@ -216,7 +218,10 @@ class Publisher:
             if offsets:
                 self._groups_of(publication).commit(publication.group, offsets)
         except Exception as error:  # a client fails in many ways, and none of them concerns the query
-            return self._in_use(publication) or f"Kafka says: {error}"
+            return self._in_use(publication) or (
+                f"positions of source {publication.source} cannot be written to group {publication.group}: "
+                f"{of_a_commit(error, publication.cluster)}"
+            )
         return None
 
     def _in_use(self, publication: Publication) -> str | None:
@@ -224,7 +229,9 @@ class Publisher:
         try:
             members = self._groups_of(publication).members(publication.group)
         except Exception as error:
-            log.debug("members of a group could not be counted", group=publication.group, error=str(error))
+            log.debug(
+                "members of a group could not be counted", group=publication.group, error=in_words(error)
+            )
             return None
         if not members:
             return None
