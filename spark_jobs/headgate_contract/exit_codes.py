@@ -1,4 +1,4 @@
-"""What a driver's launcher ends with where there is more to say than that the job failed.
+"""What a driver's launcher ends with, and says last, where there is more to say than that the job failed.
 
 The driver's lifecycle reads it: another attempt may help, or would only repeat the end of the one before.
 """
@@ -6,6 +6,9 @@ The driver's lifecycle reads it: another attempt may help, or would only repeat 
 from __future__ import annotations
 
 from enum import IntEnum
+
+ERROR = "headgate-run: error: "
+"""What the launcher puts before what it says of an end, on standard error: a sentence with the remedy."""
 
 
 class ExitCode(IntEnum):

@@ -60,6 +60,11 @@ EXECUTORS = _gauge("executors", (), "Executors that have registered with the dri
 
 # A query ------------------------------------------------------------------------------------------
 QUERY_ACTIVE = _gauge("query_active", _QUERY, "1 while the query runs, 0 after it ended.")
+QUERY_FAILED = _gauge(
+    "query_failed",
+    ("query", "cause"),
+    "1 while the query has failed and is not started again; cause is a sentence with the remedy.",
+)
 QUERY_STARTED = _gauge(
     "query_started_timestamp_seconds",
     _QUERY,

@@ -209,3 +209,43 @@ def test_a_topic_that_vanishes_is_named_with_the_remedy_and_its_siblings_go_on(
         )
         fill(kafka.bootstrap, kept, [Ramp(0, 10, start_ms=1_800_000_000_000)])
         assert sum(await_rows(sibling, 20)) == 20
+
+
+def test_a_pattern_that_matches_no_topic_is_told_as_that_and_read_once_it_does(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    prefix = f"{kafka.topic()}-none"
+    options = {
+        "kafka.bootstrap.servers": kafka.bootstrap,
+        "subscribePattern": f"{prefix}.*",
+        "startingOffsets": "earliest",
+        "kafka.metadata.max.age.ms": "200",
+    }
+    frame = spark.readStream.format("kafka").options(**options).load()
+    with capture_logs() as logs, driver.running(frame, tmp_path) as query:
+        wait_until(lambda: [line for line in logs if "pattern" in line], "a word of the pattern")
+        late = kafka.topic(f"{prefix}-late")
+        fill(kafka.bootstrap, late, [Ramp(0, 10)])
+        assert await_rows(query, 10) == [10]
+    (told,) = (line for line in logs if "pattern" in line)
+    assert told["event"].startswith("no topic matches the source's subscribePattern; it waits until one does")
+    assert (told["source"], told["pattern"], told["servers"]) == (
+        f"{prefix}.*",
+        f"{prefix}.*",
+        kafka.bootstrap,
+    )
+    assert not any("does not answer" in line["event"] for line in logs)
+
+
+def test_a_topic_that_is_missing_of_listed_partitions_is_told_by_the_option_of_the_job(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "assign": json.dumps({"nowhere": [0]})}
+    frame = spark.readStream.format("kafka").options(**options, **IMPATIENT).load()
+    with driver.running(frame, tmp_path, name="reader") as query:
+        failure(query)
+    assert explanation(driver) == (
+        f"query reader: source kafka: topic nowhere does not exist at {kafka.bootstrap}; create it, or correct "
+        "`assign` in the job"
+    )
+    assert driver.governor.failed == {"reader": explanation(driver)}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from headgate_spark.exporter.collector import MOST_NAMED, of_member
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
 from headgate_spark.planner.model import AlignmentSnapshot
 
 LABELS = ("delays", "flights")
@@ -31,3 +34,39 @@ def test_of_many_splits_all_are_counted_and_a_few_are_named():
     told = samples(unreadable=many, far_ahead=many)
     assert told[0][2] == 500.0
     assert len(told) == 1 + 2 * MOST_NAMED
+
+
+class FailedQueries:
+    """A governor all of whose queries have failed, one of them before it had opened anything."""
+
+    refused: Mapping[object, int] = {}
+    failures = 0
+    stopping = False
+    generation = None
+    publish_failures: Mapping[tuple[str, str], int] = {}
+    runs: tuple[object, ...] = ()
+    unplanned = ()
+    ended_runs = (SimpleNamespace(name="delays"),)
+
+    def __init__(self) -> None:
+        self.failed: dict[str, str] = {}
+
+    def look_after_queries(self) -> None:
+        self.failed = {"delays": "query delays: no room", "totals": "query totals: no such option"}
+
+
+def test_queries_that_have_failed_are_told_with_the_cause():
+    executors = SimpleNamespace(wanted=None, running=None)
+    collector = DriverCollector("flights", FailedQueries(), executors)  # type: ignore[arg-type]
+    told = {
+        (sample.name, *sorted(sample.labels.items())[1:]): sample.value
+        for family in collector.collect()
+        for sample in family.samples
+        if sample.name.startswith("headgate_query")
+    }
+    assert told == {
+        ("headgate_query_active", ("query", "delays")): 0.0,
+        ("headgate_query_active", ("query", "totals")): 0.0,
+        ("headgate_query_failed", ("cause", "query delays: no room"), ("query", "delays")): 1.0,
+        ("headgate_query_failed", ("cause", "query totals: no such option"), ("query", "totals")): 1.0,
+    }

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headgate_spark.engine.failures import explained
+from headgate_spark.engine.failures import explained, told
 from headgate_spark.engine.sources import Descriptor
 
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
@@ -26,6 +26,20 @@ ROWS = (
     ("one of two sources", MISSING, {"a": source(subscribe="x"), "b": source(subscribe="y")},
      "query delays: source a: topic x does not exist at broker:9092; create it, or correct `subscribe` in the job; "
      "or source b: topic y does not exist"),
+    ("one of several topics", MISSING, {"a,b": source(subscribe="a, b")},
+     "query delays: source a,b: one of the topics a, b does not exist at broker:9092; create it, or correct "
+     "`subscribe` in the job"),
+    ("a topic of partitions that are listed", MISSING, {"kafka": source(assign='{"orders":[0,1]}')},
+     "query delays: source kafka: topic orders does not exist at broker:9092; create it, or correct `assign`"),
+    ("a topic of a pattern", MISSING, {"o.*": source(subscribePattern="o.*")},
+     "query delays: source o.*: a topic that matches o.* does not exist at broker:9092; create it, or correct "
+     "`subscribePattern` in the job"),
+    ("lost records of a partition that is listed", LOST,
+     {"o": source(subscribe="o"), "k": source(assign='{"returns":[3]}')},
+     "query delays: source k: records of topic returns (in returns-3) were removed"),
+    ("lost records of a partition that a pattern matches", LOST,
+     {"o": source(subscribe="o"), "r": source(subscribePattern="ret.*")},
+     "query delays: source r: records of topics that match ret.* (in returns-3) were removed"),
     ("lost records of a named partition", LOST, {"o": source(subscribe="orders"), "r": source(subscribe="returns")},
      "query delays: source r: records of topic returns (in returns-3) were removed before they were read"),
     ("credentials", REFUSED, {"orders": source(subscribe="orders")},
@@ -41,3 +55,21 @@ ROWS = (
 def test_a_failure_is_told_with_source_and_remedy(failure, sources, message):
     answer = explained("delays", failure, sources)
     assert answer is None if message is None else answer.startswith(message)
+
+
+PLAN = "\n=== Streaming Query ===\nIdentifier: delays [id = 1]\nLogical Plan:\nProject [MyError AS x]\n"
+TRACEBACK = (
+    'Message: Traceback (most recent call last):\n  File "sink.py", line 3, in write\nValueError: no room\n'
+)
+OWN_WORDS = (
+    ("of Spark", "[CAST_INVALID_INPUT] The value 'x' is no INT. SQLSTATE: 22018\n== SQL ==\ncast(x)\n",
+     "query delays: [CAST_INVALID_INPUT] The value 'x' is no INT."),
+    ("of Python", TRACEBACK, "query delays: ValueError: no room"),
+    ("of ours", "query delays: live waits behind a history", "query delays: live waits behind a history"),
+    ("none", "", "query delays: it failed without a word"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("failure", "message"), [r[1:] for r in OWN_WORDS], ids=[r[0] for r in OWN_WORDS])
+def test_another_failure_is_told_in_its_own_words_with_the_query(failure, message):
+    assert told("delays", failure + PLAN, {"orders": source(subscribe="orders")}) == message

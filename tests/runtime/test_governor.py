@@ -129,9 +129,9 @@ ORDERS = json.dumps(
 """A stream of a topic."""
 
 
-def start(governor, query, *, run="r1"):
+def start(governor, query, *, run="r1", name=""):
     with governor.start_of_query() as started:
-        started(run, Started(Trigger(), True, query, None))
+        started(run, Started(Trigger(), True, query, None, name=name))
 
 
 def test_a_query_whose_start_is_slow_is_held_and_not_let_through(governor, monkeypatch):
@@ -438,6 +438,42 @@ def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
     governor.closed(1)
     (explanation,) = governor.explanations
     assert explanation.startswith("query copy: source orders: topic orders does not exist at broker:9092")
+
+
+def test_a_query_that_has_failed_says_so_until_it_is_started_again(governor):
+    query = FakeQuery()
+    opened(governor, 1)
+    start(governor, query)
+    governor.admit(1, None)
+    query.failed_of = "java.lang.IllegalStateException: the sink is full"
+    governor.closed(1)
+    sentence = "query copy: java.lang.IllegalStateException: the sink is full"
+    assert governor.failed == {"copy": sentence}
+    assert governor.explanations == [sentence]
+    opened(governor, 2, run="r2")
+    assert governor.failed == {}
+
+
+def test_a_query_that_fails_before_it_has_opened_anything_is_told_by_its_name(governor):
+    query = FakeQuery()
+    start(governor, query, name="copy")
+    governor.look_after_queries()
+    assert governor.failed == {}
+    query.active, query.failed_of = False, "Option 'subscribe' is missing"
+    governor.look_after_queries()
+    governor.look_after_queries()
+    assert governor.failed == {"copy": "query copy: Option 'subscribe' is missing"}
+    assert governor.explanations == ["query copy: Option 'subscribe' is missing"]
+
+
+def test_a_query_that_fails_leaving_its_streams_open_is_told_while_its_siblings_go_on(governor):
+    query = FakeQuery()
+    opened(governor, 1)
+    start(governor, query)
+    query.active, query.failed_of = False, "no such file"
+    governor.look_after_queries()
+    assert governor.failed == {"copy": "query copy: no such file"}
+    assert governor.runs == []
 
 
 def test_a_query_that_ends_without_failing_needs_no_explanation(governor):

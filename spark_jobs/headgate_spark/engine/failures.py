@@ -1,17 +1,21 @@
-"""What a query failed of, where the source's own words do not say which source it was, or what to do.
+"""What a query failed of: which query, which source and what to do, in a sentence that stands by itself.
 
 Kafka answers `This server does not host this topic-partition`, and Spark hands that on. Whoever has six queries wants
 to know which of them it is, which source, and what would help. The causes are told by the names of exceptions, which
-have been the same in all versions of the client that the supported versions of Spark use.
+have been the same in all versions of the client that the supported versions of Spark use. What is not Kafka's is told
+in the words of whoever failed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.sources import Descriptor, Subscription
+
+LONGEST = 400
+"""Characters of a failure's own words: they go where a line has its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +25,14 @@ class Cause:
     signs: re.Pattern[str]
     """In the text of the query's exception."""
     message: str
-    """`{topics}` and `{servers}` are those of the source, `{partitions}` those of it that the text names."""
+    """`{topics}` and `{servers}` are those of the source, `{one}` is one of the topics, `{option}` is the option that
+    names them, `{partitions}` are those of the source that the text names."""
 
 
 CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
     Cause(
         re.compile("UnknownTopicOrPartition|does not host this topic-partition"),
-        "{topics} does not exist at {servers}; create it, or correct `subscribe` in the job",
+        "{one} does not exist at {servers}; create it, or correct `{option}` in the job",
     ),
     Cause(
         re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|[Ss]ome data may have been (?:lost|missed)"),
@@ -45,41 +50,76 @@ CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
 )  # fmt: skip
 
 
+def told(query: str, failure: str, sources: Mapping[str, Descriptor]) -> str:
+    """Return what the query failed of, in a line that begins with its name.
+
+    `failure` is the text of the query's exception; `sources` are those that it had opened.
+    """
+    message = explained(query, failure, sources)
+    if message is None:
+        begins = f"query {query}: "
+        message = begins + own_words(failure).removeprefix(begins)
+    return message
+
+
 def explained(query: str, failure: str, sources: Mapping[str, Descriptor]) -> str | None:
     """Return which Kafka source of the query it probably was, and what to do; `None`: the failure speaks for itself.
 
-    `failure` is the text of the query's exception. Where Spark names a partition, the source is known for sure.
+    Where Spark names a partition, the source is known for sure.
     """
     kafka = {name: described for name, described in sources.items() if described.format == "kafka"}
     cause = next((cause for cause in CAUSES if cause.signs.search(failure)), None)
     if cause is None or not kafka:
         return None
-    partitions = {name: _partitions_in(failure, described) for name, described in kafka.items()}
+    partitions = {name: _partitions_in(failure, described.subscription) for name, described in kafka.items()}
     named = {name: described for name, described in kafka.items() if partitions[name]}
-    told = (named or kafka).items()
     return f"query {query}: " + "; or ".join(
-        _sentence(name, described, cause, partitions[name]) for name, described in told
+        _sentence(name, described, cause, partitions[name]) for name, described in (named or kafka).items()
     )
 
 
+def own_words(failure: str) -> str:
+    """Return the line of an exception that says what was wrong: of a traceback of Python the last, else the first.
+
+    What Spark adds (the state and the plan of the query) is left out.
+    """
+    text = failure.partition("\n=== Streaming Query ===")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines[1:] if re.match(r"[\w.$]*(?:Error|Exception)\b", line)]
+    said = next(iter(errors[-1:] or lines), "it failed without a word")
+    return re.sub(r" SQLSTATE: \w+$", "", said)[:LONGEST]
+
+
 def _sentence(name: str, described: Descriptor, cause: Cause, partitions: Sequence[str]) -> str:
-    subscribed = next((described.options[key] for key in _SUBSCRIPTIONS if key in described.options), name)
+    subscription = described.subscription
     message = cause.message.format(
-        topics=f"topic {subscribed}",
+        **_topics(name, subscription),
+        option="subscribe" if subscription is None else subscription.option,
         servers=described.options.get("kafka.bootstrap.servers", "the broker"),
         partitions=f" (in {', '.join(partitions)})" if partitions else "",
     )
     return f"source {name}: {message}"
 
 
-_SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
+def _topics(name: str, subscription: Subscription | None) -> Mapping[str, str]:
+    """Return how its topics, and one of them, are spoken of."""
+    if subscription is not None and subscription.pattern is not None:
+        matching = f"that matches {subscription.pattern}"
+        return {"topics": f"topics {matching.replace('matches', 'match')}", "one": f"a topic {matching}"}
+    topics = (name,) if subscription is None else subscription.topics
+    if len(topics) == 1:
+        return dict.fromkeys(("topics", "one"), f"topic {topics[0]}")
+    listed = ", ".join(topics)
+    return {"topics": f"topics {listed}", "one": f"one of the topics {listed}"}
 
 
-def _partitions_in(failure: str, described: Descriptor) -> list[str]:
+def _partitions_in(failure: str, subscription: Subscription | None) -> list[str]:
     """Return the partitions of the source that the text names, as Kafka writes them (`orders-0`)."""
-    topics = map(re.escape, _topics(described))
-    return sorted({name for topic in topics for name in re.findall(rf"\b{topic}-\d+\b", failure)})
-
-
-def _topics(described: Descriptor) -> Iterable[str]:
-    return (topic.strip() for topic in described.options.get("subscribe", "").split(",") if topic.strip())
+    if subscription is None:
+        return []
+    if subscription.pattern is None:
+        topics = map(re.escape, subscription.topics)
+        return sorted({name for topic in topics for name in re.findall(rf"\b{topic}-\d+\b", failure)})
+    return sorted(
+        {name for name, topic in re.findall(r"\b(([\w.-]+)-\d+)\b", failure) if subscription.matches(topic)}
+    )

@@ -20,6 +20,7 @@ from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalRea
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
+from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
@@ -97,7 +98,9 @@ class Governor:
         self.unread: list[str] = []
         """What runs that have ended by themselves have left unread; the launcher notes it."""
         self.explanations: list[str] = []
-        """What queries have failed of, where that needs explaining; the launcher ends with it."""
+        """What queries have failed of; the launcher ends with it."""
+        self._failed: dict[str, str] = {}
+        """The same by query, until the job starts it again."""
 
     # From the job ----------------------------------------------------------------------------
 
@@ -236,7 +239,35 @@ class Governor:
     def has_seen_a_query(self) -> bool:
         """True once the job has started a query, even one that failed before it could read anything."""
         with self._tables:
-            return bool(self._runs or self._ended or self._started)
+            return bool(self._runs or self._ended or self._started or self._failed)
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """What the queries that have failed, and run no more, have failed of: a sentence with the remedy."""
+        with self._tables:
+            return dict(self._failed)
+
+    def look_after_queries(self) -> None:
+        """Take note of queries that have ended without a word to the shim: Spark could not make all of their streams.
+
+        Asks the JVM of each query, in a millisecond.
+        """
+        try:
+            self._forget_dead_runs()
+            with self._tables:
+                ended = {run.run_id for run in self._ended.values()}
+                unopened = {
+                    run_id: started
+                    for run_id, started in self._started.items()
+                    if run_id not in self._runs and run_id not in ended
+                }
+            for run_id, started in unopened.items():
+                if not started.query.is_active() and (failure := started.query.failure()) is not None:
+                    with self._tables:
+                        self._started.pop(run_id, None)
+                    self._note_failure(started.name, told(started.name, failure, {}))
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("queries could not be looked after", error=str(error))
 
     @property
     def unplanned(self) -> list[str]:
@@ -352,8 +383,23 @@ class Governor:
             log.debug("the failure of a query could not be read", query=run.name, error=str(error))
             return
         if explanation is not None:
+            self._note_failure(run.name, explanation)
+
+    def _note_failure(self, query: str, explanation: str) -> None:
+        if not self._is_told_at_the_end(explanation):
             self.explanations.append(explanation)
-            log.error("query failed", explanation=explanation)
+        with self._tables:
+            if all(run.name != query for run in self._runs.values()):
+                too_large = self.too_large.get(query)
+                self._failed[query] = explanation if too_large is None else too_large.message
+        log.error("query failed", explanation=explanation)
+
+    def _is_told_at_the_end(self, explanation: str) -> bool:
+        """Whether it says what the launcher ends with in any case."""
+        told_anyway = [found.message for found in self.too_large.values()]
+        if self.checkpoint_in_use is not None:
+            told_anyway.append(self.checkpoint_in_use)
+        return any(message in explanation for message in told_anyway)
 
     def _tell_unread(self, run: QueryRun) -> None:
         try:
@@ -400,6 +446,7 @@ class Governor:
             if self.stopping:
                 run.stop()
             self._runs[described.run_id] = run
+            self._failed.pop(name, None)
         return run
 
     def _control_of(self, name: str) -> QueryControl | None:

@@ -22,7 +22,7 @@ from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.event_time import ReachedEventTime
-from headgate_spark.engine.failures import explained
+from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import refusal
@@ -104,6 +104,8 @@ class Started:
     watermarks_below_union: int = 0
     watermarks: int = 0
     """In its plan."""
+    name: str = ""
+    """As a run of it is called: its name, or else its id."""
 
 
 class Observer(Protocol):
@@ -144,6 +146,12 @@ class OpenSource:
     """Where it has some, and their ids can be looked up."""
     retreat: Retreat = field(default_factory=Retreat)
     _start: Position | None = None
+
+    @property
+    def matches_nothing(self) -> bool:
+        """Whether its pattern has matched no topic so far: Kafka was asked, and the source has no partition."""
+        subscription = self.descriptor.subscription
+        return subscription is not None and subscription.pattern is not None and self._start == {}
 
     def position(self, offset: str | None) -> Position | None:
         """Return `offset` as the planner counts, or `None` where it cannot be counted."""
@@ -389,10 +397,10 @@ class QueryRun:
 
     @property
     def explanation(self) -> str | None:
-        """Which source the query has failed of and what to do, where its failure does not say so itself."""
+        """What the query has failed of, with the source and what to do where that is known; `None`: it has not."""
         failure = self.started.query.failure() if self.started else None
         sources = {opened.source.name: opened.descriptor for opened in self.sources.values()}
-        return None if failure is None else explained(self.name, failure, sources)
+        return None if failure is None else told(self.name, failure, sources)
 
     @property
     def unread(self) -> str | None:
@@ -619,7 +627,16 @@ class QueryRun:
             return
         opened.away = away
         source = opened.source.name
-        if away:
+        if away and opened.matches_nothing:
+            log.warning(
+                "no topic matches the source's subscribePattern; it waits until one does. Create one, or correct the "
+                "pattern in the job",
+                query=self.name,
+                source=source,
+                pattern=opened.descriptor.options["subscribepattern"],
+                servers=opened.descriptor.options.get("kafka.bootstrap.servers"),
+            )
+        elif away:
             log.warning(
                 "source does not answer; it waits until it does. See that it runs and can be reached from the driver",
                 query=self.name,

@@ -34,6 +34,29 @@ ICEBERG = "org.apache.iceberg."
 whatever limit it was opened with; one in rows it takes as well, and goes beyond it by a file."""
 
 
+_SUBSCRIPTIONS = {"subscribe": "subscribe", "subscribepattern": "subscribePattern", "assign": "assign"}
+"""The options by which a Kafka source says what it reads, as a descriptor has them and as a job writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a Kafka source reads."""
+
+    option: str
+    """By which the job says so: `subscribe`, `subscribePattern` or `assign`."""
+    topics: tuple[str, ...] = ()
+    """That it names; none where it goes by a pattern."""
+    pattern: str | None = None
+    """A regular expression of Java's."""
+
+    def matches(self, topic: str) -> bool:
+        """Return whether the pattern matches a topic; no where Python does not understand it."""
+        try:
+            return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
+        except re.error:
+            return False
+
+
 @dataclass(frozen=True, slots=True)
 class Descriptor:
     """What the shim says of a stream that Spark has opened."""
@@ -107,6 +130,23 @@ class Descriptor:
         """Whether a Kafka source is to end its query when records are gone that it has not read: Spark's default."""
         return self.options.get("failondataloss", "true").strip().lower() != "false"
 
+    @property
+    def subscription(self) -> Subscription | None:
+        """What a Kafka source reads; `None` where its options do not say."""
+        key = next((key for key in _SUBSCRIPTIONS if key in self.options), None)
+        if key is None:
+            return None
+        option, text = _SUBSCRIPTIONS[key], self.options[key]
+        match key:
+            case "subscribe":
+                return Subscription(
+                    option, tuple(topic.strip() for topic in text.split(",") if topic.strip())
+                )
+            case "assign":
+                return Subscription(option, _assigned(text))
+            case _:
+                return Subscription(option, pattern=text)
+
     def source_name(self, taken: Collection[str]) -> str:
         """Return the name of the source among those of its query that are `taken` already."""
         base = self.name or self._topic() or self._path() or self.format
@@ -121,3 +161,11 @@ class Descriptor:
     def _path(self) -> str | None:
         path = self.options.get("path")
         return PurePosixPath(path).name or None if path else None
+
+
+def _assigned(text: str) -> tuple[str, ...]:
+    """Return the topics of an `assign`, `{"orders": [0, 1]}`."""
+    try:
+        return tuple(json.loads(text))
+    except (ValueError, TypeError):  # Spark refuses it in its own words
+        return (text,)

@@ -44,6 +44,13 @@ class Observed(Protocol):
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
         """Positions that could not be published, by query and source."""
 
+    def look_after_queries(self) -> None:
+        """Take note of queries that have ended without telling so."""
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """What queries that have failed, and run no more, have failed of."""
+
     @property
     def runs(self) -> list[QueryRun]:
         """The open runs."""
@@ -105,8 +112,12 @@ class DriverCollector(Collector):
         yield m.EXECUTORS, (), self._executors.running
         for query in self._governor.unplanned:
             yield m.QUERY_UNPLANNED, (query,), 1.0
-        for run in self._governor.ended_runs:
-            yield m.QUERY_ACTIVE, (run.name,), 0.0
+        self._governor.look_after_queries()
+        failed = self._governor.failed
+        for name in {*failed, *(run.name for run in self._governor.ended_runs)}:
+            yield m.QUERY_ACTIVE, (name,), 0.0
+        for labels in failed.items():
+            yield m.QUERY_FAILED, labels, 1.0
         for run in self._governor.runs:
             yield from self._of_run(run)
 

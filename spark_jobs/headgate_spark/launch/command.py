@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from headgate_contract.exit_codes import ExitCode
+from headgate_contract.exit_codes import ERROR, ExitCode
 from headgate_contract.listening import every_address
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
@@ -66,13 +66,13 @@ def _run(options: argparse.Namespace) -> NoReturn:
     if runtime.governor.unread:
         _note(announcement, "; ".join(runtime.governor.unread))
     for explanation in runtime.governor.explanations if code != 0 else ():
-        print(f"headgate-run: error: {explanation}", file=sys.stderr)  # noqa: T201
+        print(f"{ERROR}{explanation}", file=sys.stderr)  # noqa: T201
     if runtime.governor.checkpoint_in_use is not None and code != 0:
-        print(f"headgate-run: error: {runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
+        print(f"{ERROR}{runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
         code = ExitCode.CHECKPOINT_IN_USE
     if runtime.governor.gave_up or (code != 0 and runtime.governor.too_large and not runtime.stopper.asked):
         for found in runtime.governor.too_large.values():
-            print(f"headgate-run: error: {found.message}", file=sys.stderr)  # noqa: T201
+            print(f"{ERROR}{found.message}", file=sys.stderr)  # noqa: T201
         sys.exit(ExitCode.BATCH_TOO_LARGE)
     sys.exit(0 if runtime.stopper.asked else code)
 
@@ -115,7 +115,7 @@ def _note(announcement: Announcement, note: str) -> None:
 
 
 def _end(message: str, code: int = USAGE_ERROR) -> NoReturn:
-    print(f"headgate-run: error: {message}", file=sys.stderr)  # noqa: T201 -- the command's own voice
+    print(f"{ERROR}{message}", file=sys.stderr)  # noqa: T201 -- the command's own voice
     sys.exit(code)
 
 

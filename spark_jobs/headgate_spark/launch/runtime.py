@@ -73,6 +73,7 @@ class Runtime:
     def end(self) -> None:
         """Finish what goes on behind the script's back; called when it has ended."""
         self._publisher.close()
+        self.governor.look_after_queries()
         if not self.governor.has_seen_a_query:
             return
         wants_memory = ran_out_of_memory(self._context, self._oom_kills)

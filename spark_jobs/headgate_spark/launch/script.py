@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
-from headgate_contract.exit_codes import ExitCode
+from headgate_contract.exit_codes import ERROR, ExitCode
 from headgate_spark.engine.shim import ShimError
 from headgate_spark.launch.connector import remedy
 from headgate_spark.launch.environment import UnsupportedSessionError
@@ -32,7 +32,7 @@ def run_script(script: Path, arguments: Sequence[str]) -> int:
     except SystemExit as ended:
         return _code(ended)
     except (UnsupportedSessionError, ShimError) as error:
-        print(f"headgate-run: error: {error}", file=sys.stderr)  # noqa: T201 -- the command's own voice
+        print(f"{ERROR}{error}", file=sys.stderr)  # noqa: T201 -- the command's own voice
         return ExitCode.INVALID_SETUP
     except BaseException as error:  # whatever a script raises, it is the script's end and not ours
         _print(script, error)
@@ -61,7 +61,7 @@ def _code(ended: SystemExit) -> int:
 
 def _print(script: Path, error: BaseException) -> None:
     if (advice := remedy(error)) is not None:
-        print(f"headgate-run: error: {advice}", file=sys.stderr)  # noqa: T201 -- the command's own voice
+        print(f"{ERROR}{advice}", file=sys.stderr)  # noqa: T201 -- the command's own voice
     else:
         _print_from(script, error)
 

@@ -147,6 +147,7 @@ def _start(
                 smallest_delay(plan),
                 watermarks_below_union(plan),
                 watermarks(plan),
+                query.name or query.id,
             ),
         )
     governor.begins(query.name or query.id, unplanned_by=asked if isinstance(asked, str) else None)
