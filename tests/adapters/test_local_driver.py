@@ -314,6 +314,17 @@ def test_the_last_words_of_a_driver_are_those_of_its_announcement(place: Place) 
     assert (ended.exit.code, ended.exit.note) == (0, "there was nothing to do")
 
 
+def test_a_driver_that_has_failed_tells_of_what_by_the_end_of_its_log(place: Place) -> None:
+    cause = "query reader: source orders: topic orders does not exist at broker:9092; create it"
+    place.job(
+        exitCode=1, output=f"StreamingQueryException: [STREAM_FAILED]\nheadgate-run: error: {cause}\nbye"
+    )
+    place.start()
+    ended = place.ended()
+    assert ended.exit is not None
+    assert (ended.exit.code, ended.exit.note) == (1, cause)
+
+
 # The state folder ---------------------------------------------------------------------------------
 
 

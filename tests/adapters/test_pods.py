@@ -108,6 +108,15 @@ ROWS = (
         note="ValueError: no topic",
     ),
     Row(
+        "failed with a cause that the launcher knows",
+        pod(
+            **ended(1, reason="Error", message=f"{TRACEBACK}headgate-run: error: query q: topic t is gone\n")
+        ),
+        alive=False,
+        code=1,
+        note="query q: topic t is gone",
+    ),
+    Row(
         "failed with nothing that looks like an error",
         pod(**ended(2, message="one\n\ntwo\n")),
         alive=False,

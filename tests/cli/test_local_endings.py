@@ -277,7 +277,46 @@ def test_a_driver_that_fails_while_it_stops_is_told_as_failed(folder: Path) -> N
         run.wait_for_event("Running")
         run.interrupt()
         assert run.wait() == 9
-        assert "attempt 1 ended with exit code 9 when it was to stop" in run.errors
+        assert (
+            "attempt 1 ended with exit code 9 (stopped at a batch boundary) when it was to stop" in run.errors
+        )
+
+
+CAUSE = "query reader: source orders: topic orders does not exist at broker:9092; create it"
+
+
+def test_what_a_driver_has_failed_of_is_in_the_status_and_in_what_is_printed(folder: Path) -> None:
+    job(
+        folder, exitCode=1, output=f"StreamingQueryException: [STREAM_FAILED] x\nheadgate-run: error: {CAUSE}"
+    )
+    with local_run(folder, "flights", *OPTIONS) as run:
+        assert run.wait() == 1
+        status = json.loads((run.state_dir / "status.json").read_text())
+        told = [line["message"] for line in run.lines if line["type"] == "event"]
+        assert (
+            f"attempt 2 ended with exit code 1 ({CAUSE}), and restart.maxRetries (1) is used up" in run.errors
+        )
+    said = {condition["type"]: condition["message"] for condition in status["conditions"]}
+    assert f"attempt 2 ended with exit code 1 ({CAUSE})" in said["Stalled"]
+    assert any(f"attempt 1 ended with exit code 1 ({CAUSE})" in message for message in told)
+
+
+def test_a_query_that_fails_beside_its_siblings_is_told_by_its_name_with_the_cause(folder: Path) -> None:
+    (folder / "app.yaml").write_text(f"{RESOURCE}    - name: reader\n")
+    job(folder, failed={"reader": CAUSE})
+    with local_run(folder, "flights", *OPTIONS) as run:
+        run.wait_for_event("StreamingQueryFailed")
+        run.wait_for_sample(lambda s: s["queries"]["reader"].get("failure") == CAUSE, "the failure")
+        run.interrupt()
+        assert run.wait() == 0
+        statuses = [line["status"] for line in run.lines if line["type"] == "status"]
+        assert CAUSE in [line["message"] for line in run.lines if line["type"] == "event"]
+        assert "UnknownName" not in run.reasons
+    told = next(status for status in statuses if "failure" in status["queries"][1])
+    conditions = {one["type"]: (one["status"], one["reason"], one["message"]) for one in told["conditions"]}
+    assert told["state"] == "Running"
+    assert told["queries"][1]["failure"] == CAUSE
+    assert conditions["Stalled"] == ("True", "StreamingQueryFailed", CAUSE)
 
 
 def test_ctrl_c_while_the_driver_starts_is_a_stop(folder: Path) -> None:

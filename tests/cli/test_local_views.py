@@ -103,6 +103,12 @@ def test_the_drawing_tells_who_is_waited_for() -> None:
     assert "watermark held back by trams, so that state grows" in text
 
 
+def test_the_drawing_tells_what_a_query_has_failed_of() -> None:
+    text = drawn(with_query(failure="query delays: topic flights does not exist; create it"))
+    assert "delays  FAILED" in text
+    assert "query delays: topic flights does not exist; create it" in text
+
+
 def test_the_drawing_tells_a_live_query() -> None:
     text = drawn(with_query(backlog=False, reason=None, eta_seconds=0.0))
     assert "delays  live for 1m40s" in text

@@ -105,6 +105,12 @@ def page(job: dict[str, Any], options: argparse.Namespace) -> str:
         f"headgate_query_active{{{label}}} 1",
         *(f"headgate_query_{key}{{{label}}} {value}" for key, value in job.get("query", {}).items()),
     ]
+    for name, cause in job.get("failed", {}).items():
+        of_it = f'application="{options.application}",query="{name}"'
+        lines += [
+            f"headgate_query_active{{{of_it}}} 0",
+            f'headgate_query_failed{{{of_it},cause="{cause}"}} 1',
+        ]
     for source, values in job.get("sources", {}).items():
         both = f'{label},source="{source}"'
         lines += [f"headgate_source_{key}{{{both}}} {value}" for key, value in values.items()]

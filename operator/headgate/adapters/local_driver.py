@@ -20,6 +20,8 @@ from typing import IO, Any
 
 from headgate.adapters import processes
 from headgate.adapters.atomic import read_text, replace_text
+from headgate.adapters.driver_log import DriverLog
+from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.adapters.scrape import Address
 from headgate.adapters.state_dir import StateDir
 from headgate.decision.driver import Driver, Exit
@@ -39,7 +41,8 @@ LINGER_SECONDS = 5.0
 
 LARGEST_PID = 2**31 - 1
 LARGEST_PORT = 65_535
-LONGEST_NOTE = 500
+LAST_LINES = 80
+"""Of the log of a driver that has failed: as many as a kubelet hands on."""
 
 LARGEST_LOG_BYTES = 64 * 1024 * 1024
 """A log larger than this is moved aside before the next attempt; one older log is kept."""
@@ -190,9 +193,8 @@ class LocalDrivers:
         if self._parent_lives(record):
             return
         if record.parent_ended_at is None:
-            record = replace(
-                record, parent_ended_at=now, exit_code=self._exit_code(record), exit_note=self._exit_note()
-            )
+            code = self._exit_code(record)
+            record = replace(record, parent_ended_at=now, exit_code=code, exit_note=self._exit_note(code))
         if not self._group_lives(record):
             record = replace(record, ended_at=record.parent_ended_at)
         elif now - (record.parent_ended_at or now) > LINGER_SECONDS:
@@ -222,9 +224,12 @@ class LocalDrivers:
         except (TransientError, ValueError):
             return None
 
-    def _exit_note(self) -> str | None:
+    def _exit_note(self, code: int | None) -> str | None:
+        """Return what the driver said of its end: in its announcement, or, where it has failed, last in its log."""
         note = (self._announced() or {}).get("note")
-        return note[:LONGEST_NOTE] if isinstance(note, str) else None
+        if isinstance(note, str):
+            return note[:LONGEST_NOTE]
+        return last_words("\n".join(DriverLog(self._files.log).tail(LAST_LINES))) if code else None
 
     def _keep(self, record: _Record) -> None:
         """Go on by `record`, which tells of something that has happened, whether or not it can be written."""

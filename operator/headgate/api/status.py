@@ -173,6 +173,9 @@ class QueryStatus(StatusModel):
     name: Name
     """Name of the query."""
 
+    failure: Text | None = None
+    """What its last run has failed of, and what to do. Left out while it runs."""
+
     backlog: bool = False
     """The verdict."""
 

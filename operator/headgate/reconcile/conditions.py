@@ -30,6 +30,8 @@ CONTROL_PENDING = "ControlPending"
 """What was changed in the resource is published, and the driver has not reported it yet."""
 METRICS_UNAVAILABLE = "MetricsUnavailable"
 """The driver runs, and nothing is known of what it does."""
+STREAMING_QUERY_FAILED = "StreamingQueryFailed"
+"""A query has failed and is not started again, while the driver and its other queries go on."""
 NO_BACKLOG = "NoBacklog"
 RATE_LIMIT = "RateLimit"
 """A source has records waiting, and may not read them faster."""
@@ -60,7 +62,7 @@ def conditions(
         for answer in (
             _ready(seen, plan),
             _reconciling(application, seen, plan, memory),
-            _stalled(plan),
+            _stalled(plan, seen),
             _backlog(plan),
             aligned(groups, seen),
             _throttled(seen, memory),
@@ -98,7 +100,16 @@ def _ready(seen: Seen, plan: Plan) -> Answer:
         return Answer(
             "Ready", FALSE, METRICS_UNAVAILABLE, f"the driver runs, but nothing is known of it{why}"
         )
+    if (failed := _failed_queries(seen)) is not None:
+        return Answer("Ready", FALSE, STREAMING_QUERY_FAILED, failed)
     return Answer("Ready", TRUE, step.reason, step.message)
+
+
+def _failed_queries(seen: Seen) -> str | None:
+    """Return what queries of the living driver have failed of; `None`: none has, as far as is known."""
+    queries = {} if seen.metrics is None else seen.metrics.queries
+    failures = (query.failure for query in queries.values())
+    return "; ".join(failure for failure in failures if failure is not None) or None
 
 
 def _reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
@@ -133,7 +144,10 @@ def _is_behind(seen: Seen, plan: Plan) -> bool:
     return seen.metrics.control_generation < plan.document.generation
 
 
-def _stalled(plan: Plan) -> Answer:
+def _stalled(plan: Plan, seen: Seen) -> Answer:
+    failed = _failed_queries(seen)
+    if plan.step.state is State.RUNNING and not plan.step.needs_help and failed is not None:
+        return Answer("Stalled", TRUE, STREAMING_QUERY_FAILED, failed)
     is_stalled = plan.step.needs_help or plan.step.state is State.FAILED
     status = TRUE if is_stalled else FALSE
     return Answer("Stalled", status, plan.step.reason, plan.step.message)

@@ -23,6 +23,7 @@ from headgate.api.status import (
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
+from headgate.reconcile.conditions import STREAMING_QUERY_FAILED
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.observe import Seen
@@ -56,6 +57,7 @@ def changes(
     before = before or SparkApplicationStatus()
     if (before.state, before.attempt) != (after.state, after.attempt):
         yield from _life(before, seen, plan)
+    yield from _failures(before, after, seen)
     yield from _verdict_changes(before, after, seen)
     yield from _conf_changes(before, seen, plan)
     if _settings_changed_live(seen, plan):
@@ -73,11 +75,20 @@ def _life(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Ev
     is_unexpected = before.state in {ApplicationState.STARTING, ApplicationState.RUNNING}
     if isinstance(step.action, Start) and is_unexpected and driver is not None and driver.exit is not None:
         how = "ended" if driver.exit.code is None else f"ended with exit code {driver.exit.code}"
-        message = f"attempt {driver.attempt} {how}"
+        note = "" if driver.exit.note is None else f" ({driver.exit.note})"
+        message = f"attempt {driver.attempt} {how}{note}"
         yield Event(at=seen.now, reason=DRIVER_ENDED, message=message, is_warning=True)
     is_told_as_choice = plan.choice is not None and plan.choice.reason is ConfReason.RESTARTING
     if step.reason is not StepReason.REVISION_CHANGED or not is_told_as_choice:
         yield Event(at=seen.now, reason=step.reason, message=step.message, is_warning=step.state in _SETBACKS)
+
+
+def _failures(before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen) -> Iterator[Event]:
+    """Yield each query that has failed, whatever becomes of its siblings."""
+    known = {query.name: query.failure for query in before.queries}
+    for query in after.queries:
+        if query.failure is not None and query.failure != known.get(query.name):
+            yield Event(at=seen.now, reason=STREAMING_QUERY_FAILED, message=query.failure, is_warning=True)
 
 
 def _settings_changed_live(seen: Seen, plan: Plan) -> bool:

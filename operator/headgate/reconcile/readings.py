@@ -72,6 +72,8 @@ class QueryMetrics:
 
     sources: Mapping[str, SourceMetrics]
     active: bool | None = None
+    failure: str | None = None
+    """What its last run has failed of, with the remedy; `None`: it has not, or runs again."""
     started_at: float | None = None
     """Unix time; tells one run of the query from the next."""
     unplanned: bool | None = None
@@ -189,6 +191,7 @@ DETAIL: Final[Mapping[str, str]] = {
     metrics.SOURCE_UNREADABLE.name: "split",
     metrics.SOURCE_FAR_AHEAD.name: "split",
     metrics.QUERY_BATCHES.name: "kind",
+    metrics.QUERY_FAILED.name: "cause",
 }
 """The label that tells series of one query or source apart, of metrics that have one."""
 
@@ -201,6 +204,7 @@ def _query(query: str, table: _Table) -> QueryMetrics:
     return QueryMetrics(
         sources={source: _source(query, source, table) for source in sources},
         active=_flag(value(metrics.QUERY_ACTIVE)),
+        failure=next(iter(table.details((query, ""), metrics.QUERY_FAILED.name)), None),
         started_at=value(metrics.QUERY_STARTED),
         unplanned=_flag(value(metrics.QUERY_UNPLANNED)),
         backlog=_flag(value(metrics.QUERY_BACKLOG)),

@@ -97,6 +97,7 @@ def _query(
     )
     return QueryStatus(
         name=name,
+        failure=reported.failure,
         backlog=verdict.backlog,
         reason=None if verdict.reason is None else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,

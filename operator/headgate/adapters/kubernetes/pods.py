@@ -14,6 +14,7 @@ from typing import Any
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.names import ATTEMPT, CONTAINER, REVISION
 from headgate.adapters.kubernetes.times import unix_time
+from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
 
 LATE_SECONDS = 30.0
@@ -21,8 +22,6 @@ LATE_SECONDS = 30.0
 
 CREATING_SECONDS = 300.0
 """How long a container may be in the making: a large image takes minutes, and so does a volume that moves."""
-
-LONGEST_NOTE = 400
 
 IMAGE_PROBLEMS = frozenset(
     {
@@ -135,12 +134,8 @@ def _last_words(terminated: Mapping[str, Any]) -> str | None:
             "OOMKilled: it took more memory than driver.memory and its overhead; raise driver.memory, or "
             "spark.driver.memoryOverhead in sparkConf"
         )
-    lines: list[str] = [line.strip() for line in terminated.get("message", "").splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"(Error|Exception)\b", line)]
-    told = (errors or lines)[-1:]
-    if told:
-        return told[0][:LONGEST_NOTE]
-    return None if reason in ("Completed", "Error") else reason
+    told = last_words(terminated.get("message", ""))
+    return reason if told is None and reason not in ("Completed", "Error") else told
 
 
 def _obstacle(pod: Manifest, now: float) -> Obstacle | None:

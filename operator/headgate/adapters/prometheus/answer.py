@@ -35,6 +35,7 @@ class Labels(msgspec.Struct, gc=False):
     lane: str = ""
     member: str = ""
     split: str = ""
+    cause: str = ""
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

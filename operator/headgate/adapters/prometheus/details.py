@@ -57,7 +57,7 @@ def details(
     """Return the details of each driver in `pulses`, empty where there are none."""
     facts: dict[Pod, list[Fact]] = {pod: [] for pod in pulses}
     for pod, labels, value in _placed(samples, pulses):
-        detail = labels.lane or labels.member or labels.split
+        detail = labels.lane or labels.member or labels.split or labels.cause
         facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
     for pod, rates in _rates(arrivals, pulses).items():
         facts[pod] += [_fact(ARRIVAL_RATE, query, "", "", rate) for query, rate in rates.items()]

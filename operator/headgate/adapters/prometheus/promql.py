@@ -17,6 +17,7 @@ DETAILS = (
     metrics.DRIVER_STOPPING,
     metrics.EXECUTORS,
     metrics.QUERY_UNPLANNED,
+    metrics.QUERY_FAILED,
     metrics.QUERY_BACKLOG,
     metrics.QUERY_INTERVAL,
     metrics.QUERY_GRANT,

@@ -140,12 +140,16 @@ def _query(query: QueryStatus, application: ClusterApplication, now: float) -> I
 def _verdict(query: QueryStatus, now: float) -> Text:
     since = "" if query.since is None else f" for {age(now - query.since.timestamp())}"
     changes = f", {query.changes} changes in this attempt" if query.changes > 1 else ""
+    if query.failure is not None:
+        return Text("FAILED", style="bold red")
     if query.backlog:
         return Text.assemble(("BACKLOG", "bold yellow"), f" by {query.reason or 'Unknown'}{since}{changes}")
     return Text.assemble(("live", "green"), f"{since}{changes}")
 
 
 def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
+    if query.failure is not None:
+        yield "failed of", Text(query.failure, style="red")
     interval = None if query.interval is None else query.interval.total_seconds()
     known = "not known to be in force" if query.lane is None else "in force"
     yield "interval", f"{duration(interval)}, last change {known}"

@@ -68,6 +68,8 @@ class QueryFrame:
     watermark_held_by: str | None = None
     """The silent source that the watermark waits for."""
     active: bool | None = None
+    failure: str | None = None
+    """What it has failed of, while it runs no more."""
     sources: Mapping[str, SourceFrame] = field(default_factory=dict)
 
 
@@ -155,6 +157,7 @@ def _query(status: QueryStatus, outcome: Outcome) -> QueryFrame:
         state_rows=reported.state_rows,
         watermark_held_by=reported.watermark_held_by,
         active=reported.active,
+        failure=reported.failure,
         sources={source.name: _source(name, source, outcome) for source in status.sources},
     )
 

@@ -63,6 +63,8 @@ def _numbers(query: QueryFrame) -> str:
     pending = [source.pending_records for source in query.sources.values()]
     lags = [source.watermark_lag for source in query.sources.values() if source.watermark_lag is not None]
     known = [value for value in pending if value is not None]
+    if query.failure is not None:
+        return "failed"
     return (
         f"{f'backlog ({query.reason})' if query.backlog else 'live'}, "
         f"{amount(sum(known) if len(known) == len(pending) else None)} pending, "

@@ -80,7 +80,13 @@ def _control(frame: Frame) -> str:
 
 def _query(name: str, query: QueryFrame, batches: tuple[Batch, ...], *, now: float) -> RenderableType:
     return Panel(
-        Group(_numbers(query), _batches(query, batches), _sources(query.sources), *_watermark(query)),
+        Group(
+            *_failure(query),
+            _numbers(query),
+            _batches(query, batches),
+            _sources(query.sources),
+            *_watermark(query),
+        ),
         title=_title(name, query, now),
         title_align="left",
     )
@@ -88,9 +94,16 @@ def _query(name: str, query: QueryFrame, batches: tuple[Batch, ...], *, now: flo
 
 def _title(name: str, query: QueryFrame, now: float) -> str:
     since = "" if query.since is None else f" for {duration(max(0.0, now - query.since))}"
+    if query.failure is not None:
+        return f"[bold]{escape(name)}[/]  [bold red]FAILED[/]"
     if query.backlog:
         return f"[bold]{escape(name)}[/]  [bold yellow]BACKLOG[/] by {query.reason}{since}"
     return f"[bold]{escape(name)}[/]  [bold green]live[/]{since}"
+
+
+def _failure(query: QueryFrame) -> Iterator[Text]:
+    if query.failure is not None:
+        yield Text(query.failure, style="red")
 
 
 def _numbers(query: QueryFrame) -> Text:
