@@ -35,7 +35,7 @@ class Event(NamedTuple):
     """A row: a key, and an event time in seconds."""
 
     key: int | None
-    time: int | None
+    time: float | None
 
 
 Batch = tuple[Sequence[Event], Sequence[Event]]
@@ -137,7 +137,7 @@ def rows(frame: DataFrame) -> Rows:
     return Counter(map(tuple, frame.select(*sorted(frame.columns)).collect()))
 
 
-def newest(batches: Sequence[Batch]) -> int:
+def newest(batches: Sequence[Batch]) -> float:
     """The newest event time of all rows."""
     return max((event.time for event in _events(batches) if event.time is not None), default=0)
 
