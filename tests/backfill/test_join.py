@@ -42,11 +42,11 @@ def arrivals(random: Random, delay: int) -> list[list[Event]]:
         time = random.randint(first, last) + random.choice([0, 0, 0, 0.0005, 0.25, 0.9995])
         return Event(random.choice([*range(8), None]), random.choice([*[time] * 9, None]))
 
-    batches = [[event(0, 19) for _ in range(60)]]
+    batches = [[event(0, 19) for _ in range(120)]]
     reached = newest(batches[0], 0)
     for _ in range(2):
         begin = floor(reached) - delay + 1
-        batches.append([event(begin, floor(reached) + 5) for _ in range(20)])
+        batches.append([event(begin, floor(reached) + 5) for _ in range(60)])
         reached = newest(batches[-1], reached)
     return batches
 
