@@ -20,6 +20,7 @@ from headgate_spark.engine import shim
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
+from headgate_spark.launch import garbage
 from headgate_spark.launch.environment import refuse_connect, require_java
 from headgate_spark.planner.model import Trigger, TriggerKind
 
@@ -151,4 +152,5 @@ def _start(
             ),
         )
     governor.begins(query.name or query.id, unplanned_by=asked if isinstance(asked, str) else None)
+    garbage.set_aside()
     return query
