@@ -17,6 +17,11 @@ from headgate_spark.engine.sources import Descriptor, Subscription
 LONGEST = 400
 """Characters of a failure's own words: they go where a line has its place."""
 
+PARTITION = re.compile(r"(?<![\w.-])(([\w.-]+)-\d+)(?![\w-]|\.\w)")
+"""A partition as Kafka writes it, and its topic. A name may hold dots, dashes and numbers itself."""
+TOPICS = re.compile(r"topics: \[([^\]]*)\]")
+"""Topics as Kafka lists those that may not be read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -65,14 +70,18 @@ def told(query: str, failure: str, sources: Mapping[str, Descriptor]) -> str:
 def explained(query: str, failure: str, sources: Mapping[str, Descriptor]) -> str | None:
     """Return which Kafka source of the query it probably was, and what to do; `None`: the failure speaks for itself.
 
-    Where Spark names a partition, the source is known for sure.
+    Where the text names a partition or a topic, the source is known for sure.
     """
     kafka = {name: described for name, described in sources.items() if described.format == "kafka"}
     cause = next((cause for cause in CAUSES if cause.signs.search(failure)), None)
     if cause is None or not kafka:
         return None
     partitions = {name: _partitions_in(failure, described.subscription) for name, described in kafka.items()}
-    named = {name: described for name, described in kafka.items() if partitions[name]}
+    named = {
+        name: described
+        for name, described in kafka.items()
+        if partitions[name] or _is_listed_in(failure, described.subscription)
+    }
     return f"query {query}: " + "; or ".join(
         _sentence(name, described, cause, partitions[name]) for name, described in (named or kafka).items()
     )
@@ -117,9 +126,10 @@ def _partitions_in(failure: str, subscription: Subscription | None) -> list[str]
     """Return the partitions of the source that the text names, as Kafka writes them (`orders-0`)."""
     if subscription is None:
         return []
-    if subscription.pattern is None:
-        topics = map(re.escape, subscription.topics)
-        return sorted({name for topic in topics for name in re.findall(rf"\b{topic}-\d+\b", failure)})
-    return sorted(
-        {name for name, topic in re.findall(r"\b(([\w.-]+)-\d+)\b", failure) if subscription.matches(topic)}
-    )
+    return sorted({name for name, topic in PARTITION.findall(failure) if subscription.reads(topic)})
+
+
+def _is_listed_in(failure: str, subscription: Subscription | None) -> bool:
+    """Tell whether a topic of the source is among those that the text lists."""
+    listed = (topic.strip() for topics in TOPICS.findall(failure) for topic in topics.split(","))
+    return subscription is not None and any(map(subscription.reads, listed))

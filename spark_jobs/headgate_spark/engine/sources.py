@@ -49,12 +49,13 @@ class Subscription:
     pattern: str | None = None
     """A regular expression of Java's."""
 
-    def matches(self, topic: str) -> bool:
-        """Return whether the pattern matches a topic; no where Python does not understand it."""
+    def reads(self, topic: str) -> bool:
+        """Return whether it reads a topic; no where Python does not understand the pattern."""
         try:
-            return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
+            matches = self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
         except re.error:
             return False
+        return matches or topic in self.topics
 
 
 @dataclass(frozen=True, slots=True)
