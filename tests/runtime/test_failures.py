@@ -85,3 +85,17 @@ OWN_WORDS = (
 @pytest.mark.parametrize(("failure", "message"), [r[1:] for r in OWN_WORDS], ids=[r[0] for r in OWN_WORDS])
 def test_another_failure_is_told_in_its_own_words_with_the_query(failure, message):
     assert told("delays", failure + PLAN, {"orders": source(subscribe="orders")}) == message
+
+
+def test_a_failure_is_known_by_its_causes_where_its_own_words_do_not_tell():
+    failure = "[STREAM_FAILED] Query delays terminated with exception: Failed to create new KafkaAdminClient"
+    causes = (
+        "org.apache.kafka.common.KafkaException: Failed to create new KafkaAdminClient\n"
+        "org.apache.kafka.common.config.ConfigException: No resolvable bootstrap urls given in bootstrap.servers"
+    )
+    sources = {"orders": source(subscribe="orders")}
+    assert told("delays", failure + PLAN, sources, causes) == (
+        "query delays: source orders: no host in broker:9092 is known by its name; correct "
+        "`kafka.bootstrap.servers` in the job, or see that the driver's name service knows it"
+    )
+    assert told("delays", failure + PLAN, sources, "") == f"query delays: {failure}"

@@ -19,6 +19,7 @@ class FakeQuery:
     def __init__(self):
         self.active = True
         self.failed_of = None
+        self.caused_by = ""
 
     def is_active(self):
         return self.active
@@ -28,6 +29,9 @@ class FakeQuery:
 
     def failure(self):
         return self.failed_of
+
+    def causes(self):
+        return None if self.failed_of is None else self.caused_by
 
     def stop(self):
         self.active = False
@@ -438,6 +442,18 @@ def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
     governor.closed(1)
     (explanation,) = governor.explanations
     assert explanation.startswith("query copy: source orders: topic orders does not exist at broker:9092")
+
+
+def test_so_is_one_that_only_its_causes_tell(governor):
+    query = FakeQuery()
+    start(governor, query)
+    governor.opened(1, ORDERS)
+    governor.admit(1, None)
+    query.failed_of = "Failed to create new KafkaAdminClient"
+    query.caused_by = "ConfigException: No resolvable bootstrap urls given in bootstrap.servers"
+    governor.closed(1)
+    (explanation,) = governor.explanations
+    assert explanation.startswith("query copy: source orders: no host in broker:9092 is known by its name")
 
 
 def test_a_query_that_has_failed_says_so_until_it_is_started_again(governor):

@@ -49,18 +49,24 @@ CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
         "{servers} refuses the credentials for {topics}; correct the `kafka.*` options of the source, or its rights",
     ),
     Cause(
-        re.compile(r"kafka\.common\.errors\.TimeoutException|No resolvable bootstrap urls|node assignment"),
+        re.compile("No resolvable bootstrap urls"),
+        "no host in {servers} is known by its name; correct `kafka.bootstrap.servers` in the job, or see that the "
+        "driver's name service knows it",
+    ),
+    Cause(
+        re.compile(r"kafka\.common\.errors\.TimeoutException|node assignment"),
         "{servers} does not answer; see that it runs and can be reached from the driver (`kafka.bootstrap.servers`)",
     ),
 )  # fmt: skip
 
 
-def told(query: str, failure: str, sources: Mapping[str, Descriptor]) -> str:
+def told(query: str, failure: str, sources: Mapping[str, Descriptor], causes: str = "") -> str:
     """Return what the query failed of, in a line that begins with its name.
 
-    `failure` is the text of the query's exception; `sources` are those that it had opened.
+    `failure` is the text of the query's exception, `causes` are those of its causes, of which Spark repeats but the
+    first; `sources` are those that it had opened.
     """
-    message = explained(query, failure, sources)
+    message = explained(query, f"{failure}\n{causes}", sources)
     if message is None:
         begins = f"query {query}: "
         message = begins + own_words(failure).removeprefix(begins)

@@ -398,9 +398,11 @@ class QueryRun:
     @property
     def explanation(self) -> str | None:
         """What the query has failed of, with the source and what to do where that is known; `None`: it has not."""
-        failure = self.started.query.failure() if self.started else None
+        query = self.started.query if self.started else None
+        if query is None or (failure := query.failure()) is None:
+            return None
         sources = {opened.source.name: opened.descriptor for opened in self.sources.values()}
-        return None if failure is None else told(self.name, failure, sources)
+        return told(self.name, failure, sources, query.causes() or "")
 
     @property
     def unread(self) -> str | None:
