@@ -90,3 +90,39 @@ def test_a_broker_that_is_away_for_a_moment_is_asked_again():
     assert not found.are_settled(START, LATEST)
     assert found.are_settled(START, LATEST)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 30}
+
+
+def test_a_split_that_comes_back_begins_where_it_does_then():
+    answers = iter([30, 7])
+    found = Beginnings("orders", lambda splits: dict.fromkeys(splits, next(answers)))
+    assert not found.are_settled(START, LATEST)
+    assert found.are_settled(START, {"orders/0": 9})
+    assert found.completed(START) == START
+    assert not found.are_settled(START, LATEST)
+    assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
+
+
+def test_where_a_split_began_is_forgotten_once_the_source_says_where_it_is():
+    answers = iter([30, 7])
+    found = Beginnings("orders", lambda splits: dict.fromkeys(splits, next(answers)))
+    assert not found.are_settled(START, LATEST)
+    assert found.are_settled({**START, "orders/1": 35}, LATEST)
+    assert not found.are_settled(START, LATEST)
+    assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
+
+
+def test_a_split_that_was_given_up_is_looked_up_when_it_comes_back():
+    answers = iter([*[ConnectionError("the broker is gone")] * beginnings.TRIES, {"orders/1": 7}])
+
+    def find(splits):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    found = Beginnings("orders", find)
+    for _ in range(beginnings.TRIES):
+        assert not found.are_settled(START, LATEST)
+    assert found.are_settled(START, {"orders/0": 9})
+    assert not found.are_settled(START, LATEST)
+    assert found.completed(START) == {"orders/0": 5, "orders/1": 7}

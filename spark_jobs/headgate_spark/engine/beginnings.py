@@ -49,6 +49,10 @@ class Beginnings:
 
     def are_settled(self, start: Position, latest: Position) -> bool:
         """Tell whether every split of `latest` may be planned; if not, the source is to be asked again."""
+        # A split that goes and comes back is another: where the first began, the second may have ended long ago.
+        awaited = latest.keys() - start.keys()
+        self._known = {split: at for split, at in self._known.items() if split in awaited}
+        self._given_up &= awaited
         new = latest.keys() - self.completed(start).keys() - self._given_up
         if not new:
             return True
