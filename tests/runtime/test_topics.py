@@ -285,6 +285,28 @@ def test_topics_that_come_and_grow_are_no_others(kafka: Kafka, checkpoint: FakeC
     assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"], "refunds": ["c1", "r"]}}
 
 
+class Alignment:
+    """Notes of which sources the event times are forgotten."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[str] = []
+
+    def forget(self, source: str) -> None:
+        self.forgotten.append(source)
+
+
+def test_event_times_of_a_topic_that_is_another_are_forgotten_though_nothing_of_it_was_read(kafka: Kafka):
+    query, alignment = Query(kafka, FakeCheckpoint()), Alignment()
+    query.ask(0, orders(0), orders(150))
+    query.run.alignment = alignment  # type: ignore[assignment]
+    query.ask(EVERY_SECONDS, orders(0), orders(150))
+    assert alignment.forgotten == []
+    kafka.ids_now["orders"] = "b"
+    query.ask(2 * EVERY_SECONDS, orders(0), orders(150))
+    query.ask(2 * EVERY_SECONDS + 1, orders(0), orders(150))
+    assert alignment.forgotten == ["orders"]
+
+
 @pytest.mark.parametrize("unknown", ["it has none", "it fails", "it is late"])
 def test_an_id_that_is_not_known_changes_nothing(
     kafka: Kafka, checkpoint: FakeCheckpoint, at_once: type[AtOnce], unknown: str

@@ -344,6 +344,8 @@ class QueryRun:
             surveyed = self.sources[int(key)]
             self._note_outage(surveyed, away=offset is None)
             positions[surveyed.source.name] = surveyed.surveyed(offset, self.clock(), deadline)
+            if surveyed.topics is not None and surveyed.topics.take_change() and self.alignment is not None:
+                self.alignment.forget(surveyed.source.name)
         self._keep_topics()
         opened = self.sources[handle]
         return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))

@@ -66,6 +66,7 @@ class Topics:
         """Whether all of them have been kept beside the checkpoint, as far as this object knows."""
         self._anew: dict[str, TopicId] = {}
         """Topics of which records were read, and that are others now."""
+        self._have_changed = False
         self._present: frozenset[str] = frozenset()
         self._answer: Future[Ids] | None = None
         self._may_have_changed = True
@@ -103,6 +104,11 @@ class Topics:
         """Whether a topic is another than the one that was read."""
         return bool(self._anew)
 
+    def take_change(self) -> bool:
+        """Tell whether a topic is another than it was when this was asked last, read or not."""
+        changed, self._have_changed = self._have_changed, False
+        return changed
+
     def accept(self) -> None:
         """Go on with the topics that there are now."""
         self.known |= self._anew
@@ -134,6 +140,7 @@ class Topics:
         read = set(topics_of(split for split, at in position.items() if at > 0))
         for topic, found in told.items():
             before = self.known.get(topic, found)
+            self._have_changed |= self._anew.get(topic, before) != found
             if before != found and before[0] == found[0] and topic in read:
                 self._anew[topic] = found
             elif self.known.get(topic) != found:
