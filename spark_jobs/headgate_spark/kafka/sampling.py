@@ -19,13 +19,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from headgate_spark.kafka.searching import RUN, Search
+from headgate_spark.kafka.searching import RUN, LastSearch, Search
 from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
 
 MOST_SAMPLES = 512
 """Of one partition; beyond it every second one is forgotten."""
-WIDEN = 4
-"""How much further from the end of a log the next look is, where the last records have no event time."""
 
 
 class Record(NamedTuple):
@@ -81,24 +79,21 @@ class Sampler:
         return {split: search.found for split, search in searches.items()}
 
     def latest(self, beginnings: Mapping[str, int]) -> dict[str, Found | None]:
-        """Return for each partition the latest record that was ever looked at, its last ones among them.
-
-        Where those have no event time, it looks further and further from the end, until one has.
-        """
+        """Return for each partition the latest record that was ever looked at, its last ones among them."""
         ends = self.records.ends(list(beginnings))
-        since = {split: self._not_looked_at(split, at, ends[split]) for split, at in beginnings.items()}
-        width = RUN
-        while places := {
-            split: max(at, ends[split] - width) for split, at in since.items() if at < ends[split]
-        }:
+        searches = {
+            split: LastSearch(self._not_looked_at(split, at, ends[split]), ends[split])
+            for split, at in beginnings.items()
+        }
+        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
             read = self.records.read(places, RUN)
             for split, place in places.items():
-                times = self._times(split, read[split], few=True)
-                if place == since[split] or any(time is not None for _, time in times):
-                    since[split] = ends[split]
-            width *= WIDEN
+                searches[split].narrow(place, self._times(split, read[split], few=True))
         self._looked |= ends
-        return {split: max(self._samples[split], key=_time, default=None) for split in beginnings}
+        return {
+            split: max(self._known(split, at, ends[split]), key=_time, default=None)
+            for split, at in beginnings.items()
+        }
 
     def _not_looked_at(self, split: str, beginning: int, end: int) -> int:
         """Return from where on a later record than those that are known may be."""
@@ -121,11 +116,11 @@ class Sampler:
         )
 
     def _known(self, split: str, beginning: int, end: int) -> list[Found]:
-        """Return the samples of a partition; those that its log no longer has are forgotten."""
+        """Return the samples of a partition from an offset on; those behind the end of its log are forgotten."""
         known = self._samples[split]
-        if known and (known[0].offset < beginning or known[-1].offset >= end):
-            known[:] = [sample for sample in known if beginning <= sample.offset < end]
-        return known
+        if known and known[-1].offset >= end:
+            known[:] = [sample for sample in known if sample.offset < end]
+        return known[bisect_left(known, Found(beginning, BEFORE_ALL)) :]
 
     def _times(
         self, split: str, read: Sequence[Record], *, few: bool = False

@@ -1,8 +1,11 @@
-"""The search in one partition for the first record that is later than a moment, by looking at few of them.
+"""Searches in one partition, by looking at few of its records: `Search` and `LastSearch`.
 
-Pure: it says at which offset to look next (`next_place`), and is told the event times of some consecutive records
-from there on (`narrow`). What is left between a record that is early enough and one that is later shrinks each time:
-to where a line between the two leads to, or, each third time, by half, so that no log takes long.
+Pure: they say at which offset to look next (`next_place`), and are told the event times of some consecutive records
+from there on (`narrow`).
+
+`Search` is for the first record that is later than a moment. What is left between a record that is early enough and
+one that is later shrinks each time: to where a line between the two leads to, or, each third time, by half, so that
+no log takes long.
 
 Records without an event time tell nothing. Where a look meets only such, the search goes on behind them, in longer
 and longer steps, until it meets the end of the stretch: in between, all records are taken to be like those.
@@ -17,6 +20,8 @@ from headgate_spark.planner.event_times import Found, Millis
 
 RUN = 32
 """Records that are looked at together: the last steps of a search are one run."""
+WIDEN = 4
+"""How much further from the end of a log the next look is, where the last records have no event time."""
 
 Times = Sequence[tuple[int, Millis | None]]
 """Offsets of consecutive records and their event times; `None`: a record has none."""
@@ -119,3 +124,39 @@ class Search:
             self._stretch.step = None
         else:
             self.high, self._stretch = self._stretch.begin, None
+
+
+@dataclass
+class LastSearch:
+    """The last records with an event time, from `begin` on and before `high`: backwards in longer and longer steps.
+
+    Where the steps were longer than what is looked at together, it goes on from there, half-way, to the last one.
+    """
+
+    begin: int
+    high: int
+    """From here on no record has an event time, as far as was looked."""
+    _low: int | None = None
+    """Where a look ended that met some; `None`: none did."""
+    _width: int = RUN
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is more to look at."""
+        return self.high > (self.begin if self._low is None else self._low + 1)
+
+    @property
+    def next_place(self) -> int:
+        """The offset from which on to look at a run of records."""
+        if self._low is None:
+            return max(self.begin, self.high - self._width)
+        return self._low + 1 if self.high - self._low <= RUN else (self._low + 1 + self.high) // 2
+
+    def narrow(self, place: int, read: Times) -> None:
+        """Take in what was read from `place` on."""
+        read = [(offset, time) for offset, time in read if offset < self.high]
+        if any(time is not None for _, time in read):
+            self._low = read[-1][0]
+        else:
+            self.high = place
+            self._width *= WIDEN
