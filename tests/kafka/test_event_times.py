@@ -42,6 +42,7 @@ class Times:
         self.sampled = Sampled(None, {}, {})
         self.log_ends: Mapping[str, int] | Exception = {}
         """Of the source's partitions; none are found before Spark tells them."""
+        self.refreshed = 0
 
     def connect(self, source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
         self.connected.append(where)
@@ -61,6 +62,9 @@ class Times:
         if isinstance(self.log_ends, Exception):
             raise self.log_ends
         return self.log_ends
+
+    def refresh(self) -> None:
+        self.refreshed += 1
 
     def close(self) -> None:
         self.closed.set()
@@ -373,3 +377,12 @@ def test_what_was_seen_of_the_records_is_passed_on(event_times: KafkaEventTimes,
     asked(event_times, FLIGHTS)
     assert event_times.sampled("flights") == Sampled(250, {"f/0": 7}, {})
     assert event_times.sampled("airports") is None
+
+
+def test_what_is_known_beside_answers_is_refreshed_behind_questions_and_not_with_each(
+    event_times: KafkaEventTimes, times: Times
+):
+    for _ in range(3):
+        asked(event_times, FLIGHTS)
+    wait_until(lambda: times.refreshed == 1, "that it is refreshed")
+    assert times.asked, "a question comes first"

@@ -32,6 +32,8 @@ NOT_YET = "Kafka has not answered yet"
 REMEDY = (
     "See that its brokers answer and that the client may describe the topics, or take alignment out of it"
 )
+REFRESH_SECONDS = 10.0
+"""How often that is refreshed which is known of a source beside answers, while it is asked."""
 OF_PAYLOADS = ", or eventTime.column to go by the timestamps of its records"
 
 
@@ -48,6 +50,9 @@ class Times(Protocol):
 
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest event time up to now; `None`: there is none."""
+
+    def refresh(self) -> None:
+        """Find out what the next questions need, while nobody waits; does not raise."""
 
     @property
     def sampled(self) -> Sampled:
@@ -101,6 +106,8 @@ class Asking:
         self._thread: ThreadPoolExecutor | None = None
         self._questions: dict[Kind, _Question] = {kind: _Question() for kind in Kind}
         self._has_looked_ahead = False
+        self._refresh_due = 0.0
+        """Monotonic time."""
         self._said: str | None = None
         """What Kafka failed with last, since it last answered."""
         self._warned_of: set[bool] = set()
@@ -117,6 +124,7 @@ class Asking:
         self._submit(self._connected)
         if not self._has_looked_ahead and self._questions[Kind.LATEST].told is None:
             self._questions[Kind.LATEST].told = self._submit(self._look_ahead)
+            self._refresh()
         self._has_looked_ahead = True
 
     def forget(self) -> None:
@@ -190,6 +198,13 @@ class Asking:
         question = self._questions[kind]
         question.told = self._submit(lambda: Told(asked, self._answered(kind, asked)))
         question.is_late = False
+        if time.monotonic() >= self._refresh_due:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Have it refreshed behind the question that was just asked."""
+        self._refresh_due = time.monotonic() + REFRESH_SECONDS
+        self._submit(self._refreshed)
 
     def _result(self, question: _Question, deadline: float) -> Told:
         """Return the answer to what is under way, which may be an earlier question."""
@@ -236,6 +251,10 @@ class Asking:
         except Exception as error:
             log.debug("the first look at event times failed", source=self._source, error=str(error))
             return Told({}, {})
+
+    def _refreshed(self) -> None:
+        if self._times is not None:
+            self._times.refresh()
 
     def _connected(self) -> Times:
         if self._times is None:

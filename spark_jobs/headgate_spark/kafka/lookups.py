@@ -1,7 +1,10 @@
 """Offsets by timestamp, and single records, through the Kafka client that Spark's connector has brought into the JVM.
 
-One call of Py4J and one request per broker, whatever the number of partitions: the shim's `KafkaOffsets` and
-`KafkaRecords` take and give JSON. Nothing here joins a consumer group or commits to one.
+One call of Py4J and one request per broker, whatever the number of partitions: the shim's `KafkaOffsets`,
+`KafkaRecords` and `KafkaTransactions` take and give JSON. Nothing here joins a consumer group or commits to one.
+
+Logs are seen as the source sees them: one that reads what is committed alone (`isolation.level`) sees them end where
+the first transaction begins that is still open.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ TIMEOUT_SECONDS = 30
 
 READ_SECONDS = 5
 """Until a record has come."""
+PRODUCERS_SECONDS = 5
+"""Until it is told who writes to partitions."""
 FETCH_BYTES = 65_536
 """Fetched of a partition to look at a few records of it; one batch of its producer, should that be larger."""
 
@@ -38,7 +43,6 @@ _OF_CONSUMERS = ("group.id", "client.id")
 _OF_SAMPLES = {
     "enable.auto.commit": "false",
     "auto.offset.reset": "earliest",
-    "isolation.level": "read_uncommitted",  # as in Kafka's index; a transaction in progress is no reason to wait
     "max.partition.fetch.bytes": str(FETCH_BYTES),
 }
 
@@ -55,7 +59,10 @@ class JvmLookups:
         self._jvm = jvm
         self._options = options
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options))
-        self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin)
+        self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
+        """Whether the source reads what is committed alone."""
+        self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin, self.committed)
+        self._transactions = jvm.dev.headgate.spark.KafkaTransactions(self._admin)
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
         """Return for each partition (`topic/0`) the first record not earlier than asked for; `None`: there is none.
@@ -70,6 +77,14 @@ class JvmLookups:
         partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
+
+    def without_transactions(self, partitions: Collection[str]) -> frozenset[str]:
+        """Return the partitions of which it is known that no producer has a transaction there, or had one lately.
+
+        "Lately" is the last day, unless the broker is set up otherwise (`producer.id.expiration.ms`).
+        """
+        told = self._transactions.find(json.dumps(list(partitions)), PRODUCERS_SECONDS * 1000)
+        return frozenset(split for split, has_some in json.loads(unpacked(told)).items() if has_some is False)
 
     def close(self) -> None:
         """Give the client's thread and connections back."""

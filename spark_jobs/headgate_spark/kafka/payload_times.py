@@ -83,6 +83,9 @@ class PayloadTimes:
         """What the samples tell of the source."""
         return Sampled(self._sampler.out_of_orderness, self._unreadable, self._far_ahead)
 
+    def refresh(self) -> None:
+        """Nothing has to be known ahead: no index is asked, which could name a hole."""
+
     def close(self) -> None:
         """Give the clients back."""
         self._lookups.close()

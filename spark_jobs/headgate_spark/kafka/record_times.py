@@ -2,8 +2,9 @@
 
 Kafka finds records by timestamp from an index, exactly. A record that is dated further ahead than `maxFuture` (a
 wrong unit, a wrong clock) does not count, but it hides all that follow it: to the index it is the first one later
-than anything. Behind it records are looked at one by one (`sampling`). A record without a timestamp (-1) is not in
-the index. Each record that hides others, and each partition without any timestamp, is named once in the driver's log.
+than anything. Behind it records are looked at one by one (`sampling`), and so are those that a hole hides: the marker
+of a transaction, for one (`holes`). A record without a timestamp (-1) is not in the index. Each record that is dated
+too far ahead, and each partition without any timestamp, is named once in the driver's log.
 
 All of it runs on the thread that asks for the source (`asking`); only `sampled` is for others.
 """
@@ -16,6 +17,7 @@ from typing import Protocol
 
 import structlog
 
+from headgate_spark.kafka.holes import Holes
 from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
 from headgate_spark.kafka.sampling import Record, Records, Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
@@ -36,13 +38,20 @@ UNTIMED = (
 
 
 class Lookups(Protocol):
-    """Asks the index (`lookups.JvmLookups`); may raise anything."""
+    """Asks the index, and who writes to it (`lookups.JvmLookups`); may raise anything."""
+
+    @property
+    def committed(self) -> bool:
+        """Whether only what is committed is seen."""
 
     def find(self, asked: Asked) -> Answers:
         """Return for each partition the first record not earlier than asked for; `None`: there is none."""
 
     def ends(self) -> Mapping[str, int]:
         """Return the end of the log of each partition that the source reads."""
+
+    def without_transactions(self, partitions: Collection[str]) -> Collection[str]:
+        """Return the partitions of which it is known that no producer has a transaction there, or had one lately."""
 
     def close(self) -> None:
         """Give everything back."""
@@ -60,13 +69,16 @@ class RecordTimes:
         max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`records` connects what reads single records, if that is ever needed."""
+        """`records` connects what reads single records, when that is first needed."""
         self.max_future = max_future
         self._source = source
         self._lookups = lookups
-        self._records = records
+        self._connect = records
         self._clock = clock
         self._sampler: Sampler | None = None
+        self._holes = Holes(lookups, lambda: self._single.records, clock=clock)
+        self._begins: dict[str, int] = {}
+        """Where the logs begin, or began, in which there are holes."""
         self._hiding: Mapping[str, int] = {}
         """The offset of the first record of a partition that is dated too far ahead. Replaced, never changed."""
         self._untimed: Mapping[str, int] = {}
@@ -81,22 +93,48 @@ class RecordTimes:
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         found = self._lookups.find({split: at + 1 for split, at in asked.items()})
-        behind = {split: asked[split] for split, first in found.items() if self._hides(split, first)}
-        return found if not behind else found | self._behind().first_later(behind, self._beginnings(behind))
+        holes = self._holes.among(found)
+        begins = {
+            split: first.offset + 1
+            for split, first in found.items()
+            if first is not None and (split in holes or self._hides(split, first))
+        }
+        hidden = {split: asked[split] for split in begins}
+        return found if not hidden else found | self._single.first_later(hidden, begins)
 
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
         found = _with_timestamps(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
-        found |= self._replicated([s for s, last in found.items() if last is None and s not in self._untimed])
-        self._note_untimed(found)
-        hidden = [split for split, last in found.items() if last is not None and last.time > self._horizon]
-        self._forget_hiding(found.keys() - set(hidden))
-        if not hidden:
-            return found
-        firsts = self._lookups.find(dict.fromkeys(hidden, self._horizon + 1))
-        hidden = [split for split in hidden if self._hides(split, firsts[split])]
-        behind = self._behind().latest(self._beginnings(hidden))
-        return found | {split: self._later(behind[split], self._before_hiding(split)) for split in hidden}
+        none = [split for split, last in found.items() if last is None and split not in self._untimed]
+        holes = {split for split in none if self._lookups.committed and self._holes.may_be_in(split)}
+        found |= self._replicated([split for split in none if split not in holes])
+        holes |= self._holes.among_latest(found)
+        self._note_untimed({split: last for split, last in found.items() if split not in holes})
+        ahead = {
+            split
+            for split, last in found.items()
+            if last is not None and split not in holes and last.time > self._horizon
+        }
+        self._forget_hiding(found.keys() - ahead)
+        return found | self._latest_hidden(ahead, holes) if ahead or holes else found
+
+    def _latest_hidden(self, ahead: Collection[str], holes: Collection[str]) -> Answers:
+        """Return the latest record of partitions of which the index names one too far ahead, or a hole."""
+        firsts = self._lookups.find(dict.fromkeys(ahead, self._horizon + 1)) if ahead else {}
+        before = {
+            split: self._before_hiding(split) for split, first in firsts.items() if self._hides(split, first)
+        }
+        holes = {*holes, *self._holes.among(before)}
+        begins = {split: self._hiding[split] + 1 for split in before} | self._log_begins(holes)
+        behind = self._single.latest(begins)
+        return {
+            split: last if split in holes else self._later(last, before[split])
+            for split, last in behind.items()
+        }
+
+    def refresh(self) -> None:
+        """Find out in which partitions there may be transactions."""
+        self._holes.refresh()
 
     def close(self) -> None:
         """Give the clients back."""
@@ -183,12 +221,16 @@ class RecordTimes:
                 log.warning(UNTIMED, source=self._source, split=split)
         self._untimed = known
 
-    def _beginnings(self, splits: Collection[str]) -> dict[str, int]:
-        return {split: self._hiding[split] + 1 for split in splits}
+    def _log_begins(self, splits: Collection[str]) -> dict[str, int]:
+        if new := [split for split in splits if split not in self._begins]:
+            self._begins |= _offsets(self._lookups.find(dict.fromkeys(new, BEGINNING)))
+        return {split: self._begins.get(split, 0) for split in splits}
 
-    def _behind(self) -> Sampler:
+    @property
+    def _single(self) -> Sampler:
+        """What looks at single records."""
         if self._sampler is None:
-            self._sampler = Sampler(self._records(), self._counts)
+            self._sampler = Sampler(self._connect(), self._counts)
         return self._sampler
 
     @staticmethod

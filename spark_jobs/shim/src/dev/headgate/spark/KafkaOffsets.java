@@ -27,6 +27,7 @@ public final class KafkaOffsets {
   private static final Map<Long, String> SPECIAL = Map.of(-1L, "latest", -2L, "earliest", -3L, "maxTimestamp");
 
   private final Object admin;
+  private final Object options;
   private final Method listOffsets;
   private final Method forTimestamp;
   private final Map<Long, Object> special = new HashMap<>();
@@ -40,14 +41,19 @@ public final class KafkaOffsets {
    * Asks by this client.
    *
    * @param admin an {@code org.apache.kafka.clients.admin.Admin}
+   * @param committed whether logs end, to the reader, where the first transaction is that has not ended: {@code read_committed}
    */
-  public KafkaOffsets(Object admin) throws ReflectiveOperationException {
+  public KafkaOffsets(Object admin, boolean committed) throws ReflectiveOperationException {
     ClassLoader loader = admin.getClass().getClassLoader();
     Class<?> spec = loader.loadClass(ADMIN + "OffsetSpec");
     Class<?> topicPartition = loader.loadClass("org.apache.kafka.common.TopicPartition");
     Class<?> info = loader.loadClass(ADMIN + "ListOffsetsResult$ListOffsetsResultInfo");
+    Class<?> optionsOf = loader.loadClass(ADMIN + "ListOffsetsOptions");
+    Class<?> isolation = loader.loadClass("org.apache.kafka.common.IsolationLevel");
+    Object level = isolation.getField(committed ? "READ_COMMITTED" : "READ_UNCOMMITTED").get(null);
     this.admin = admin;
-    listOffsets = loader.loadClass(ADMIN + "Admin").getMethod("listOffsets", Map.class);
+    options = optionsOf.getConstructor(isolation).newInstance(level);
+    listOffsets = loader.loadClass(ADMIN + "Admin").getMethod("listOffsets", Map.class, optionsOf);
     forTimestamp = spec.getMethod("forTimestamp", long.class);
     for (Map.Entry<Long, String> each : SPECIAL.entrySet()) {
       special.put(each.getKey(), spec.getMethod(each.getValue()).invoke(null));
@@ -79,7 +85,7 @@ public final class KafkaOffsets {
       Object spec = special.get(each.getValue());
       specs.put(key, spec != null ? spec : forTimestamp.invoke(null, each.getValue()));
     }
-    Object result = listOffsets.invoke(admin, specs);
+    Object result = listOffsets.invoke(admin, specs, options);
     partitions.replaceAll((name, key) -> answer(result, key, deadline));
     return Packed.of(JSON.writeValueAsString(partitions));
   }

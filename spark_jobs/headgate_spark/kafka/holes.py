@@ -1,0 +1,117 @@
+"""Offsets that Kafka's index answers with, and at which a source reads nothing: holes.
+
+At the end of each transaction the broker writes a marker. It takes an offset, and is dated when the transaction
+ended, whatever its records are dated. Kafka's index takes it for a record: it may be the first one that is later than
+asked for, and the one with the largest timestamp. To a source that reads what is committed alone (`isolation.level`),
+records of aborted transactions are such holes too.
+
+Only reading tells: what is read from a hole on begins behind it. An offset that was read once is remembered. Reading
+costs another request, so at the end of a log, where each planning asks anew, it is left out where a marker is not to
+be expected: in a partition whose producers have written no transaction, unless its latest timestamp has jumped ahead,
+as it does where history is replayed.
+
+All of it runs on the thread that asks for the source (`asking`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from headgate_spark.kafka.sampling import Records
+from headgate_spark.planner.event_times import Found, Millis
+
+log = structlog.get_logger("headgate")
+
+JUMP: Millis = 1000
+"""By so much more than the time since the look before, latest timestamps may go on without being looked at."""
+MOST_READ = 1024
+"""Offsets of a partition that are remembered; beyond it all are forgotten."""
+
+
+class Producers(Protocol):
+    """Asks who writes to partitions (`lookups.JvmLookups`); may raise anything."""
+
+    def without_transactions(self, partitions: Collection[str]) -> Collection[str]:
+        """Return the partitions of which it is known that no producer has a transaction there, or had one lately."""
+
+
+class _End(NamedTuple):
+    """The latest record of a partition, when it was first met."""
+
+    found: Found
+    at: float
+
+
+class Holes:
+    """The holes of one source. `read` connects what reads single records, as the source does."""
+
+    def __init__(
+        self, producers: Producers, read: Callable[[], Records], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._producers = producers
+        self._records = read
+        self._clock = clock
+        self._is_hole: defaultdict[str, dict[int, bool]] = defaultdict(dict)
+        """By partition and offset."""
+        self._ends: dict[str, _End | None] = {}
+        """Of each partition that was asked for; `None`: it is a hole."""
+        self._without: Collection[str] = frozenset()
+        """The partitions whose producers were found to write no transactions."""
+        self._with: set[str] = set()
+        """The partitions in which holes were met."""
+
+    def may_be_in(self, partition: str) -> bool:
+        """Tell whether a partition may hold transactions. What is not known may be."""
+        return partition in self._with or partition not in self._without
+
+    def among(self, found: Mapping[str, Found | None]) -> set[str]:
+        """Return the partitions whose answer is a hole. Raises what the reader raises."""
+        asked = {split: record.offset for split, record in found.items() if record is not None}
+        if new := {split: at for split, at in asked.items() if at not in self._is_hole[split]}:
+            read = self._records().read(new, 1)
+            for split, at in new.items():
+                self._note(split, at, is_hole=not read[split] or read[split][0].offset != at)
+        return {split for split, at in asked.items() if self._is_hole[split][at]}
+
+    def among_latest(self, found: Mapping[str, Found | None]) -> set[str]:
+        """Return the partitions whose latest timestamp is that of a hole. Raises what the reader raises."""
+        now = self._clock()
+        holes = self.among(
+            {split: last for split, last in found.items() if self._is_doubtful(split, last, now)}
+        )
+        for split, last in found.items():
+            end = self._ends.get(split)
+            if last is None or split in holes:
+                self._ends[split] = None
+            elif end is None or end.found != last:
+                self._ends[split] = _End(last, now)
+        return holes
+
+    def refresh(self) -> None:
+        """Find out who writes to the partitions that are asked for. Where nobody tells, transactions may be."""
+        try:
+            self._without = self._producers.without_transactions(list(self._ends))
+        except Exception as error:  # a client fails in many ways
+            self._without = frozenset()
+            log.debug("the producers of partitions are not known", error=str(error))
+
+    def _is_doubtful(self, split: str, last: Found | None, now: float) -> bool:
+        if last is None:
+            return False
+        end = self._ends.get(split)
+        if end is None or self.may_be_in(split):
+            return True
+        return last.time > end.found.time + (now - end.at) * 1000 + JUMP
+
+    def _note(self, split: str, offset: int, *, is_hole: bool) -> None:
+        known = self._is_hole[split]
+        if len(known) >= MOST_READ:
+            known.clear()
+        known[offset] = is_hole
+        if is_hole:
+            self._with.add(split)

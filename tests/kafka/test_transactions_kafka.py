@@ -1,0 +1,223 @@
+"""Alignment of a topic that is written in transactions, on a real broker: their markers are dated when they ended.
+
+The records are of a year ago, committed today, or of the near future. What is read is compared with what a consumer
+of the same isolation reads.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Producer, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
+from headgate_spark.kafka.lookups import JvmLookups
+from support.governed import NAME, Driver, driver_in
+from support.kafka import Broker, client_settings
+from support.kafka_records import FLUSH_SECONDS, Ramp, Record, fill, send, transaction
+from support.spark import wait_until
+
+pytestmark = pytest.mark.spark
+
+DAY_MS = 86_400_000
+YEAR_MS = 365 * DAY_MS
+DRIFT_MS = 30_000
+
+Split = tuple[str, int]
+
+
+@pytest.fixture
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    with driver_in(spark) as started:
+        yield started
+
+
+@dataclass(frozen=True)
+class Log:
+    """The records of one partition, as a reader of some isolation gets them."""
+
+    offsets: list[int]
+    times: list[int]
+
+    @property
+    def end(self) -> int:
+        return self.offsets[-1] + 1
+
+    def event_time(self, position: int) -> int:
+        """Return the largest event time up to and including the next record."""
+        return max(self.times[: bisect_left(self.offsets, position) + 1])
+
+
+def log_of(kafka: Broker, topic: str, partition: int, isolation: str) -> Log:
+    settings = {"group.id": "truth", "enable.partition.eof": "true", "isolation.level": isolation}
+    reader = Consumer(client_settings(kafka.bootstrap, **settings))
+    reader.assign([TopicPartition(topic, partition, 0)])
+    log = Log([], [])
+    while (message := reader.poll(60)) is not None and message.error() is None:
+        kind, stamp = message.timestamp()
+        assert kind != TIMESTAMP_NOT_AVAILABLE
+        log.offsets.append(message.offset() or 0)
+        log.times.append(stamp)
+    reader.close()
+    return log
+
+
+@dataclass
+class Sink:
+    """What arrived: for each batch and split the number of records, the offset behind them, the latest timestamp."""
+
+    batches: list[dict[Split, tuple[int, int, int]]] = field(default_factory=list)
+
+    def take(self, frame: DataFrame, _: int) -> None:
+        rows = frame.groupBy("topic", "partition").agg(
+            sf.count("*").alias("n"),
+            (sf.max("offset") + 1).alias("end"),
+            sf.max(sf.unix_millis("timestamp")).alias("last"),
+        )
+        self.batches.append({(r.topic, r.partition): (r.n, r.end, r.last) for r in rows.collect()})
+
+    def count(self, topic: str | None = None) -> int:
+        return sum(
+            n for batch in self.batches for split, (n, _, _) in batch.items() if topic in (None, split[0])
+        )
+
+    def past_the_limit(self, logs: Mapping[Split, Log]) -> list[str]:
+        """Return the batches with a record later than the slowest member, as it is after them, and the drift."""
+        positions = dict.fromkeys(logs, 0)
+        found = []
+        for number, batch in enumerate(self.batches):
+            active = [split for split, at in positions.items() if at < logs[split].end]
+            positions |= {split: end for split, (_, end, _) in batch.items()}
+            floor = min(logs[split].event_time(positions[split]) for split in active)
+            late = {split: last - floor for split, (_, _, last) in batch.items() if last > floor + DRIFT_MS}
+            found += [f"batch {number}: {split} is {ahead} ms ahead" for split, ahead in late.items()]
+        return found
+
+
+def aligned(grant: int, *topics: str, idle_after: float = 3600.0) -> QueryControl:
+    member = SourceControl(
+        alignment=AlignmentControl(
+            group="all", max_drift_seconds=DRIFT_MS / 1000, idle_after_seconds=idle_after
+        )
+    )
+    return QueryControl(
+        interval_seconds=1,
+        interval_during_backlog_seconds=10,
+        backlog=True,
+        batch=BatchControl(initial_records=grant, max_records=grant),
+        sources=dict.fromkeys(topics, member),
+    )
+
+
+def frame_of(spark: SparkSession, kafka: Broker, isolation: str, *topics: str) -> DataFrame:
+    one, other = (
+        spark.readStream.format("kafka")
+        .options(**kafka.options(topic, **{"kafka.isolation.level": isolation}))
+        .load()
+        for topic in topics
+    )
+    return one.union(other)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "from_now_ms", "aborted_ms"),
+    [
+        pytest.param("read_uncommitted", -YEAR_MS, 0, id="of a year ago"),
+        pytest.param("read_committed", -YEAR_MS, 30 * DAY_MS, id="of a year ago, aborted ones hidden"),
+        pytest.param("read_uncommitted", 20 * 60_000, 0, id="of the near future"),
+    ],
+)
+def test_no_record_is_past_the_limit_and_none_is_held_whenever_transactions_end(
+    spark: SparkSession,
+    kafka: Broker,
+    driver: Driver,
+    tmp_path: Path,
+    isolation: str,
+    from_now_ms: int,
+    aborted_ms: int,
+):
+    """Every third transaction is aborted; its records are as late as the others, or a month later."""
+    start = round(time.time() * 1000) + from_now_ms
+    written, other = kafka.topic(partitions=2), kafka.topic()
+    for n in range(12):
+        commit, begin = n % 3 != 1, start + n * 50_000
+        with transaction(kafka.bootstrap, written, commit=commit) as write:
+            write(Record(0, begin + 2_000 * k + (0 if commit else aborted_ms)) for k in range(25))
+    send(kafka.bootstrap, written, [Record(1, start + 10_000 * n) for n in range(60)])
+    fill(kafka.bootstrap, other, [Ramp(0, 1_200, start, 500)])
+    wait_until(lambda: kafka.latest(written) == {0: 12 * 26, 1: 60}, "the last marker")
+    splits = [(written, 0), (written, 1), (other, 0)]
+    logs = {split: log_of(kafka, *split, isolation) for split in splits}
+    driver.control(aligned(200, written, other, idle_after=0))
+    sink = Sink()
+    writer = frame_of(spark, kafka, isolation, written, other).writeStream.queryName(NAME)
+    query = driver.start(writer.option("checkpointLocation", str(tmp_path)).foreachBatch(sink.take))
+    try:
+        total = sum(len(log.offsets) for log in logs.values())
+        wait_until(lambda: sink.count() == total, "every record")
+        wait_until(lambda: driver.source(written).pending_records == 0, "the last marker")
+    finally:
+        query.stop()
+    assert query.exception() is None
+    assert sink.past_the_limit(logs) == []
+    assert len(sink.batches) > 5
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_the_others_are_held_ahead_of_the_last_record_and_not_of_its_marker(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, isolation: str
+):
+    start = round(time.time() * 1000) - YEAR_MS
+    slow, quick = kafka.topic(), kafka.topic()
+    fill(kafka.bootstrap, quick, [Ramp(0, 1_000, start, 1_000)])
+    with transaction(kafka.bootstrap, slow) as write:
+        write(Record(0, start + 1_000 * n) for n in range(11))
+    wait_until(lambda: kafka.latest(slow) == {0: 12}, "the marker")
+    driver.control(aligned(100_000, slow, quick))
+    sink = Sink()
+    writer = frame_of(spark, kafka, isolation, slow, quick).writeStream.queryName(NAME)
+    query = driver.start(writer.option("checkpointLocation", str(tmp_path)).foreachBatch(sink.take))
+    try:
+        wait_until(lambda: (sink.count(slow), sink.count(quick)) == (11, 41), "what lies within the drift")
+        settings = {"transactional.id": f"{slow}-other", "acks": "all"}
+        producer = Producer(client_settings(kafka.bootstrap, **settings))
+        producer.init_transactions(FLUSH_SECONDS)
+        for at, is_committed in ((15_500, False), (20_500, True)):
+            producer.begin_transaction()
+            producer.produce(slow, b"", partition=0, timestamp=start + at)
+            producer.flush(FLUSH_SECONDS)
+            (producer.commit_transaction if is_committed else producer.abort_transaction)(FLUSH_SECONDS)
+        wait_until(lambda: sink.count(quick) == 51, "what the slow member lets it read")
+        wait_until(lambda: driver.source(slow).pending_records == 0, "the last marker")
+        standing = driver.source(quick).alignment
+        assert standing is not None
+        assert standing.limit == (start + 20_500 + DRIFT_MS) / 1000
+    finally:
+        query.stop()
+    assert query.exception() is None
+    last = {split: last for batch in sink.batches for split, (_, _, last) in batch.items()}
+    assert last == {(slow, 0): start + 20_500, (quick, 0): start + 50_000}
+
+
+def test_it_is_known_in_which_partitions_transactions_are_written(spark: SparkSession, kafka: Broker):
+    written, other = kafka.topic(partitions=2), kafka.topic()
+    send(kafka.bootstrap, other, [Record(0, 1_000)], **{"enable.idempotence": "true", "acks": "all"})
+    send(kafka.bootstrap, written, [Record(1, 1_000)])
+    lookups = JvmLookups(spark.sparkContext._jvm, kafka.options(written))
+    splits = [f"{written}/0", f"{written}/1", f"{other}/0"]
+    try:
+        assert lookups.without_transactions(splits) == {*splits}
+        with transaction(kafka.bootstrap, written) as write:
+            write([Record(0, 1_000)])
+            wait_until(lambda: kafka.latest(written)[0] == 1, "a record of a transaction that is open")
+            assert lookups.without_transactions(splits) == {*splits[1:]}
+        assert lookups.without_transactions([*splits, "nowhere/0"]) == {*splits[1:]}
+    finally:
+        lookups.close()
