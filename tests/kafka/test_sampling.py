@@ -25,8 +25,11 @@ class Log:
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads += 1
-        begin = bisect_left(self.records, asked["t/0"], key=lambda record: record.offset)
-        return {"t/0": list(self.records[begin : begin + min(most, self.most)])}
+        return {split: self._read(at, most) for split, at in asked.items()}
+
+    def _read(self, at: int, most: int) -> list[Record]:
+        begin = bisect_left(self.records, at, key=lambda record: record.offset)
+        return list(self.records[begin : begin + min(most, self.most)])
 
     def close(self) -> None:
         pass
@@ -84,15 +87,17 @@ stretches = st.lists(
     st.lists(st.integers(0, 40), min_size=1, max_size=60),
     st.integers(0, 40),
     st.lists(st.integers(-1, 2200), min_size=1, max_size=8),
+    st.integers(1, RUN),
 )
-def test_what_is_read_too_far_is_at_most_the_out_of_orderness(counts, lateness, disorder, asked):
-    """Whatever is missing between the records, and whatever was asked before."""
+def test_what_is_read_too_far_is_at_most_the_out_of_orderness(counts, lateness, disorder, asked, most):
+    """Whatever is missing between the records, whatever was asked before, and however short reads are."""
     kinds = [kind for good, bad, stamp in counts for kind in [None] * good + [stamp] * bad]
     late = [min(lateness[n % len(lateness)], disorder) for n in range(len(kinds))]
     stamps = [max(0, n - late[n]) if kind is None else kind for n, kind in enumerate(kinds)]
-    log = Log([Record(3 * n, stamp) for n, stamp in enumerate(stamps)])
+    log = Log([Record(3 * n, stamp) for n, stamp in enumerate(stamps)], most=most)
     sampler = Sampler(log, valid)
-    sampler.latest({"t/0": 0})
+    last = sampler.latest({"t/0": 0})["t/0"]
+    assert is_far_enough(log, None, -1 if last is None else last.time, slack=disorder)
     for time in asked:
         found = sampler.first_later({"t/0": time}, {"t/0": 0})["t/0"]
         assert found is None or found.time > time
@@ -132,6 +137,12 @@ def test_the_latest_is_looked_for_before_an_end_without_event_times():
     assert reads <= 30
     assert sampler.latest({"t/0": 0}) == {"t/0": Found(999, 999)}
     assert log.reads == reads, "what was looked at is not looked at again"
+
+
+def test_the_latest_is_found_behind_a_short_read_without_event_times():
+    log = Log([Record(n, -1 if 65 <= n < 90 else n) for n in range(100)], most=16)
+    assert Sampler(log, valid).latest({"t/0": 0}) == {"t/0": Found(99, 99)}
+    assert first_later(log, 64) == Found(90, 90)
 
 
 def test_what_a_log_no_longer_has_is_forgotten():

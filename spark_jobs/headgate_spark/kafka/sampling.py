@@ -38,7 +38,7 @@ class Records(Protocol):
     """Reads single records (`lookups.JvmRecords`); may raise anything."""
 
     def read(self, asked: Mapping[str, int], most: int) -> Mapping[str, Sequence[Record]]:
-        """Return for each partition the first records from an offset on, none where there are none."""
+        """Return for each partition the first records from an offset on, none where there are none up to its end."""
 
     def close(self) -> None:
         """Give everything back."""
@@ -72,10 +72,7 @@ class Sampler:
         searches = {
             split: self._search(split, time, beginnings[split], ends[split]) for split, time in asked.items()
         }
-        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
-            read = self.records.read(places, RUN)
-            for split, place in places.items():
-                searches[split].narrow(place, self._times(split, read[split]))
+        self._run(searches)
         return {split: search.found for split, search in searches.items()}
 
     def latest(self, beginnings: Mapping[str, int]) -> dict[str, Found | None]:
@@ -85,15 +82,39 @@ class Sampler:
             split: LastSearch(self._not_looked_at(split, at, ends[split]), ends[split])
             for split, at in beginnings.items()
         }
-        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
-            read = self.records.read(places, RUN)
-            for split, place in places.items():
-                searches[split].narrow(place, self._times(split, read[split], few=True))
+        self._run(searches, few=True)
         self._looked |= ends
         return {
             split: max(self._known(split, at, ends[split]), key=_time, default=None)
             for split, at in beginnings.items()
         }
+
+    def _run(self, searches: Mapping[str, Search | LastSearch], *, few: bool = False) -> None:
+        """Run searches, all at once, until they are over. What is read is remembered, or a `few` of it."""
+        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
+            runs = self._look(places, {split: searches[split].high for split in places}, few)
+            for split, place in places.items():
+                searches[split].narrow(place, runs[split])
+
+    def _look(
+        self, places: Mapping[str, int], ends: Mapping[str, int], few: bool
+    ) -> dict[str, list[tuple[int, Millis | None]]]:
+        """Return offsets and event times of runs of records. Large records come in short reads, so it is read on
+        until there is an event time, or there are `RUN` records, or none are left before the end.
+        """
+        runs = self._read(places, few)
+        while short := {
+            split: run[-1][0] + 1
+            for split, run in runs.items()
+            if 0 < len(run) < RUN and run[-1][0] + 1 < ends[split] and all(time is None for _, time in run)
+        }:
+            for split, more in self._read(short, few).items():
+                runs[split] += more
+        return runs
+
+    def _read(self, places: Mapping[str, int], few: bool) -> dict[str, list[tuple[int, Millis | None]]]:
+        read = self.records.read(places, RUN)
+        return {split: self._times(split, records, few=few) for split, records in read.items()}
 
     def _not_looked_at(self, split: str, beginning: int, end: int) -> int:
         """Return from where on a later record than those that are known may be."""
