@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from headgate_spark.kafka.holes import Holes
 from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
 from headgate_spark.kafka.record_times import RecordTimes
-from headgate_spark.kafka.sampling import Record
+from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.planner.event_times import Found
 
 HOUR_MS = 3_600_000
@@ -43,6 +43,7 @@ class Log:
     committed: bool = False
     told_without: Collection[str] | Exception = ()
     reads: list[Mapping[str, int]] = field(default_factory=list)
+    silent: Collection[str] = ()
 
     @property
     def end(self) -> int:
@@ -72,7 +73,14 @@ class Log:
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads.append(asked)
-        return {split: [r for r in self.readable if r.offset >= at][:most] for split, at in asked.items()}
+        read = {
+            split: [r for r in self.readable if r.offset >= at][:most]
+            for split, at in asked.items()
+            if split not in self.silent
+        }
+        if len(read) < len(asked):
+            raise UnansweredError(f"{self.silent} did not answer", read)
+        return read
 
     def ends(self, partitions: Collection[str] = (SPLIT,)) -> dict[str, int]:
         return dict.fromkeys(partitions, self.end)
@@ -262,3 +270,14 @@ def test_where_a_hole_was_met_each_end_is_read():
     assert told.among_latest(latest(log)) == set()
     assert told.may_be_in(SPLIT)
     assert len(log.reads) == 2
+
+
+def test_what_was_read_while_another_partition_was_silent_is_not_read_again():
+    log = Log(list(REPLAYED), silent=["u/0"])
+    told = holes(log, Clock())
+    found = {SPLIT: Found(2, NOW_MS), "u/0": Found(3, 30)}
+    with pytest.raises(UnansweredError, match="u/0"):
+        told.among(found)
+    log.silent = ()
+    assert told.among(found) == {SPLIT}
+    assert log.reads == [{SPLIT: 2, "u/0": 3}, {"u/0": 3}]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.kafka.sampling import RUN, Record, Sampler
+from headgate_spark.kafka.sampling import RUN, Record, Sampler, UnansweredError
 from headgate_spark.planner.event_times import Found
 
 NEVER = 10**9
@@ -22,10 +23,14 @@ class Log:
         self.end = end if end is not None else (records[-1].offset + 1 if records else 0)
         self.most = most
         self.reads = 0
+        self.silent: Collection[str] = ()
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads += 1
-        return {split: self._read(at, most) for split, at in asked.items()}
+        read = {split: self._read(at, most) for split, at in asked.items() if split not in self.silent}
+        if len(read) < len(asked):
+            raise UnansweredError(f"{self.silent} did not answer", read)
+        return read
 
     def _read(self, at: int, most: int) -> list[Record]:
         begin = bisect_left(self.records, at, key=lambda record: record.offset)
@@ -143,6 +148,17 @@ def test_the_latest_is_found_behind_a_short_read_without_event_times():
     log = Log([Record(n, -1 if 65 <= n < 90 else n) for n in range(100)], most=16)
     assert Sampler(log, valid).latest({"t/0": 0}) == {"t/0": Found(99, 99)}
     assert first_later(log, 64) == Found(90, 90)
+
+
+def test_what_was_read_while_another_partition_was_silent_is_kept():
+    log = Log([Record(n, n) for n in range(100)])
+    sampler = Sampler(log, valid)
+    log.silent = {"u/0"}
+    with pytest.raises(UnansweredError, match="u/0"):
+        sampler.latest({"t/0": 0, "u/0": 0})
+    log.silent, reads = set(), log.reads
+    assert sampler.latest({"t/0": 0}) == {"t/0": Found(99, 99)}
+    assert log.reads == reads, "what was looked at is not looked at again"
 
 
 def test_what_a_log_no_longer_has_is_forgotten():

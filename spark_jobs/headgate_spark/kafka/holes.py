@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import structlog
 
-from headgate_spark.kafka.sampling import Records
+from headgate_spark.kafka.sampling import Record, Records, UnansweredError
 from headgate_spark.planner.event_times import Found, Millis
 
 log = structlog.get_logger("headgate")
@@ -73,9 +73,11 @@ class Holes:
         """Return the partitions whose answer is a hole. Raises what the reader raises."""
         asked = {split: record.offset for split, record in found.items() if record is not None}
         if new := {split: at for split, at in asked.items() if at not in self._is_hole[split]}:
-            read = self._records().read(new, 1)
-            for split, at in new.items():
-                self._note(split, at, is_hole=not read[split] or read[split][0].offset != at)
+            try:
+                self._note(new, self._records().read(new, 1))
+            except UnansweredError as error:
+                self._note(new, error.read)
+                raise
         return {split for split, at in asked.items() if self._is_hole[split][at]}
 
     def among_latest(self, found: Mapping[str, Found | None]) -> set[str]:
@@ -108,10 +110,11 @@ class Holes:
             return True
         return last.time > end.found.time + (now - end.at) * 1000 + JUMP
 
-    def _note(self, split: str, offset: int, *, is_hole: bool) -> None:
-        known = self._is_hole[split]
-        if len(known) >= MOST_READ:
-            known.clear()
-        known[offset] = is_hole
-        if is_hole:
-            self._with.add(split)
+    def _note(self, asked: Mapping[str, int], read: Mapping[str, Sequence[Record]]) -> None:
+        for split, records in read.items():
+            known = self._is_hole[split]
+            if len(known) >= MOST_READ:
+                known.clear()
+            known[asked[split]] = is_hole = not records or records[0].offset != asked[split]
+            if is_hole:
+                self._with.add(split)

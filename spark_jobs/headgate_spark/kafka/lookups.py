@@ -17,15 +17,15 @@ from typing import Any
 
 from headgate_spark.kafka.groups import client_options
 from headgate_spark.kafka.partitions import partitions_of
-from headgate_spark.kafka.sampling import Record
+from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.packed import unpacked
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
 """Of one request, with all its retries inside the client. Planning waits for a part of it only."""
 
-READ_SECONDS = 5
-"""Until a record has come."""
+READ_SECONDS = 5.0
+"""Until a record of each partition has come."""
 PRODUCERS_SECONDS = 5
 """Until it is told who writes to partitions."""
 FETCH_BYTES = 65_536
@@ -108,13 +108,14 @@ class JvmRecords:
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
 
-        Raises `PartitionError` if a partition does not answer.
+        Raises `UnansweredError` if a partition does not answer.
         """
-        told = self._records.read(json.dumps(dict(asked)), most, self._values, READ_SECONDS * 1000)
+        told = self._records.read(json.dumps(dict(asked)), most, self._values, round(READ_SECONDS * 1000))
         answers = json.loads(unpacked(told))
-        if silent := sorted(asked.keys() - answers.keys()):
-            raise PartitionError(f"partition {silent[0]}: no records came within {READ_SECONDS} s")
-        return {split: [_record(*record) for record in records] for split, records in answers.items()}
+        read = {split: [_record(*record) for record in records] for split, records in answers.items()}
+        if silent := sorted(asked.keys() - read.keys()):
+            raise UnansweredError(f"partition {silent[0]}: no records came within {READ_SECONDS:g} s", read)
+        return read
 
     def ends(self, partitions: Collection[str]) -> dict[str, int]:
         """Return the end of the log of each partition."""

@@ -34,11 +34,22 @@ class Record(NamedTuple):
     value: bytes | None = None
 
 
+class UnansweredError(Exception):
+    """Some partitions did not answer in time; the message says which. `read` is what the others answered."""
+
+    def __init__(self, message: str, read: Mapping[str, Sequence[Record]]) -> None:
+        super().__init__(message)
+        self.read = read
+
+
 class Records(Protocol):
     """Reads single records (`lookups.JvmRecords`); may raise anything."""
 
     def read(self, asked: Mapping[str, int], most: int) -> Mapping[str, Sequence[Record]]:
-        """Return for each partition the first records from an offset on, none where there are none up to its end."""
+        """Return for each partition the first records from an offset on, none where there are none up to its end.
+
+        Raises `UnansweredError` where partitions do not answer.
+        """
 
     def close(self) -> None:
         """Give everything back."""
@@ -113,7 +124,12 @@ class Sampler:
         return runs
 
     def _read(self, places: Mapping[str, int], few: bool) -> dict[str, list[tuple[int, Millis | None]]]:
-        read = self.records.read(places, RUN)
+        try:
+            read = self.records.read(places, RUN)
+        except UnansweredError as error:
+            for split, records in error.read.items():
+                self._times(split, records, few=few)
+            raise
         return {split: self._times(split, records, few=few) for split, records in read.items()}
 
     def _not_looked_at(self, split: str, beginning: int, end: int) -> int:
