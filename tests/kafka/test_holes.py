@@ -261,15 +261,21 @@ def test_where_somebody_may_write_transactions_each_end_is_read(without: Collect
     assert len(log.reads) == 5
 
 
-def test_where_a_hole_was_met_each_end_is_read():
+def test_where_a_hole_was_met_each_end_is_read_until_it_is_known_again_who_writes():
     log, clock = Log(list(REPLAYED), told_without=[SPLIT]), Clock()
     told = holes(log, clock)
-    assert told.among_latest(latest(log)) == {SPLIT}
     told.refresh()
-    log.entries += records(NOW_MS + 1)
-    assert told.among_latest(latest(log)) == set()
+    assert told.among_latest(latest(log)) == {SPLIT}
     assert told.may_be_in(SPLIT)
-    assert len(log.reads) == 2
+    for n in (1, 2):
+        log.entries += records(NOW_MS + n)
+        assert told.among_latest(latest(log)) == set()
+    assert len(log.reads) == 3
+    told.refresh()
+    assert not told.may_be_in(SPLIT)
+    log.entries += records(NOW_MS + 3)
+    assert told.among_latest(latest(log)) == set()
+    assert len(log.reads) == 3
 
 
 def test_what_was_read_while_another_partition_was_silent_is_not_read_again():
@@ -281,3 +287,23 @@ def test_what_was_read_while_another_partition_was_silent_is_not_read_again():
     log.silent = ()
     assert told.among(found) == {SPLIT}
     assert log.reads == [{SPLIT: 2, "u/0": 3}, {"u/0": 3}]
+
+
+def test_where_nobody_writes_transactions_answers_are_not_read_close_to_what_was_asked_for():
+    """As they are where records are dense; a marker would lie further ahead, or hide little."""
+    log = Log(records(*range(0, 90_000, 500)), told_without=[SPLIT])
+    told = times(log)
+    told.latest([SPLIT])
+    told.refresh()
+    assert len(log.reads) == 1
+    for at in range(0, 80_000, 100):
+        assert told.first_later({SPLIT: at}) == {SPLIT: Found(at // 500 + 1, (at // 500 + 1) * 500)}
+    assert len(log.reads) == 1
+
+
+def test_where_nobody_writes_transactions_any_more_a_marker_of_old_is_found():
+    log = Log([*REPLAYED, *records(NOW_MS)], told_without=[SPLIT])
+    told = times(log)
+    told.latest([SPLIT])
+    told.refresh()
+    assert told.first_later({SPLIT: 20}) == {SPLIT: Found(3, 30)}

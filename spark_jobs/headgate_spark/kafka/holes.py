@@ -6,9 +6,9 @@ asked for, and the one with the largest timestamp. To a source that reads what i
 records of aborted transactions are such holes too.
 
 Only reading tells: what is read from a hole on begins behind it. An offset that was read once is remembered. Reading
-costs another request, so at the end of a log, where each planning asks anew, it is left out where a marker is not to
-be expected: in a partition whose producers have written no transaction, unless its latest timestamp has jumped ahead,
-as it does where history is replayed.
+costs another request, so it is left out where a marker is not to be expected: in a partition whose producers have
+written no transaction, unless its latest timestamp has jumped ahead, as it does where history is replayed, or what
+was found is far later than what was asked for.
 
 All of it runs on the thread that asks for the source (`asking`).
 """
@@ -63,7 +63,7 @@ class Holes:
         self._without: Collection[str] = frozenset()
         """The partitions whose producers were found to write no transactions."""
         self._with: set[str] = set()
-        """The partitions in which holes were met."""
+        """Those of them in which holes were met since; retention and compaction make some too, once."""
 
     def may_be_in(self, partition: str) -> bool:
         """Tell whether a partition may hold transactions. What is not known may be."""
@@ -79,6 +79,20 @@ class Holes:
                 self._note(new, error.read)
                 raise
         return {split for split, at in asked.items() if self._is_hole[split][at]}
+
+    def among_later(self, asked: Mapping[str, Millis], found: Mapping[str, Found | None]) -> set[str]:
+        """Return the partitions whose first record later than asked for is a hole. Raises what the reader raises.
+
+        Where a marker is not to be expected, an answer close to what was asked for is taken for a record. Were it a
+        marker, event times would be wrong by that little.
+        """
+        return self.among(
+            {
+                split: first
+                for split, first in found.items()
+                if first is not None and (first.time > asked[split] + JUMP or self.may_be_in(split))
+            }
+        )
 
     def among_latest(self, found: Mapping[str, Found | None]) -> set[str]:
         """Return the partitions whose latest timestamp is that of a hole. Raises what the reader raises."""
@@ -101,6 +115,7 @@ class Holes:
         except Exception as error:  # a client fails in many ways
             self._without = frozenset()
             log.debug("the producers of partitions are not known", error=str(error))
+        self._with.difference_update(self._without)
 
     def _is_doubtful(self, split: str, last: Found | None, now: float) -> bool:
         if last is None:

@@ -93,7 +93,7 @@ class RecordTimes:
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         found = self._lookups.find({split: at + 1 for split, at in asked.items()})
-        holes = self._holes.among(found)
+        holes = self._holes.among_later(asked, found)
         begins = {
             split: first.offset + 1
             for split, first in found.items()
