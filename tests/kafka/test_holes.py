@@ -43,6 +43,8 @@ class Log:
     committed: bool = False
     told_without: Collection[str] | Exception = ()
     reads: list[Mapping[str, int]] = field(default_factory=list)
+    fetched: int = 1000
+    """Offsets that a fetch holds; a read goes on to the first one with a record."""
     silent: Collection[str] = ()
 
     @property
@@ -73,14 +75,15 @@ class Log:
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads.append(asked)
-        read = {
-            split: [r for r in self.readable if r.offset >= at][:most]
-            for split, at in asked.items()
-            if split not in self.silent
-        }
+        read = {split: self._read(at)[:most] for split, at in asked.items() if split not in self.silent}
         if len(read) < len(asked):
             raise UnansweredError(f"{self.silent} did not answer", read)
         return read
+
+    def _read(self, at: int) -> list[Record]:
+        left = [record for record in self.readable if record.offset >= at]
+        fetches = (left[0].offset - at) // self.fetched + 1 if left else 0
+        return [record for record in left if record.offset < at + fetches * self.fetched]
 
     def ends(self, partitions: Collection[str] = (SPLIT,)) -> dict[str, int]:
         return dict.fromkeys(partitions, self.end)
@@ -180,11 +183,13 @@ def test_a_record_dated_far_ahead_is_named_and_passed_over_among_markers_too():
     st.sampled_from([NOW_MS - YEAR_MS, NOW_MS - 60, NOW_MS + HOUR_MS // 2]),
     st.lists(st.integers(-1, 400), min_size=1, max_size=6),
     st.booleans(),
+    st.integers(1, 100),
 )
 def test_where_timestamps_rise_the_answers_are_those_of_a_log_without_holes(
-    transactions, start, asked, committed
+    transactions, start, asked, committed, fetched
 ):
-    """Whenever transactions ended, and whatever was asked before; some records are of no transaction."""
+    """Whenever transactions ended, whatever was asked before, and however little a fetch holds; some records are of
+    no transaction."""
     entries: list[Entry] = []
     at, wall = start, NOW_MS - 100
     for steps, kind, is_marked in transactions:
@@ -193,7 +198,7 @@ def test_where_timestamps_rise_the_answers_are_those_of_a_log_without_holes(
             entries.append((kind if is_marked else Kind.RECORD, at))
         wall += 3
         entries += [(Kind.MARKER, wall)] if is_marked else []
-    log = Log(entries, committed)
+    log = Log(entries, committed, fetched=fetched)
     told = times(log)
     for after in asked:
         expected = next((r for r in log.readable if r.timestamp > start + after), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
-from headgate_spark.kafka.lookups import JvmLookups
+from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.record_times import RecordTimes
+from headgate_spark.kafka.sampling import Record as Sample
+from headgate_spark.kafka.sampling import UnansweredError
+from headgate_spark.planner.event_times import Found
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker, client_settings
 from support.kafka_records import FLUSH_SECONDS, Ramp, Record, fill, send, transaction
@@ -204,6 +208,55 @@ def test_the_others_are_held_ahead_of_the_last_record_and_not_of_its_marker(
     assert query.exception() is None
     last = {split: last for batch in sink.batches for split, (_, _, last) in batch.items()}
     assert last == {(slow, 0): start + 20_500, (quick, 0): start + 50_000}
+
+
+@pytest.fixture
+def aborted(spark: SparkSession, kafka: Broker) -> Iterator[tuple[str, JvmLookups, JvmRecords]]:
+    """Two partitions with half a megabyte of aborted records each, and in the first one record behind them."""
+    topic = kafka.topic(partitions=2)
+    send(kafka.bootstrap, topic, [Record(0, 1_000), Record(1, 1_000)])
+    for _ in range(5):
+        with transaction(kafka.bootstrap, topic, commit=False) as write:
+            write(Record(n % 2, 5_000, bytes(10_000)) for n in range(20))
+    with transaction(kafka.bootstrap, topic) as write:
+        write([Record(0, 9_000)])
+    wait_until(lambda: kafka.latest(topic) == {0: 58, 1: 56}, "the last marker")
+    options = kafka.options(topic, **{"kafka.isolation.level": "read_committed"})
+    lookups = JvmLookups(spark.sparkContext._jvm, options)
+    records = JvmRecords(spark.sparkContext._jvm, options, lookups)
+    yield topic, lookups, records
+    records.close()
+    lookups.close()
+
+
+def test_aborted_records_that_a_fetch_does_not_hold_hide_none_behind_them(
+    aborted: tuple[str, JvmLookups, JvmRecords],
+):
+    topic, lookups, records = aborted
+    one, other = f"{topic}/0", f"{topic}/1"
+    assert records.read({one: 1, other: 1}, 1) == {one: [Sample(56, 9_000)], other: []}
+    told = RecordTimes(topic, lookups, lambda: records)
+    assert told.first_later({one: 1_000, other: 1_000}) == {one: Found(56, 9_000), other: None}
+    assert told.latest([one, other]) == {one: Found(56, 9_000), other: Found(0, 1_000)}
+
+
+def test_a_read_that_is_not_answered_in_time_goes_on_where_the_one_before_came_to(
+    aborted: tuple[str, JvmLookups, JvmRecords], monkeypatch: pytest.MonkeyPatch
+):
+    topic, _, records = aborted
+    asked = {f"{topic}/0": 1, f"{topic}/1": 1}
+    monkeypatch.setattr("headgate_spark.kafka.lookups.READ_SECONDS", 0.001)
+    read: dict[str, Sequence[Sample]] = {}
+    silent = 0
+    while len(read) < 2:
+        try:
+            read |= records.read({split: at for split, at in asked.items() if split not in read}, 1)
+        except UnansweredError as error:
+            silent += 1
+            assert silent < 200
+            read |= error.read
+    assert read == {f"{topic}/0": [Sample(56, 9_000)], f"{topic}/1": []}
+    assert silent > 1
 
 
 def test_it_is_known_in_which_partitions_transactions_are_written(spark: SparkSession, kafka: Broker):

@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 
 /**
  * Single records of Kafka's partitions, for hundreds of partitions in one call from Python: samples of what is at an offset.
@@ -30,6 +31,10 @@ public final class KafkaRecords {
   private final Map<String, Method> methods = new HashMap<>();
   private final Map<String, Method> ofRecord = new HashMap<>();
   private final Method ofPartition;
+  private final Map<String, Gap> gaps = new HashMap<>();
+
+  /** Offsets without a record that reads have crossed which were not answered in time; the next one goes on behind them. */
+  private record Gap(long begin, long end) {}
 
   /**
    * Reads by this client.
@@ -48,6 +53,7 @@ public final class KafkaRecords {
     methods.put("pause", type.getMethod("pause", Collection.class));
     methods.put("seek", type.getMethod("seek", topicPartition, long.class));
     methods.put("position", type.getMethod("position", topicPartition));
+    methods.put("currentLag", type.getMethod("currentLag", topicPartition));
     methods.put("poll", type.getMethod("poll", Duration.class));
     ofPartition = loader.loadClass("org.apache.kafka.clients.consumer.ConsumerRecords").getMethod("records", topicPartition);
     for (String name : List.of("offset", "timestamp", "value")) {
@@ -57,6 +63,8 @@ public final class KafkaRecords {
 
   /**
    * Reads the first records from an offset on. There has to be one, or the end of the log some way behind it: else the call waits.
+   *
+   * <p>A poll ends without records where all that was fetched is aborted. That is no answer yet: there may be records behind it.
    *
    * @param asked JSON object from {@code topic/partition} to an offset
    * @param most records of each partition
@@ -75,7 +83,7 @@ public final class KafkaRecords {
     call("assign", List.copyOf(waiting.values()));
     call("resume", List.copyOf(waiting.values()));
     for (Map.Entry<String, Object> each : waiting.entrySet()) {
-      call("seek", each.getValue(), offsets.get(each.getKey()));
+      call("seek", each.getValue(), beginOf(each.getKey(), offsets.get(each.getKey())));
     }
     long deadline = System.nanoTime() + Duration.ofMillis(timeoutMillis).toNanos();
     Map<String, List<Object[]>> found = new HashMap<>();
@@ -83,15 +91,34 @@ public final class KafkaRecords {
       Object polled = call("poll", Duration.ofMillis(POLL_MILLIS));
       for (Map.Entry<String, Object> each : List.copyOf(waiting.entrySet())) {
         List<?> records = (List<?>) ofPartition.invoke(polled, each.getValue());
-        if (!records.isEmpty() || (long) call("position", each.getValue()) > offsets.get(each.getKey())) {
+        if (!records.isEmpty() || isAtEnd(each.getValue(), beginOf(each.getKey(), offsets.get(each.getKey())))) {
+          gaps.remove(each.getKey());
           found.put(each.getKey(), told(records.subList(0, Math.min(most, records.size())), values));
           waiting.remove(each.getKey());
           call("pause", List.of(each.getValue()));
         }
       }
     }
+    for (Map.Entry<String, Object> each : waiting.entrySet()) {
+      long begin = offsets.get(each.getKey());
+      long position = (long) call("position", each.getValue());
+      Gap gap = gaps.get(each.getKey());
+      if (position > begin) {
+        gaps.put(each.getKey(), new Gap(gap == null || begin < gap.begin || begin > gap.end ? begin : gap.begin, position));
+      }
+    }
     String told = JSON.writeValueAsString(found);
     return values ? told : Packed.of(told); // values would not become shorter
+  }
+
+  private long beginOf(String name, long asked) {
+    Gap gap = gaps.get(name);
+    return gap != null && asked >= gap.begin && asked <= gap.end ? gap.end : asked;
+  }
+
+  /** Whether all up to the end of the log was fetched; before a fetch, the end that the client knows is an old one. */
+  private boolean isAtEnd(Object partition, long begin) throws ReflectiveOperationException {
+    return (long) call("position", partition) > begin && ((OptionalLong) call("currentLag", partition)).orElse(1) <= 0;
   }
 
   private List<Object[]> told(List<?> records, boolean values) throws ReflectiveOperationException {
