@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine import topics as module
 from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.retreats import PATIENCE_SECONDS
 from headgate_spark.engine.run import QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC
@@ -286,10 +287,14 @@ def test_topics_that_come_and_grow_are_no_others(kafka: Kafka, checkpoint: FakeC
 
 
 class Alignment:
-    """Notes of which sources the event times are forgotten."""
+    """Notes of which sources the event times are forgotten; all are members of a group."""
 
     def __init__(self) -> None:
         self.forgotten: list[str] = []
+        self.part = self
+
+    def is_member(self, _: str) -> bool:
+        return True
 
     def forget(self, source: str) -> None:
         self.forgotten.append(source)
@@ -305,6 +310,38 @@ def test_event_times_of_a_topic_that_is_another_are_forgotten_though_nothing_of_
     query.ask(2 * EVERY_SECONDS, orders(0), orders(150))
     query.ask(2 * EVERY_SECONDS + 1, orders(0), orders(150))
     assert alignment.forgotten == ["orders"]
+
+
+@pytest.mark.parametrize(("aligned", "end"), [(False, 80), (True, 50)])
+def test_a_member_of_a_group_only_goes_back_where_its_end_was_found_in_the_old_log(aligned: bool, end: int):
+    query = Query(Kafka(), FakeCheckpoint(), failOnDataLoss="false")
+    start = {"orders/0": 100, "orders/1": 50}
+    query.ask(0, start, {"orders/0": 40, "orders/1": 50})
+    if aligned:
+        query.run.alignment = Alignment()  # type: ignore[assignment]
+    answer = query.ask(PATIENCE_SECONDS, start, {"orders/0": 40, "orders/1": 80})
+    assert answer == "offset:" + _json({"orders/0": 40, "orders/1": end})
+
+
+class Begun:
+    """Knows that `orders/2` begins at 7."""
+
+    def completed(self, start: Mapping[str, int]) -> dict[str, int]:
+        return {"orders/2": 7, **start}
+
+    def are_settled(self, *_: object) -> bool:
+        return True
+
+
+def test_and_a_partition_that_has_just_appeared_is_not_taken_whole_for_it():
+    query = Query(Kafka(), FakeCheckpoint(), failOnDataLoss="false")
+    query.run.sources[1].beginnings = Begun()  # type: ignore[assignment]
+    start, latest = {"orders/0": 100, "orders/1": 50}, {"orders/0": 40, "orders/1": 80, "orders/2": 30}
+    query.ask(0, start, {"orders/0": 40, "orders/1": 50})
+    query.run.alignment = Alignment()  # type: ignore[assignment]
+    assert query.ask(PATIENCE_SECONDS, start, latest) == "offset:" + _json(
+        {**start, "orders/0": 40, "orders/2": 7}
+    )
 
 
 @pytest.mark.parametrize("unknown", ["it has none", "it fails", "it is late"])

@@ -161,9 +161,11 @@ class OpenSource:
     def started(self, offset: str | None) -> Position | None:
         """Return where the source is, new splits at their beginning included."""
         self._start = self.position(offset)
-        if self._start is None or self.beginnings is None:
-            return self._start
-        return self.beginnings.completed(self._start)
+        return None if self._start is None else self.completed(self._start)
+
+    def completed(self, start: Position) -> Position:
+        """Return `start` with new splits at their beginning, where it is known."""
+        return start if self.beginnings is None else self.beginnings.completed(start)
 
     def surveyed(self, offset: str | None, now: float, deadline: float) -> Position | None:
         """Return the latest position; `None` also while it is not known where a new split begins.
@@ -557,13 +559,17 @@ class QueryRun:
         if opened.topics is not None:
             opened.topics.accept()
             self._keep_topics()
+        is_aligned = False
         if self.alignment is not None:
             self.alignment.forget(opened.source.name)
+            is_aligned = self.alignment.part.is_member(opened.source.name)
         retreat, opened.retreat = opened.retreat, Retreat()
         if not moves or not retreat.splits:
             return answer
-        ends = answer.ends if isinstance(answer, TakeUpTo) else retreat.position
-        return TakeUpTo({**ends, **retreat.splits})
+        # A member only goes back, and finds its end anew: this one was found by what may be the old event times.
+        if isinstance(answer, TakeUpTo) and not is_aligned:
+            return TakeUpTo({**answer.ends, **retreat.splits})
+        return TakeUpTo({**opened.completed(retreat.position), **retreat.splits})
 
     @property
     def _known_topics(self) -> dict[str, Topics]:
