@@ -249,3 +249,15 @@ def test_a_topic_that_is_missing_of_listed_partitions_is_told_by_the_option_of_t
         "`assign` in the job"
     )
     assert driver.governor.failed == {"reader": explanation(driver)}
+
+
+def test_a_host_that_nobody_knows_by_its_name_is_named_with_the_option(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    strange = {"kafka.bootstrap.servers": "no.such.host.invalid:9092"}
+    with driver.running(stream(spark, kafka, "orders", **strange), tmp_path) as query:
+        failure(query)
+    assert explanation(driver) == (
+        "query governed: source orders: no host in no.such.host.invalid:9092 is known by its name; correct "
+        "`kafka.bootstrap.servers` in the job, or see that the driver's name service knows it"
+    )
