@@ -42,6 +42,19 @@ def test_nothing_bounds_batches_that_have_met_no_cliff(batches):
     assert a_ceiling(*batches).records == math.inf
 
 
+VARIED = [(100, 0.5), (100, 0.9), (100, 0.4), (100, 0.7), (200, 0.5), (200, 0.8)]
+"""Batches whose duration is chance rather than records."""
+
+
+def test_a_batch_as_slow_as_others_were_by_chance_shows_no_cliff():
+    assert a_ceiling(*VARIED, (400, 1.1)).records == math.inf
+    assert a_ceiling((100, 0.6), (200, 0.6), (400, 2.4)).records < math.inf
+
+
+def test_batches_that_vary_do_not_hide_a_steep_cliff():
+    assert a_ceiling(*VARIED, (800, 16.0)).records < 800
+
+
 def test_after_a_dear_batch_a_size_between_is_tried():
     assert a_ceiling((1000, 1.0), (4000, 16.0)).records == 2000
 

@@ -192,3 +192,53 @@ def test_more_keys_than_records_make_batches_cheaper_and_larger():
 
     batches = clear(cost, target)
     assert batches[-2][1] == pytest.approx(target, rel=0.05)
+
+
+def batches_until_half(seed: int, fixed: float, sigma: float, target: float, rate: int) -> tuple[float, int]:
+    """Return seconds and batches from lifting a rate limit until a batch has half of the records it could have.
+
+    Limited to `rate` records per second for 20 s, from a cold start. One batch in twenty is 2.5 times slower.
+    """
+    chance, sizer, now, number = random.Random(seed), BatchSizer(), 0.0, 0
+
+    def cost(records: int) -> float:
+        varied = chance.lognormvariate(0, sigma) * (2.5 if chance.random() < 0.05 else 1.0)
+        return (fixed + records / 60_000) * varied
+
+    while now < 20:
+        grant = sizer.grant(target, UNBOUNDED)
+        records = min(grant.records, round(rate * max(target, fixed)) or 1)
+        seconds = cost(records) * (5.0 if now == 0 else 1.0)
+        sizer.ended(grant, records, seconds, cut=True)
+        now += max(seconds, target)
+    enough = 60_000 * max(target - fixed, fixed) / 2
+    now, records = 0.0, 0
+    while records < enough and now < 300:
+        grant = sizer.grant(target, UNBOUNDED)
+        records, seconds = grant.records, cost(grant.records)
+        sizer.ended(grant, records, seconds, cut=True)
+        now, number = now + seconds, number + 1
+    return now, number
+
+
+@pytest.mark.parametrize(
+    ("target", "sigma", "rate", "late"),
+    [
+        (0.5, 0.15, 1, 0.1),
+        (0.5, 0.15, 10, 0.1),
+        (0.5, 0.3, 1, 0.75),
+        (0.5, 0.3, 10, 0.75),
+        (1.0, 0.15, 1, 0.05),
+        (1.0, 0.15, 10, 0.1),
+        (1.0, 0.3, 1, 0.05),
+        (1.0, 0.3, 10, 0.2),
+        (10.0, 0.15, 1, 0.05),
+        (10.0, 0.15, 10, 0.05),
+        (10.0, 0.3, 1, 0.05),
+        (10.0, 0.3, 10, 0.05),
+    ],
+)
+def test_once_a_rate_is_lifted_chance_keeps_batches_small_for_long_in_few_queries(target, sigma, rate, late):
+    """`late`: the part that takes longer than 30 s and 15 batches, with a fixed cost of 0.6 s."""
+    taken = [batches_until_half(seed, 0.6, sigma, target, rate) for seed in range(60)]
+    assert sum(seconds > 30 and batches > 15 for seconds, batches in taken) <= late * len(taken)

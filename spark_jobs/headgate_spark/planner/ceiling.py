@@ -10,6 +10,10 @@ size with the most records per second is searched for. Rates rise up to the clif
 enclosed by three sizes of which the middle one has the highest rate (Kiefer, 1953); a batch in the wider of the two
 gaps, at its geometric mean, narrows the bracket. After about five batches the middle size is kept to.
 
+"Much" is more than batches differ by chance, as those before did from their line. Without that, where records are a
+small part of what a batch takes, two slow batches looked like a cliff, and a query whose rate limit had been lifted
+stayed at a hundredth of its rate for minutes.
+
 What made the difference may pass, so the size above is tried again: once the batches since the last try took
 `PATIENCE` times what that one cost too much, so that tries cost 2 % of the time whatever the cliff. Where the cliff
 comes nearer, batches of the size that is kept to get slower than they were, and smaller ones are tried as well.
@@ -19,10 +23,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from headgate_spark.planner.throughput import Sample, fit
+from headgate_spark.planner.throughput import Cost, Sample, fit
 
 CLEARLY = 1.25
 """Sizes nearer to each other than this are as good as equal: there is no search between them."""
@@ -31,6 +35,10 @@ SAME = 1.02
 FORETOLD = 0.72
 """Part of its duration that the line must have foretold for a batch; else it may have met a cliff. Garbage
 collections and neighbours make batches of one size differ by a fifth."""
+BEYOND_CHANCE = 2.0
+"""Standard deviations from the line within which what a batch took may be chance."""
+LINE_PARAMETERS = 2
+"""So many batches lie on their line whatever they took: they tell nothing of chance."""
 GAINING = 1.1
 """How many times the best rate of all smaller batches shows that larger ones still pay, whatever was foretold."""
 CONFIRMED = 0.95
@@ -92,6 +100,8 @@ class _Cliff:
     low: int
     best: _Size
     high: Sample
+    chance: float = 1.0
+    """How many times longer than foretold a batch may take by chance; at least 1."""
     is_certain: bool = False
     """Whether two batches have shown it."""
     is_doubted: bool = False
@@ -144,11 +154,19 @@ def _suspected(sample: Sample, before: Iterable[Sample]) -> _Cliff | None:
         return None
     best = max(smaller, key=_rate)
     cost = fit(smaller)
-    foretold = cost.fixed_seconds + cost.seconds_per_record * sample.records
-    if _rate(sample) >= GAINING * _rate(best) or foretold >= FORETOLD * sample.seconds:
+    chance = math.exp(BEYOND_CHANCE * _scatter(smaller, cost))
+    shortfall = max(1.0, chance * FORETOLD)
+    is_foretold = cost.seconds(sample.records) >= min(FORETOLD, 1 / chance) * sample.seconds
+    if is_foretold or _rate(sample) * shortfall >= GAINING * _rate(best):
         return None
     below = (s.records for s in smaller if s.records * CLEARLY <= best.records)
-    return _Cliff(max(below, default=best.records), _Size(best), sample)
+    return _Cliff(max(below, default=best.records), _Size(best), sample, chance)
+
+
+def _scatter(samples: Sequence[Sample], cost: Cost) -> float:
+    """Return how batches vary: the standard deviation of the logarithm of seconds taken over seconds foretold."""
+    squares = (math.log(s.seconds / cost.seconds(s.records)) ** 2 for s in samples)
+    return math.sqrt(sum(squares) / max(1, len(samples) - LINE_PARAMETERS))
 
 
 def _searched(cliff: _Cliff, sample: Sample) -> _Cliff | None:
@@ -173,7 +191,7 @@ def _stayed_away(cliff: _Cliff, sample: Sample) -> _Cliff | None:
 
 def _tried_above(cliff: _Cliff, sample: Sample) -> _Cliff | None:
     best = cliff.best
-    if _rate(sample) < best.rate * (EQUAL if cliff.is_certain else CONFIRMED):
+    if _rate(sample) < best.rate * (EQUAL if cliff.is_certain else min(CONFIRMED, 1 / cliff.chance)):
         cliff.high = min(cliff.high, sample, key=_records)
         cliff.is_certain, cliff.is_doubted = True, False
         cliff.seconds_to_wait = PATIENCE * max(0.0, sample.seconds - sample.records / best.rate)

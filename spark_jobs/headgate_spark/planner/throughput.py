@@ -59,6 +59,10 @@ class Cost:
         """Records per second, the fixed cost left out."""
         return 1.0 / self.seconds_per_record
 
+    def seconds(self, records: int) -> float:
+        """How long a batch of so many records takes."""
+        return self.fixed_seconds + self.seconds_per_record * records
+
 
 class Throughput:
     """The cost of a query's batches, as far as it is known."""
