@@ -20,6 +20,7 @@ DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in (CHART / "file
 MINUTES, STEP = 40, 15
 LABELS = {
     "query": ["delays", "totals"],
+    "cause": ["query delays: source flights: topic flights does not exist at broker:9092; create it"],
     "source": ["flights"],
     "reason": ["RateLimit", "Interval"],
     "kind": ["data", "no_data"],

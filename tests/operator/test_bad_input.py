@@ -220,14 +220,12 @@ def test_one_that_was_deleted_by_force_and_runs_on_is_waited_for(o: OnServer) ->
     o.run()
     o.kubectl("delete", "pod", "flights-driver-1", "--force", "--grace-period=0", "--wait=false")
     o.turns(1)
-    locked = (
-        "headgate-run: error: checkpoint /checkpoints/delays is in use by the run with pid 17; stop that one"
-    )
+    locked = "checkpoint /checkpoints/delays is in use by the run with pid 17; stop that one"
     for attempt in (2, 3):
         o.skew += PATIENCE_SECONDS
         o.turns(2)
         o.runs(f"flights-driver-{attempt}")
-        o.ends(f"flights-driver-{attempt}", 75, locked)
+        o.ends(f"flights-driver-{attempt}", 75, f"headgate-run: error: {locked}")
         o.turns(1)
         assert (o.state(), o.said("Ready")[1:]) == (
             "BackingOff",
@@ -247,8 +245,8 @@ def test_one_that_was_deleted_by_force_and_runs_on_is_waited_for(o: OnServer) ->
 
 def test_a_batch_that_does_not_fit_in_memory_is_told_with_its_name_and_the_remedies(o: OnServer) -> None:
     o.run()
-    words = "headgate-run: error: query delays: batch 7 has failed twice for want of memory"
-    o.ends("flights-driver-1", 76, words)
+    words = "query delays: batch 7 has failed twice for want of memory"
+    o.ends("flights-driver-1", 76, f"headgate-run: error: {words}")
     o.turns(1)
     assert o.said("Stalled") == (
         "True",
