@@ -108,6 +108,13 @@ def test_lost_records_are_named_and_the_job_may_go_on_without_them(
         assert sum(await_rows(query, 35)) == 35
 
 
+def create_anew(kafka: Broker, topic: str, *, records: int) -> None:
+    """Delete a topic, and fill another one of its name."""
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    fill(kafka.bootstrap, topic, [Ramp(0, records)])
+
+
 def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_end(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -115,9 +122,7 @@ def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_e
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         await_rows(query, 20)
-    kafka.delete_topic(topic)
-    kafka.topic(topic)
-    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    create_anew(kafka, topic, records=5)
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         told = f"source {topic}: {topic}/0 ends at offset 5 and was read up to 20: topic {topic} was created anew"
         assert told in failure(query)
@@ -134,9 +139,7 @@ def test_a_topic_that_was_created_anew_is_named_however_far_it_has_grown_since_t
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         await_rows(query, 20)
-    kafka.delete_topic(topic)
-    kafka.topic(topic)
-    fill(kafka.bootstrap, topic, [Ramp(0, 50)])
+    create_anew(kafka, topic, records=50)
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         told = f"source {topic}: {topic}/0 ends at offset 50 and was read up to 20: topic {topic} was created anew"
         assert told in failure(query)
@@ -159,9 +162,7 @@ def test_a_topic_that_is_created_anew_while_it_is_read_is_named_however_far_it_h
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
     with driver.running(stream(spark, kafka, topic, **IMPATIENT), tmp_path) as query:
         await_rows(query, 20)
-        kafka.delete_topic(topic)
-        kafka.topic(topic)
-        fill(kafka.bootstrap, topic, [Ramp(0, 50)])
+        create_anew(kafka, topic, records=50)
         assert f"topic {topic} was created anew" in failure(query)
 
 
