@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate_contract import BatchControl, EventTimeControl, QueryControl, SourceControl
+from headgate_contract import BatchControl, EventTimeControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Sampled, Split
 from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
@@ -190,6 +190,21 @@ def test_a_member_at_its_rate_limit_holds_the_group_where_that_ends_it():
     read = query.latest_read
     assert 30_000 <= read["weather"] <= 45_000
     assert read["weather"] + 900 <= read["flights"] <= read["weather"] + 2000
+
+
+def test_a_member_with_a_rate_limit_uses_all_of_its_tokens():
+    """An interval's tokens fill the bucket, so what a batch left of them would be lost."""
+    limited = replace(member(30), rate_limit=RateControl(records_per_second=100.0))
+    control = replace(backlog(flights=limited, weather=member(30)), backlog=False, interval_seconds=5)
+    driver, query = one_query(
+        control,
+        flights={"0": every(10, 900_000), "1": every(23, 900_000)},
+        weather={"0": every(1000, 900_000)},
+    )
+    driver.run_for(200)
+    first, *batches, last = query.spark.batches
+    read = sum(batch.records["flights"] for batch in (*batches, last))
+    assert read >= 0.99 * 100 * (last.planned_at - first.planned_at)
 
 
 def test_a_partition_that_appears_behind_the_others_is_waited_for_and_nothing_is_unread():

@@ -18,17 +18,19 @@ logs = st.dictionaries(
 )
 
 
-def a_slice(logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER) -> Slice:
+def a_slice(logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER, *, fill=False) -> Slice:
     index = TimeIndex(FakeEventTimes(logs))
-    return a_slice_of(index, logs, budget, limit, starts, pace, drift)
+    return a_slice_of(index, logs, budget, limit, starts, pace, drift, fill=fill)
 
 
-def a_slice_of(index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER) -> Slice:
+def a_slice_of(
+    index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER, *, fill=False
+) -> Slice:
     starts = starts or dict.fromkeys(logs, 0)
     index.look({split: len(log) for split, log in logs.items()}, now=0)
     index.locate(starts)
     rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
-    return slice_of(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace)
+    return slice_of(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace, fill=fill)
 
 
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
@@ -41,6 +43,15 @@ def test_a_slice_is_within_budget_and_limit_and_as_large_as_they_allow(logs, bud
     assert piece.count >= min(most, 0.9 * budget)
     if piece.limited:
         assert piece.count == most < sum(map(len, logs.values()))
+
+
+@given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
+def test_a_slice_that_is_to_use_its_budget_leaves_nothing_of_it(logs, budget, limit, pace):
+    piece = a_slice(logs, budget, limit, pace=pace, fill=True)
+    read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in logs.values())
+    assert len(read) == piece.count == min(most, budget)
+    assert all(time <= limit for time in read)
 
 
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.integers(1, 20))
@@ -88,9 +99,15 @@ def test_of_steady_streams_a_slice_has_hardly_a_record_that_is_later_than_one_it
     assert early >= 0.9 * len(taken) - 1
 
 
-@given(logs, st.integers(1, 100), st.sampled_from([0, 1, 10, 50]), st.none() | st.floats(0.001, 1000))
-def test_what_fills_a_slice_is_within_the_drift_of_where_it_ends(logs, budget, drift, pace):
-    piece = a_slice(logs, budget, NEVER, pace=pace, drift=drift)
+@given(
+    logs,
+    st.integers(1, 100),
+    st.sampled_from([0, 1, 10, 50]),
+    st.none() | st.floats(0.001, 1000),
+    st.booleans(),
+)
+def test_what_fills_a_slice_is_within_the_drift_of_where_it_ends(logs, budget, drift, pace, fill):
+    piece = a_slice(logs, budget, NEVER, pace=pace, drift=drift, fill=fill)
     left = [event_time(logs[split], end) for split, end in piece.ends.items() if end < len(logs[split])]
     read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
     assert not left or not read or max(read) <= min(left) + drift

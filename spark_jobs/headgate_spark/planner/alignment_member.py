@@ -243,7 +243,10 @@ class Membership:
         return floor.time + self._groups.terms(self._group).max_drift
 
     def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
-        """Return the rooms of the sources whose rate limit ends them before their latest."""
+        """Return the rooms of the sources whose rate limit ends them before their latest.
+
+        All their tokens are used: a bucket holds no more than an interval's, so what is left of them is lost.
+        """
         drift = self._groups.terms(self._group).max_drift
         cut: dict[Split, Room] = {}
         for view in views:
@@ -251,7 +254,13 @@ class Membership:
             if view.allowance is None or view.allowance >= sum(room.size for room in own.values()):
                 continue
             piece = slice_of(
-                own, budget=view.allowance, limit=limit, drift=drift, index=self._index, turn=turn
+                own,
+                budget=view.allowance,
+                limit=limit,
+                drift=drift,
+                index=self._index,
+                turn=turn,
+                fill=True,
             )
             cut |= {split: Room(room.start, piece.ends[split]) for split, room in own.items()}
         return cut

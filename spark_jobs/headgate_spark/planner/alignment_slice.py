@@ -82,18 +82,23 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     index: TimeIndex,
     pace: float | None = None,
     turn: int = 0,
+    fill: bool = False,
 ) -> Slice:
     """Return the largest slice of at most `budget` records up to `limit`, and within `drift` of where it ends.
 
     `pace` is the event time (ms) that a record took in the last one, `turn` says who is served first where there is
-    less than a record for each. The event times of the starts must be known. Raises `EventTimesUnknownError` where
-    nothing was found in time.
+    less than a record for each. `fill` uses all of the budget, for another question: the search by itself ends at
+    nine tenths of it. The event times of the starts must be known. Raises `EventTimesUnknownError` where nothing was
+    found in time.
     """
     whole = sum(room.size for room in rooms.values())
     begin = _beginning(rooms, index, limit)
     if begin is None or begin.time >= limit or budget <= 0:
         return Slice({s: room.start for s, room in rooms.items()}, 0, limited=whole > 0 and budget > 0)
-    low, high = _search(_Task(rooms, budget, limit, drift, index), begin, pace)
+    task = _Task(rooms, budget, limit, drift, index)
+    low, high = _search(task, begin, pace)
+    if fill and high is None:
+        low, high = _topped_up(task, begin, low)
     if high is not None and (split := _unlocated(rooms, index)) is not None:
         if low.count == 0:
             raise EventTimesUnknownError(
@@ -162,6 +167,26 @@ def _search(task: _Task, begin: _Cut, pace: float | None) -> tuple[_Cut, _Cut | 
             else _between(low, high, task.budget, halve=n % 3 == 2)
         )
     return _near(task, low, high)
+
+
+def _topped_up(task: _Task, begin: _Cut, low: _Cut) -> tuple[_Cut, _Cut | None]:
+    """Return the best cut within the budget, and one beyond it towards which the rest may be filled.
+
+    It is looked for at twice what is left by the pace of the slice, and on from there where that is not enough.
+    """
+    for _ in range(MAX_ROUNDS):
+        if low.count in (0, task.budget, task.whole) or low.time >= task.limit:
+            break
+        pace = (low.time - begin.time) / low.count
+        guess = max(low.next_time, low.time + max(1, round(2 * (task.budget - low.count) * pace)))
+        try:
+            cut = _cut(task.rooms, task.index, min(guess, low.next_time + task.drift, task.limit))
+        except EventTimesUnknownError:
+            break
+        if cut.count > task.budget:
+            return low, cut
+        low = cut
+    return low, None
 
 
 def _near(task: _Task, low: _Cut, high: _Cut | None) -> tuple[_Cut, _Cut | None]:
