@@ -11,6 +11,13 @@ ERROR = "headgate-run: error: "
 """What the launcher puts before what it says of an end, on standard error: a sentence with the remedy."""
 
 
+PREVIOUS_END = "HEADGATE_PREVIOUS_END"
+"""An environment variable of a driver: how the attempt before it ended, where nothing of that was left to note it."""
+
+OOM_KILLED = "OOMKilled"
+"""Its value where the kernel killed all of the driver for want of memory."""
+
+
 class ExitCode(IntEnum):
     """An end that the launcher knows the cause of; every other code is the job's own."""
 

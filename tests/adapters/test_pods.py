@@ -66,6 +66,7 @@ class Row(NamedTuple):
     code: int | None = None
     disrupted: bool = False
     note: str | None = None
+    oom_killed: bool = False
     obstacle: StepReason | None = None
 
 
@@ -123,7 +124,31 @@ ROWS = (
         code=2,
         note="two",
     ),
-    Row("out of memory", pod(**ended(137, reason="OOMKilled")), alive=False, code=137, note=OOM),
+    Row(
+        "out of memory",
+        pod(**ended(137, reason="OOMKilled")),
+        alive=False,
+        code=137,
+        note=OOM,
+        oom_killed=True,
+    ),
+    Row(
+        "out of memory, while it was being deleted",
+        pod(leaving_since=FINISHED, **ended(137, reason="OOMKilled")),
+        alive=False,
+        leaving=True,
+        code=137,
+        disrupted=True,
+        note="its pod was deleted",
+        oom_killed=True,
+    ),
+    Row(
+        "its JVM alone was out of memory, and the launcher has told of it",
+        pod(**ended(76, reason="OOMKilled", message="headgate-run: error: query q: batch 7 has failed\n")),
+        alive=False,
+        code=76,
+        note="query q: batch 7 has failed",
+    ),
     Row(
         "the runtime lost it",
         pod(**ended(137, reason="ContainerStatusUnknown")),
@@ -205,6 +230,7 @@ def test_a_pod_is_read_as(row: Row) -> None:
     if driver.exit is not None:
         told = driver.exit
         assert (told.code, told.is_disruption, told.note) == (row.code, row.disrupted, row.note)
+        assert told.oom_killed == row.oom_killed
         assert told.at == unix_time(FINISHED)
 
 

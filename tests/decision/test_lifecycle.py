@@ -340,6 +340,26 @@ def test_suspending_and_resuming_starts_anew_whatever_was(ended: Driver) -> None
     assert step.history.failures == 0
 
 
+OOM_KILLED = Driver(attempt=1, started_at=900.0, revision=R1, exit=Exit(at=NOW, code=137, oom_killed=True))
+
+
+def test_a_driver_is_told_that_the_one_before_it_was_killed_for_want_of_memory_until_it_is_there() -> None:
+    waiting = next_step(OOM_KILLED, wanted(), known(), now=NOW, jitter=0.0)
+    assert waiting.reason is StepReason.BACKING_OFF
+    started = next_step(OOM_KILLED, wanted(), waiting.history, now=NOW + 60, jitter=0.0)
+    again = next_step(None, wanted(), started.history, now=NOW + 61, jitter=0.0)
+    assert started.action == again.action == Start(attempt=2, revision=R1, follows_oom_kill=True)
+    ended = next_step(dead(1, 2), wanted(), again.history, now=NOW + 70, jitter=0.0)
+    third = next_step(dead(1, 2), wanted(), ended.history, now=NOW + 170, jitter=0.0)
+    assert third.action == Start(attempt=3, revision=R1)
+
+
+def test_a_driver_with_other_settings_is_not_told() -> None:
+    history = next_step(OOM_KILLED, wanted(), known(), now=NOW, jitter=0.0).history
+    step = next_step(OOM_KILLED, wanted(revision=R2), history, now=NOW + 1, jitter=0.0)
+    assert step.action == Start(attempt=2, revision=R2)
+
+
 def test_a_checkpoint_that_stays_in_use_needs_somebody_after_a_minute_and_is_tried_all_the_same() -> None:
     history, now, asked = known(), NOW, []
     for attempt in range(1, 6):

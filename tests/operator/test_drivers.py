@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from headgate.adapters.kubernetes.client import PODS
+from headgate.adapters.kubernetes.client import PODS, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.api.labels import APPLICATION, ROLE
@@ -202,6 +203,33 @@ def test_a_driver_that_was_out_of_memory_says_what_to_do() -> None:
     o.turn()
     assert "OOMKilled" in o.condition("Ready")["message"]
     assert "driver.memory" in o.condition("Ready")["message"]
+
+
+def test_the_driver_after_one_that_was_out_of_memory_counts_it_and_the_next_one_does_not() -> None:
+    o = Operation()
+    o.run()
+    assert ENDED_BEFORE not in environment(o)
+    o.cluster.pod_ends("flights-driver-1", 137, reason="OOMKilled")
+    starts_again(o, 2)
+    assert ENDED_BEFORE in environment(o)
+    o.cluster.pod_ends("flights-driver-2", 1)
+    starts_again(o, 3)
+    assert ENDED_BEFORE not in environment(o)
+
+
+ENDED_BEFORE = {"name": "HEADGATE_PREVIOUS_END", "value": "OOMKilled"}
+
+
+def environment(o: Operation) -> Sequence[Manifest]:
+    found: Sequence[Manifest] = o.pod["spec"]["containers"][0]["env"]
+    return found
+
+
+def starts_again(o: Operation, attempt: int) -> None:
+    o.turns(1)
+    o.cluster.now += 300
+    o.turns(4)
+    assert o.names == [f"flights-driver-{attempt}"]
 
 
 def test_a_batch_that_does_not_fit_stalls_the_application_with_remedies() -> None:

@@ -40,7 +40,7 @@ def test_the_document_is_published_before_the_driver_is_started() -> None:
     world = loop.world
     publish, start, save = world.controls.publish, world.drivers.start, world.store.save
     world.controls.publish = lambda document: (order.append("publish"), publish(document))[1]  # type: ignore[method-assign]
-    world.drivers.start = lambda *args: (order.append("start"), start(*args))[1]  # type: ignore[method-assign]
+    world.drivers.start = lambda *args, **more: (order.append("start"), start(*args, **more))[1]  # type: ignore[method-assign]
     world.store.save = lambda document: (order.append("save"), save(document))[1]  # type: ignore[method-assign]
     loop.turn()
     assert order == ["save", "publish", "start"]

@@ -230,13 +230,14 @@ class Measures:
 class DriverProcess:
     """A governor, as each start of a driver makes one."""
 
-    def __init__(self, checkpoint):
+    def __init__(self, checkpoint, *, follows_oom_kill=False):
         self.given_up = 0
         self.governor = Governor(
             acquire_lock=lambda _: None,
             open_checkpoint=lambda _: checkpoint,
             observer=Measures(),
             give_up=self.give_up,
+            follows_oom_kill=follows_oom_kill,
         )
 
     def give_up(self):
@@ -302,6 +303,41 @@ def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_th
         driver.governor.jvm_ran_out_of_memory(certain=False)
         assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
         assert ("orders" in driver.governor.too_large) is is_final
+
+
+def test_a_driver_that_was_killed_whole_is_counted_by_the_one_after_it_which_tries_once():
+    checkpoint = UnfinishedCheckpoint()
+    assert DriverProcess(checkpoint).run(None) == "ok"
+    second = DriverProcess(checkpoint, follows_oom_kill=True)
+    assert second.run(None) == "ok"
+    assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
+    third = DriverProcess(checkpoint, follows_oom_kill=True)
+    assert third.run(None).startswith("refuse:query orders: batch 7 has failed 2 times for want of memory")
+    assert (third.governor.gave_up, third.given_up, third.governor.runs) == (True, 1, [])
+    by_hand = DriverProcess(checkpoint)
+    assert by_hand.run(None) == "ok", "whoever starts it again has seen to it"
+
+
+def test_a_query_that_the_job_starts_again_is_not_counted_anew():
+    checkpoint = UnfinishedCheckpoint()
+    driver = DriverProcess(checkpoint, follows_oom_kill=True)
+    for number in (1, 2):
+        driver.run("java.lang.ArithmeticException: / by zero", number=number)
+    assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
+
+
+def test_a_driver_that_was_killed_between_two_batches_is_not_counted():
+    checkpoint = UnfinishedCheckpoint()
+    checkpoint.resumption = lambda: Resumption(7, repeats=False)
+    assert DriverProcess(checkpoint, follows_oom_kill=True).run(None) == "ok"
+    assert BatchMemory.of(checkpoint.batches.load()).failure is None
+
+
+def test_a_failure_has_the_records_that_its_batch_turned_out_to_have():
+    unknown = MemoryFailure(batch=7)
+    assert unknown.counted(7, 500).too_many == 500
+    assert unknown.counted(8, 500).too_many is None
+    assert MemoryFailure(batch=7, records=400).counted(7, 500).too_many == 400
 
 
 class DyingJvm(Kept):

@@ -28,7 +28,7 @@ class FakeDrivers:
     def observe(self, now: float) -> Driver | None:
         return self.driver
 
-    def start(self, launch: Launch, attempt: int, now: float) -> None:
+    def start(self, launch: Launch, attempt: int, now: float, *, follows_oom_kill: bool = False) -> None:
         if self.driver is not None and self.driver.attempt == attempt:
             return
         assert self.driver is None or self.driver.exit is not None, "two drivers at once"

@@ -115,7 +115,14 @@ class LocalDrivers:
     def obstacle(self, now: float) -> None:
         """Return that nothing is known to be in the way."""
 
-    def start(self, launch: Launch, attempt: int, now: float) -> None:
+    def start(
+        self,
+        launch: Launch,
+        attempt: int,
+        now: float,
+        *,
+        follows_oom_kill: bool = False,  # noqa: ARG002  here nobody tells it
+    ) -> None:
         """Start the driver, its output going to the log file; raises `TransientError` where that cannot be."""
         if self._record is not None and self._record.attempt == attempt:
             return

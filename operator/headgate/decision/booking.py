@@ -42,6 +42,7 @@ def _unended(history: History) -> History:
         exit_note=None,
         disrupted=False,
         planned=False,
+        oom_killed=False,
         disruptions=max(0, history.disruptions - 1),
         retry_at=None,
     )
@@ -73,6 +74,7 @@ def with_exit(history: History, end: Exit) -> History:
         exit_code=end.code,
         exit_note=end.note,
         disrupted=end.is_disruption,
+        oom_killed=end.oom_killed,
     )
 
 

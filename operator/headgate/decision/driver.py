@@ -103,6 +103,8 @@ class Exit:
     """What else is known of it, for people: the last words of the job, or who ended it."""
     is_disruption: bool = False
     """Whether it was ended from outside: its node went down, or its pod was deleted."""
+    oom_killed: bool = False
+    """Whether the kernel killed all of it for want of memory, so that nothing of it could note that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +179,10 @@ class History:
     """Whether it was ended from outside, or nobody saw it end."""
     planned: bool = False
     """Whether its end counts for nothing: it was asked to stop, or the resource has changed since."""
+    oom_killed: bool = False
+    """Whether all of it was killed for want of memory."""
+    follows_oom_kill: bool = False
+    """Whether that is how the attempt before it ended, and what it runs has not changed since."""
     failures: int = 0
     """Failures in a row."""
     disruptions: int = 0
@@ -211,6 +217,8 @@ class Start:
 
     attempt: int
     revision: str
+    follows_oom_kill: bool = False
+    """Whether all of the attempt before it was killed for want of memory: the driver holds it against its batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

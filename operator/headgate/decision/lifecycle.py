@@ -245,14 +245,17 @@ def driver_is_missing(s: Situation) -> Step:
     """Ask for the next attempt, or once more for one that was asked for and never seen."""
     asked_for = s.history.attempt > 0 and s.history.started_at is None
     attempt = s.history.attempt if asked_for else s.history.attempt + 1
+    follows_oom_kill = s.history.follows_oom_kill if asked_for else s.history.oom_killed
+    follows_oom_kill = follows_oom_kill and s.history.revision == s.desired.revision
     intent = History(
         attempt=attempt,
         revision=s.desired.revision,
         failures=s.history.failures,
         disruptions=s.history.disruptions,
         locked_out_since=s.history.locked_out_since,
+        follows_oom_kill=follows_oom_kill,
     )
-    start = Start(attempt=attempt, revision=s.desired.revision)
+    start = Start(attempt=attempt, revision=s.desired.revision, follows_oom_kill=follows_oom_kill)
     step = s.knowing(intent).step(State.PENDING, start, StepReason.STARTED, f"starting attempt {attempt}")
     return s.hindered(step, s.obstacle)
 

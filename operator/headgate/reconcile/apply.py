@@ -21,8 +21,8 @@ def apply(plan: Plan, ports: Ports, *, now: float, saves: bool) -> None:
     if plan.publishes:
         ports.controls.publish(plan.document)
     match plan.step.action:
-        case Start(attempt=attempt):
-            ports.drivers.start(plan.launch, attempt, now)
+        case Start(attempt=attempt, follows_oom_kill=follows_oom_kill):
+            ports.drivers.start(plan.launch, attempt, now, follows_oom_kill=follows_oom_kill)
         case Stop():
             ports.drivers.stop(plan.grace_period_seconds)
         case Kill():

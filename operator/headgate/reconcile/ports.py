@@ -34,10 +34,11 @@ class Drivers(Protocol):
     def obstacle(self, now: float) -> Obstacle | None:
         """Return what keeps the next driver from being started; `None` when nothing is known to."""
 
-    def start(self, launch: Launch, attempt: int, now: float) -> None:
+    def start(self, launch: Launch, attempt: int, now: float, *, follows_oom_kill: bool = False) -> None:
         """Start the driver of `attempt` in place of one that has ended; asked twice for one, start one.
 
-        What is left of drivers from before is cleared away first, if need be over several calls.
+        What is left of drivers from before is cleared away first, if need be over several calls. The driver is told
+        whether all of the one before it was killed for want of memory (`follows_oom_kill`).
         """
 
     def stop(self, grace_seconds: float) -> None:

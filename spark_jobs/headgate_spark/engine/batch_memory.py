@@ -29,6 +29,10 @@ class MemoryFailure:
     records: int | None = None
     """`None` where they were not counted when it was planned."""
 
+    def counted(self, batch: int, records: int) -> MemoryFailure:
+        """Return it with its records, now that a `batch` has been committed with so many."""
+        return replace(self, records=records) if self.records is None and self.batch == batch else self
+
     @property
     def is_counted(self) -> bool:
         """Whether its size is held to be the reason."""

@@ -61,9 +61,11 @@ class Governor:
         alignment: DriverAlignment | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        follows_oom_kill: bool = False,
     ) -> None:
         """`positions` publishes what sources have committed, `alignment` makes each run's part in alignment groups;
-        `recall` ends the leases that the shim has, and is called with no lock held."""
+        `recall` ends the leases that the shim has, and is called with no lock held. `follows_oom_kill`: all of the
+        driver before this one was killed for want of memory."""
         self._recall = recall
         self._acquire_lock = acquire_lock
         self._open_checkpoint = open_checkpoint
@@ -75,6 +77,9 @@ class Governor:
         self._open_topic_ids = open_topic_ids
         self._alignment = alignment
         self._clock = clock
+        self._follows_oom_kill = follows_oom_kill
+        self._taken_up: set[str] = set()
+        """Queries that this driver has opened: how the driver before it ended is held against the first run alone."""
         self._tables = threading.Condition()
         self._runs: dict[str, QueryRun] = {}
         self._by_handle: dict[int, QueryRun] = {}
@@ -134,10 +139,9 @@ class Governor:
     def opened(self, handle: int, descriptor: str) -> str:
         """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why."""
         described = Descriptor.parse(descriptor)
-        if (too_large := self.too_large.get(described.query_name or described.query_id)) is not None:
-            self.gave_up = True
-            self._give_up()
-            return f"refuse:{too_large.message}"
+        name = described.query_name or described.query_id
+        if name in self.too_large:
+            return self._given_up(name)
         with self._tables:
             run = self._runs.get(described.run_id)
         try:
@@ -145,6 +149,8 @@ class Governor:
         except CheckpointInUseError as error:
             self.checkpoint_in_use = str(error)
             return f"refuse:{error}"
+        if run is None:
+            return self._given_up(name)
         with run.lock:
             opened = run.open(described)
             resumes_at = run.resumes_at(opened)
@@ -152,6 +158,12 @@ class Governor:
             self._by_handle[handle] = run
         log.info("source opened", query=run.name, source=opened.source.name, lane=opened.source.lane.value)
         return "ok" if resumes_at is None else f"resume:{resumes_at}"
+
+    def _given_up(self, query: str) -> str:
+        """End the driver: another try would only repeat a failure for want of memory. Returns what to answer."""
+        self.gave_up = True
+        self._give_up()
+        return f"refuse:{self.too_large[query].message}"
 
     def admit(self, handle: int, start: str | None) -> str:
         """First step of a planning."""
@@ -421,7 +433,8 @@ class Governor:
             if run.started is not None and not run.started.query.is_active():
                 self._end(run)
 
-    def _new_run(self, described: Descriptor) -> QueryRun:
+    def _new_run(self, described: Descriptor) -> QueryRun | None:
+        """Return the run; `None`: with what earlier runs left, another try would only repeat a failure."""
         self._forget_dead_runs()
         name = described.query_name or described.query_id
         lock = self._acquire_lock(described.checkpoint)
@@ -441,6 +454,13 @@ class Governor:
         if gauge is not None:
             run.measure(gauge, described)
         run.resume()
+        if self._follows_oom_kill and name not in self._taken_up:
+            self._too_large(run, run.was_oom_killed())
+        self._taken_up.add(name)
+        if name in self.too_large:
+            run.close()
+            self._release(run)
+            return None
         with self._tables:
             run.control = self._control_of(name)
             if self.stopping:

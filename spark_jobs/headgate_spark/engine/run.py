@@ -428,6 +428,13 @@ class QueryRun:
         wants = False if causes is None else wants_memory(causes)
         return None if wants is False else self.ran_out_of_memory(certain=wants is True)
 
+    def was_oom_killed(self) -> BatchTooLarge | None:
+        """Note that the last run was killed for want of memory, and left nobody to note it; `None`: in no batch."""
+        if not self.resumption.repeats or self.resumption.batch is None:
+            return None
+        self._remember(self.memory.failed(self.resumption.batch, None, self._settings))
+        return None if self.memory.failure is None else BatchTooLarge(self.name, self.memory.failure)
+
     def ran_out_of_memory(
         self, checkpoint: Checkpoint | None = None, *, certain: bool = True
     ) -> BatchTooLarge | None:
@@ -668,7 +675,7 @@ class QueryRun:
         self.last, self.last_ended_at = progress, time.time()
         self._take_in_event_time(progress, self.last_ended_at)
         planner.batch_ended(report)
-        self._take_in_memory(planner, progress.batch_id)
+        self._take_in_memory(planner, progress.batch_id, report.total)
         self._warn_of_restless_histories(planner)
         if report.has_data and self.observer is not None:
             self.observer.batch_took(self.name, report.duration_seconds)
@@ -681,15 +688,17 @@ class QueryRun:
         listed = [source.max_future_seconds for _, source in self._listed_sources()]
         self.event_time.batch_ended(progress, now, min(listed, default=SourceControl().max_future_seconds))
 
-    def _take_in_memory(self, planner: QueryPlanner, committed: int) -> None:
+    def _take_in_memory(self, planner: QueryPlanner, committed: int, records: int) -> None:
         """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time."""
         told = "[]" if self.gauge is None else self.gauge.take(self._query_id)
         for batch, use in uses(told, self._settings).items():
             planner.took_memory(batch, use)
             self.spilled_bytes += use.spilled_bytes
         failure, memory = self.memory.failure, self.memory.committed(committed)
-        if failure is not None and memory.failure is None and failure.too_many is not None:
-            planner.was_too_large(failure.too_many)
+        if failure is not None and memory.failure is None:
+            failure = failure.counted(committed, records)
+            if failure.too_many is not None:
+                planner.was_too_large(failure.too_many)
         self._remember(memory.bounded(planner.memory_bound, self._settings))
 
     def _remember(self, memory: BatchMemory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import structlog
 
 from headgate_contract import ControlDocument
+from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark.engine import shim
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
@@ -53,6 +55,7 @@ class Runtime:
             open_topic_ids=lambda options: JvmTopicIds(self._context._jvm, options),
             alignment=DriverAlignment(lambda: by_clients_of(self._context._jvm)),
             recall=self._recall,
+            follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED,
         )
         self.executors = Executors(between_batches=lambda: self.governor.between_batches)
         self.stopper = Stopper(self.governor, grace_seconds=self._grace_seconds)

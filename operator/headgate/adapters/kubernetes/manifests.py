@@ -44,6 +44,7 @@ from headgate.api.labels import APPLICATION, EXECUTOR, ROLE
 from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
+from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_contract.receiving import write
 
 CONTROL_FOLDER: Final = "/etc/headgate/control"
@@ -82,6 +83,8 @@ class DriverStart:
     attempt: int
     document: ControlDocument
     defaults: DriverDefaults
+    follows_oom_kill: bool = False
+    """Whether all of the attempt before it was killed for want of memory."""
 
 
 def config_map(start: DriverStart) -> Manifest:
@@ -175,12 +178,13 @@ def _pod_spec(start: DriverStart) -> Manifest:
 def _driver_container(start: DriverStart) -> Manifest:
     conf = start.launch.spark_conf
     own_address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    before = [{"name": PREVIOUS_END, "value": OOM_KILLED}] if start.follows_oom_kill else []
     return {
         "name": CONTAINER,
         "image": image_of(start.launch, start.defaults),
         "args": _arguments(start.launch),
         "workingDir": WORK,
-        "env": [own_address, *customized.environment(conf)],
+        "env": [own_address, *before, *customized.environment(conf)],
         "ports": [
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
             {"name": "driver", "containerPort": DRIVER_PORT, "protocol": "TCP"},

@@ -16,6 +16,10 @@ from headgate.adapters.kubernetes.names import ATTEMPT, CONTAINER, REVISION
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
+from headgate_contract.exit_codes import OOM_KILLED
+
+KILLED = 137
+"""What a container ends with whose first process was killed."""
 
 LATE_SECONDS = 30.0
 """How much later than its grace period a pod may end before its node is suspected."""
@@ -113,6 +117,7 @@ def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
         code=terminated.get("exitCode"),
         note=disruption if disruption is not None else _last_words(terminated),
         is_disruption=disruption is not None,
+        oom_killed=_was_oom_killed(terminated),
     )
 
 
@@ -127,9 +132,17 @@ def _disruption(pod: Manifest) -> str | None:
     return "its pod was deleted" if "deletionTimestamp" in pod["metadata"] else None
 
 
+def _was_oom_killed(terminated: Mapping[str, Any]) -> bool:
+    """Whether all of the container was killed for want of memory.
+
+    Container runtimes give that reason as well where only the JVM was: the launcher notes that, and ends by itself.
+    """
+    return terminated.get("reason") == OOM_KILLED and terminated.get("exitCode") == KILLED
+
+
 def _last_words(terminated: Mapping[str, Any]) -> str | None:
     reason: str | None = terminated.get("reason")
-    if reason == "OOMKilled":
+    if _was_oom_killed(terminated):
         return (
             "OOMKilled: it took more memory than driver.memory and its overhead; raise driver.memory, or "
             "spark.driver.memoryOverhead in sparkConf"

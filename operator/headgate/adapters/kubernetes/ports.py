@@ -104,7 +104,14 @@ class PodDrivers:
         since = min(unix_time(pod["metadata"].get("deletionTimestamp") or _created(pod)) for pod in strangers)
         return Obstacle(reason=StepReason.PREDECESSOR_REMAINS, message=message, since=min(since, now))
 
-    def start(self, launch: Launch, attempt: int, now: float) -> None:  # noqa: ARG002  the pod says when
+    def start(
+        self,
+        launch: Launch,
+        attempt: int,
+        now: float,  # noqa: ARG002  the pod says when
+        *,
+        follows_oom_kill: bool = False,
+    ) -> None:
         """Clear away what has ended; once nothing is left, create the pod."""
         if any(pod["metadata"]["name"] == driver_name(self._owner.key.name, attempt) for pod in self._pods):
             return
@@ -117,7 +124,12 @@ class PodDrivers:
         document = self._wishes.document
         assert document is not None  # noqa: S101  the loop publishes before it starts, and once per change
         start = DriverStart(
-            owner=self._owner, launch=launch, attempt=attempt, document=document, defaults=self._defaults
+            owner=self._owner,
+            launch=launch,
+            attempt=attempt,
+            document=document,
+            defaults=self._defaults,
+            follows_oom_kill=follows_oom_kill,
         )
         self._wishes.writes.append(CreateDriver(config_map(start), driver_pod(start)))
 
