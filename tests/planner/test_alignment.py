@@ -207,6 +207,17 @@ def test_a_member_with_a_rate_limit_uses_all_of_its_tokens():
     assert read >= 0.99 * 100 * (last.planned_at - first.planned_at)
 
 
+def test_a_backlog_as_one_batch_goes_on_when_records_arrive_behind_its_slowest_member():
+    """That member is at its end of the backlog, as it was fixed, and the others may not come to theirs before it."""
+    control = backlog(interval=0.0, flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(control, flights={"0": every(500, 60_000)}, weather={"0": every(500, 10_000)})
+    driver.run_for(5)
+    assert query.latest_read == {"flights": 10_500, "weather": 9_500}
+    query.arrive("weather", "0", *every(500, 60_000, start=10_000))
+    driver.run_for(20)
+    assert query.latest_read == {"flights": 59_500, "weather": 59_500}
+
+
 def test_a_partition_that_appears_behind_the_others_is_waited_for_and_nothing_is_unread():
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
     driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": [50_000]})

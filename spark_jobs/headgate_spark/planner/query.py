@@ -416,6 +416,8 @@ class QueryPlanner:
             self._parts = {**self._parts, **self._aligned(plan, now)}
             plan = allot(self._readers(states, now), left, self._turn)
         current.plan |= plan
+        if self._alignment.has_members and not any(a.hold is None for a in current.plan.values()):
+            self._span.clear()  # a member at its end holds those before theirs: what has arrived there lets all go on
         if current.is_unbounded:
             self._grant = None
 
