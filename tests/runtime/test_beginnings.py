@@ -1,8 +1,7 @@
 """A split that appears is planned once it is known where it begins."""
 
 import threading
-
-import pytest
+import time
 
 from headgate_spark.engine import beginnings
 from headgate_spark.engine.beginnings import Beginnings
@@ -10,17 +9,15 @@ from headgate_spark.engine.beginnings import Beginnings
 START, LATEST = {"orders/0": 5}, {"orders/0": 9, "orders/1": 40}
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch):
-    """Wait for whoever answers, however busy the machine is."""
-    monkeypatch.setattr(beginnings, "BUDGET_SECONDS", 240)
+PATIENT = time.monotonic() + 86_400
+"""Whoever answers is waited for, however busy the machine is."""
 
 
 def test_splits_that_are_known_are_settled_without_a_question():
     def find(splits):
         raise AssertionError("nothing is new")
 
-    assert Beginnings("orders", find).are_settled(START, {"orders/0": 9})
+    assert Beginnings("orders", find).are_settled(START, {"orders/0": 9}, PATIENT)
 
 
 def test_a_new_split_begins_where_its_source_says():
@@ -31,22 +28,21 @@ def test_a_new_split_begins_where_its_source_says():
         return {"orders/1": 30}
 
     found = Beginnings("orders", find)
-    assert not found.are_settled(START, LATEST), (
+    assert not found.are_settled(START, LATEST, PATIENT), (
         "in the round in which it appears its place is not in the plan yet"
     )
     assert found.completed(START) == {"orders/0": 5, "orders/1": 30}
-    assert found.are_settled(START, LATEST)
+    assert found.are_settled(START, LATEST, PATIENT)
     assert asked == [{"orders/1"}]
 
 
 def test_where_the_source_is_counts_more_than_where_a_split_began():
     found = Beginnings("orders", lambda splits: dict.fromkeys(splits, 30))
-    found.are_settled(START, LATEST)
+    found.are_settled(START, LATEST, PATIENT)
     assert found.completed({"orders/0": 5, "orders/1": 35}) == {"orders/0": 5, "orders/1": 35}
 
 
-def test_a_slow_answer_is_waited_for_over_several_rounds(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(beginnings, "BUDGET_SECONDS", 0.01)
+def test_a_slow_answer_is_waited_for_over_several_rounds_and_in_none_beyond_its_deadline():
     answered = threading.Event()
     calls = []
 
@@ -56,12 +52,11 @@ def test_a_slow_answer_is_waited_for_over_several_rounds(monkeypatch: pytest.Mon
         return dict.fromkeys(splits, 30)
 
     found = Beginnings("orders", find)
-    assert not found.are_settled(START, LATEST)
-    assert not found.are_settled(START, LATEST)
+    for _ in range(2):
+        assert not found.are_settled(START, LATEST, deadline=time.monotonic())
     answered.set()
-    monkeypatch.setattr(beginnings, "BUDGET_SECONDS", 240)
-    assert not found.are_settled(START, LATEST)
-    assert found.are_settled(START, LATEST)
+    assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled(START, LATEST, PATIENT)
     assert len(calls) == 1
 
 
@@ -71,8 +66,8 @@ def test_a_split_whose_beginning_cannot_be_found_is_given_to_the_planner_as_it_i
 
     found = Beginnings("orders", find)
     for _ in range(beginnings.TRIES):
-        assert not found.are_settled(START, LATEST)
-    assert found.are_settled(START, LATEST)
+        assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == START
 
 
@@ -86,28 +81,28 @@ def test_a_broker_that_is_away_for_a_moment_is_asked_again():
         return answer
 
     found = Beginnings("orders", find)
-    assert not found.are_settled(START, LATEST)
-    assert not found.are_settled(START, LATEST)
-    assert found.are_settled(START, LATEST)
+    assert not found.are_settled(START, LATEST, PATIENT)
+    assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 30}
 
 
 def test_a_split_that_comes_back_begins_where_it_does_then():
     answers = iter([30, 7])
     found = Beginnings("orders", lambda splits: dict.fromkeys(splits, next(answers)))
-    assert not found.are_settled(START, LATEST)
-    assert found.are_settled(START, {"orders/0": 9})
+    assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled(START, {"orders/0": 9}, PATIENT)
     assert found.completed(START) == START
-    assert not found.are_settled(START, LATEST)
+    assert not found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
 
 
 def test_where_a_split_began_is_forgotten_once_the_source_says_where_it_is():
     answers = iter([30, 7])
     found = Beginnings("orders", lambda splits: dict.fromkeys(splits, next(answers)))
-    assert not found.are_settled(START, LATEST)
-    assert found.are_settled({**START, "orders/1": 35}, LATEST)
-    assert not found.are_settled(START, LATEST)
+    assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled({**START, "orders/1": 35}, LATEST, PATIENT)
+    assert not found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
 
 
@@ -122,7 +117,7 @@ def test_a_split_that_was_given_up_is_looked_up_when_it_comes_back():
 
     found = Beginnings("orders", find)
     for _ in range(beginnings.TRIES):
-        assert not found.are_settled(START, LATEST)
-    assert found.are_settled(START, {"orders/0": 9})
-    assert not found.are_settled(START, LATEST)
+        assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled(START, {"orders/0": 9}, PATIENT)
+    assert not found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}

@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl, SourceControl
+from headgate_spark.engine import run as run_module
 from headgate_spark.engine import topics as module
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import PATIENCE_SECONDS
@@ -47,7 +48,7 @@ class AtOnce:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[AtOnce]]:
     monkeypatch.setattr(module, "ThreadPoolExecutor", AtOnce)
-    monkeypatch.setattr(module, "BUDGET_SECONDS", 0.0)
+    monkeypatch.setattr(run_module, "BUDGET_SECONDS", 0.0)
     yield AtOnce
     AtOnce.stuck = False
 
@@ -128,10 +129,7 @@ class Query:
         self.run.started = Started(Trigger(trigger), True, FakeQuery(), None)  # type: ignore[arg-type]
         sources = {"orders": SourceControl(paused=paused)}
         self.run.take_control(QueryControl(interval_seconds=0, sources=sources))
-        members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
-        self.run.open(
-            Descriptor.parse(json.dumps({**members, "options": {"subscribe": "orders", **options}}))
-        )
+        self.run.open(descriptor(1, subscribe="orders", **options))
 
     def ask(self, at: float, start: Mapping[str, int], latest: Mapping[str, int] | None) -> str:
         """Return the answer; offsets are those of `orders/0` and the like, `None`: the broker does not answer."""
@@ -139,6 +137,11 @@ class Query:
         answer = self.run.admit(1, _json(start))
         told = None if latest is None else _json(latest)
         return self.run.plan(1, {"1": told}) if answer == "survey:1" else answer
+
+
+def descriptor(handle: int, **options: str) -> Descriptor:
+    members = {"handle": handle, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+    return Descriptor.parse(json.dumps({**members, "options": options}))
 
 
 def _json(position: Mapping[str, int]) -> str:
@@ -321,6 +324,30 @@ def test_a_member_of_a_group_only_goes_back_where_its_end_was_found_in_the_old_l
         query.run.alignment = Alignment()  # type: ignore[assignment]
     answer = query.ask(PATIENCE_SECONDS, start, {"orders/0": 40, "orders/1": 80})
     assert answer == "offset:" + _json({"orders/0": 40, "orders/1": end})
+
+
+def test_what_all_sources_wait_for_in_one_planning_ends_at_one_moment():
+    query = Query(Kafka(), FakeCheckpoint())
+    query.run.open(descriptor(2, subscribe="returns"))
+    deadlines: list[float] = []
+
+    class Awaited:
+        """Does not know yet where partitions begin."""
+
+        def completed(self, start: Mapping[str, int]) -> Mapping[str, int]:
+            return start
+
+        def are_settled(self, start: object, latest: object, deadline: float) -> bool:
+            deadlines.append(deadline)
+            return False
+
+    for opened in query.run.sources.values():
+        opened.beginnings = Awaited()  # type: ignore[assignment]
+    for handle in (1, 2):
+        query.run.admit(handle, _json({"orders/0": 0}))
+    query.run.plan(2, {"1": _json({"orders/0": 5}), "2": _json({"orders/0": 5})})
+    assert len(deadlines) == 2
+    assert len(set(deadlines)) == 1
 
 
 class Begun:

@@ -9,6 +9,7 @@ would be worse.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTimeError
@@ -18,9 +19,6 @@ import structlog
 from headgate_spark.planner.model import Position
 
 log = structlog.get_logger("headgate")
-
-BUDGET_SECONDS = 1.0
-"""How long a planning waits for the answer: a fifth of what the shim grants the whole call."""
 
 TRIES = 3
 """A broker that was away for one of them is back by the next: each takes as long as the client's timeouts."""
@@ -47,8 +45,11 @@ class Beginnings:
         """Return `start` with the splits that are not in it, each at its beginning."""
         return {**self._known, **start}
 
-    def are_settled(self, start: Position, latest: Position) -> bool:
-        """Tell whether every split of `latest` may be planned; if not, the source is to be asked again."""
+    def are_settled(self, start: Position, latest: Position, deadline: float) -> bool:
+        """Tell whether every split of `latest` may be planned; if not, the source is to be asked again.
+
+        It may wait until `deadline` (`time.monotonic`).
+        """
         # A split that goes and comes back is another: where the first began, the second may have ended long ago.
         awaited = latest.keys() - start.keys()
         self._known = {split: at for split, at in self._known.items() if split in awaited}
@@ -59,12 +60,12 @@ class Beginnings:
         if self._answer is None:
             self._asked = frozenset(new)
             self._answer = _on_a_thread(lambda: self._find(self._asked))
-        self._take_answer(self._answer)
+        self._take_answer(self._answer, deadline)
         return False
 
-    def _take_answer(self, answer: Future[Position]) -> None:
+    def _take_answer(self, answer: Future[Position], deadline: float) -> None:
         try:
-            self._known |= answer.result(BUDGET_SECONDS)
+            self._known |= answer.result(max(0.0, deadline - time.monotonic()))
             self._failures = 0
         except NotInTimeError:
             return

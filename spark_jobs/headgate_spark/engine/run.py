@@ -30,7 +30,7 @@ from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
-from headgate_spark.engine.topics import BUDGET_SECONDS, Ids, OpenTopicIds, Topics, ids_in
+from headgate_spark.engine.topics import Ids, OpenTopicIds, Topics, ids_in
 from headgate_spark.engine.waits import Waits
 from headgate_spark.planner.model import (
     Answer,
@@ -56,6 +56,9 @@ from headgate_spark.planner.query import QueryPlanner
 
 log = structlog.get_logger("headgate")
 
+BUDGET_SECONDS = 1.0
+"""How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
+With what it waits for event times (`kafka.event_times`) that is less than two thirds of what a call may take."""
 NO_DATA_ROUNDS = 3
 """Rounds after a batch in which progress is still read: Spark runs its no-data batch at the next trigger or two."""
 QUIET_ROUNDS = 2
@@ -178,7 +181,7 @@ class OpenSource:
         self._look_at_topics(latest, now, deadline)
         if latest is None or self._start is None or self.beginnings is None:
             return latest
-        return latest if self.beginnings.are_settled(self._start, latest) else None
+        return latest if self.beginnings.are_settled(self._start, latest, deadline) else None
 
     def _look_at_topics(self, latest: Position | None, now: float, deadline: float) -> None:
         if self.topics is None:

@@ -24,8 +24,6 @@ from headgate_spark.planner.model import Position
 
 log = structlog.get_logger("headgate")
 
-BUDGET_SECONDS = 1.0
-"""How long one planning waits for the ids of all its topics: a fifth of what the shim grants the whole call."""
 EVERY_SECONDS = 5.0
 """Between two questions at least; a question is two small requests to the broker."""
 EVERY_SECONDS_PER_TOPIC = 0.1
