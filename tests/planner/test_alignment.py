@@ -245,6 +245,23 @@ def test_a_partition_that_is_gone_does_not_hold_the_group():
     assert query.latest_read["flights"] == 899_500
 
 
+def test_a_partition_that_comes_back_is_another_whatever_was_known_of_the_one_before():
+    control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
+    driver, query = one_query(
+        control,
+        flights={"0": every(500, 60_000)},
+        weather={"0": every(500, 60_000), "1": every(500, 60_000)},
+    )
+    driver.run_for(5)
+    weather = query.spark.sources["weather"]
+    del weather.latest["1"], weather.start["1"]
+    query.arrive("flights", "0", 60_000)
+    driver.run_for(5)
+    query.appear("weather", "1", every(5000, 600_000))
+    driver.run_for(5)
+    assert query.ends["weather"]["1"] == 13, "one record in five seconds, up to a second behind the others"
+
+
 def test_in_a_run_that_ends_by_itself_a_split_at_its_end_is_finished():
     driver = Driver()
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))

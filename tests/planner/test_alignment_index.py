@@ -92,6 +92,20 @@ def test_a_position_before_what_was_forgotten_is_located_anew():
     assert index.reached(A, 10) == 10
 
 
+def test_splits_that_are_no_more_are_forgotten_and_no_others():
+    other, elsewhere = Split("flights", "1"), Split("weather", "0")
+    splits = (A, other, elsewhere)
+    times = FakeEventTimes({split: [10, 20, 30] for split in splits})
+    index = TimeIndex(times)
+    index.look(dict.fromkeys(splits, 3), now=0.0)
+    index.locate(dict.fromkeys(splits, 1))
+    index.note_planned(dict.fromkeys(splits, 2), limit=25)
+    index.keep("flights", {A.split})
+    assert [index.reached(split, 1) for split in splits] == [20, None, 20]
+    assert [index.looked_to(split) for split in splits] == [3, None, 3]
+    assert [index.read_to(split, 2) for split in splits] == [20, None, 20]
+
+
 @given(
     st.lists(st.integers(0, 60) | st.just(NO_TIME), max_size=30), st.lists(st.integers(-1, 60), max_size=12)
 )

@@ -31,6 +31,8 @@ class QueryAlignment:
         self._memberships: dict[str, Membership] = {}
         self._group_of: dict[str, str] = {}
         self._columns: Columns = {}
+        self._named: dict[str, frozenset[str]] = {}
+        """The splits of each source when it was last known which it has."""
         self.refused: Mapping[str, str] = {}
         """Sources that are declared as members and can never tell event times, and why."""
 
@@ -99,6 +101,7 @@ class QueryAlignment:
         """
         parts: dict[str, Part] = {}
         self._index.begin(now)
+        self._forget_gone(views)
         for group, membership in self._memberships.items():
             members = [view for view in views if self._group_of.get(view.name) == group]
             if membership.rests(now):  # held even if another query lets it go on before this planning is over
@@ -139,6 +142,16 @@ class QueryAlignment:
         return min(silent, key=lambda name: silent[name], default=None)
 
     # ------------------------------------------------------------------------------------------
+
+    def _forget_gone(self, views: Sequence[View]) -> None:
+        """Forget the splits that sources do not name any more."""
+        for view in views:
+            if view.latest is None:
+                continue
+            before, named = self._named.get(view.name, frozenset()), frozenset(view.latest)
+            if before - named:
+                self._index.keep(view.name, named)
+            self._named[view.name] = named
 
     def _joining(self, sources: Mapping[str, SourceControl]) -> dict[str, dict[str, AlignmentControl]]:
         """Return the members by group; note why the other sources that should be cannot."""

@@ -186,12 +186,24 @@ class TimeIndex:
 
     def forget(self, source: str) -> None:
         """Forget a source, which is going to be read without asking."""
-        for split in [split for split in self._known if split.source == source]:
-            del self._known[split]
-        self._looks = {split: look for split, look in self._looks.items() if split.source != source}
-        self._located = {split for split in self._located if split.source != source}
-        self._in_vain = {split: time for split, time in self._in_vain.items() if split.source != source}
-        self._read_to = {split: time for split, time in self._read_to.items() if split.source != source}
+        self._forget([split for split in self._splits if split.source == source])
+
+    def keep(self, source: str, splits: Collection[str]) -> None:
+        """Forget the splits of a source but these: one that comes back has other records."""
+        self._forget(
+            [split for split in self._splits if split.source == source and split.split not in splits]
+        )
+
+    @property
+    def _splits(self) -> Collection[Split]:
+        """All of which anything is known."""
+        return self._known.keys() | self._looks.keys() | self._read_to.keys() | self._in_vain.keys()
+
+    def _forget(self, splits: Iterable[Split]) -> None:
+        for split in splits:
+            self._located.discard(split)
+            for known in (self._known, self._looks, self._read_to, self._in_vain):
+                known.pop(split, None)
 
     def _take_look(self, split: Split, latest: Latest, now: float) -> None:
         self._looks[split] = _Look(None if latest.found is None else latest.found.time, latest.before, now)
