@@ -312,3 +312,12 @@ def test_where_nobody_writes_transactions_any_more_a_marker_of_old_is_found():
     told.latest([SPLIT])
     told.refresh()
     assert told.first_later({SPLIT: 20}) == {SPLIT: Found(3, 30)}
+
+
+def test_how_far_records_are_out_of_order_is_told_where_they_are_looked_at_behind_a_marker():
+    told = times(Log([*records(10, 60, 20, 70), *MARKER]))
+    assert told.sampled.out_of_orderness is None, "the index alone was asked"
+    told.first_later({SPLIT: 5})
+    assert told.sampled.out_of_orderness is None, "no more than whether there is a record was read"
+    told.latest([SPLIT])
+    assert told.sampled.out_of_orderness == 40

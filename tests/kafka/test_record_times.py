@@ -122,10 +122,10 @@ def test_what_hides_others_is_told_with_its_offset_until_it_is_removed():
     assert told.sampled == Sampled(None, {}, {})
     told.first_later({"t/0": 20})
     told.latest(["t/0"])
-    assert told.sampled == Sampled(None, {}, {"t/0": 1})
+    assert told.sampled == Sampled(0, {}, {"t/0": 1})
     broker.stamps = (10, 30, 30)
     told.latest(["t/0"])
-    assert told.sampled == Sampled(None, {}, {})
+    assert told.sampled == Sampled(0, {}, {})
 
 
 def test_records_without_a_timestamp_move_nothing():

@@ -144,8 +144,13 @@ class RecordTimes:
 
     @property
     def sampled(self) -> Sampled:
-        """Which partitions have records that do not count. There is an index, so out-of-orderness is not seen."""
-        return Sampled(None, unreadable=self._untimed, far_ahead=self._hiding)
+        """Which partitions have records that do not count, and how far others that were looked at are out of order.
+
+        The index needs no order, so that nothing is seen of it where none had to be looked at.
+        """
+        sampler = self._sampler  # the thread may be about to make it
+        seen = sampler.out_of_orderness if sampler is not None and sampler.has_looked else None
+        return Sampled(seen, unreadable=self._untimed, far_ahead=self._hiding)
 
     @property
     def _horizon(self) -> Millis:

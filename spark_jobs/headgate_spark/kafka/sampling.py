@@ -70,6 +70,8 @@ class Sampler:
     time_of: TimeOf
     out_of_orderness: Millis = 0
     """The most by which a sample was later than one behind it."""
+    has_looked: bool = False
+    """Whether it has met a record with an event time."""
     _samples: defaultdict[str, list[Found]] = field(default_factory=lambda: defaultdict(list))
     """By partition, in the order of their offsets."""
     _looked: dict[str, int] = field(default_factory=dict)
@@ -165,6 +167,7 @@ class Sampler:
         """Return offsets and event times of consecutive records, and remember those that have one, or a `few`."""
         times = [(record.offset, self.time_of(split, record)) for record in read]
         if found := [Found(offset, time) for offset, time in times if time is not None]:
+            self.has_looked = True
             self._remember(self._samples[split], found, few)
         return times
 
