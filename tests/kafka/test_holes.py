@@ -220,7 +220,7 @@ class Clock:
 
 
 def holes(log: Log, clock: Callable[[], float]) -> Holes:
-    return Holes(log, lambda: log, clock=clock)
+    return Holes("flights", log, lambda: log, clock=clock)
 
 
 def latest(log: Log) -> dict[str, Found | None]:
@@ -264,6 +264,26 @@ def test_where_somebody_may_write_transactions_each_end_is_read(without: Collect
         assert told.may_be_in(SPLIT)
         log.entries += records(NOW_MS + n + 1)
     assert len(log.reads) == 5
+
+
+def test_who_writes_is_asked_less_often_where_that_takes_long_and_it_is_said_once():
+    class Busy(Log):
+        questions = 0
+
+        def without_transactions(self, partitions: Collection[str]) -> Collection[str]:
+            self.questions += 1
+            clock.seconds += 5
+            return super().without_transactions(partitions)
+
+    log, clock = Busy(records(NOW_MS), told_without=[SPLIT]), Clock()
+    told = holes(log, clock)
+    with capture_logs() as logs:
+        for _ in range(21):
+            told.refresh()
+            clock.seconds += 10
+    assert log.questions == 3, "once in a hundred seconds"
+    (line,) = logs
+    assert (line["source"], line["seconds"]) == ("flights", 5)
 
 
 def test_where_a_hole_was_met_each_end_is_read_until_it_is_known_again_who_writes():

@@ -15,6 +15,7 @@ All of it runs on the thread that asks for the source (`asking`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,6 +30,11 @@ log = structlog.get_logger("headgate")
 
 JUMP: Millis = 1000
 """By so much more than the time since the look before, latest timestamps may go on without being looked at."""
+SHARE = 1 / 20
+"""Of the time that may go into asking who writes: meanwhile nothing else of the source is asked. Brokers name every
+producer of a day, and there may be thousands."""
+SLOW_SECONDS = 0.5
+"""What takes longer is asked less often than every ten seconds."""
 MOST_READ = 1024
 """Offsets of a partition that are remembered; beyond it all are forgotten."""
 
@@ -51,8 +57,14 @@ class Holes:
     """The holes of one source. `read` connects what reads single records, as the source does."""
 
     def __init__(
-        self, producers: Producers, read: Callable[[], Records], *, clock: Callable[[], float] = time.time
+        self,
+        source: str,
+        producers: Producers,
+        read: Callable[[], Records],
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._source = source
         self._producers = producers
         self._records = read
         self._clock = clock
@@ -64,6 +76,9 @@ class Holes:
         """The partitions whose producers were found to write no transactions."""
         self._with: set[str] = set()
         """Those of them in which holes were met since; retention and compaction make some too, once."""
+        self._refreshed_at = -math.inf
+        self._refresh_pause = 0.0
+        self._has_told_of_load = False
 
     def may_be_in(self, partition: str) -> bool:
         """Tell whether a partition may hold transactions. What is not known may be."""
@@ -109,13 +124,31 @@ class Holes:
         return holes
 
     def refresh(self) -> None:
-        """Find out who writes to the partitions that are asked for. Where nobody tells, transactions may be."""
+        """Find out who writes to the partitions that are asked for, if it is time to.
+
+        Where nobody tells, transactions may be.
+        """
+        began = self._clock()
+        if 0 <= began - self._refreshed_at < self._refresh_pause:
+            return
         try:
             self._without = self._producers.without_transactions(list(self._ends))
         except Exception as error:  # a client fails in many ways
             self._without = frozenset()
             log.debug("the producers of partitions are not known", error=str(error))
         self._with.difference_update(self._without)
+        took = max(0.0, self._clock() - began)
+        self._refreshed_at, self._refresh_pause = began, took / SHARE
+        if took > SLOW_SECONDS and not self._has_told_of_load:
+            self._has_told_of_load = True
+            log.warning(
+                "Kafka takes long to tell who writes to the partitions of the source, so it is asked less often, and "
+                "the first transaction of a topic is noticed later. Many producers of a day may be the cause: let "
+                "them live longer, or lower the broker's producer.id.expiration.ms",
+                source=self._source,
+                seconds=round(took, 1),
+                partitions=len(self._ends),
+            )
 
     def _is_doubtful(self, split: str, last: Found | None, now: float) -> bool:
         if last is None:

@@ -76,7 +76,7 @@ class RecordTimes:
         self._connect = records
         self._clock = clock
         self._sampler: Sampler | None = None
-        self._holes = Holes(lookups, lambda: self._single.records, clock=clock)
+        self._holes = Holes(source, lookups, lambda: self._single.records, clock=clock)
         self._begins: dict[str, int] = {}
         """Where the logs begin, or began, in which there are holes."""
         self._hiding: Mapping[str, int] = {}
