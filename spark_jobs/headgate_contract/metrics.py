@@ -122,6 +122,11 @@ SOURCE_INFO = _gauge(
     "source_info", ("query", "source", "lane"), "1; lane tells how the source's batches are bounded: "
     "offsets, rows, files, gate (hold or all) or none."
 )  # fmt: skip
+SOURCE_OUT_OF_REACH = _gauge(
+    "source_out_of_reach",
+    ("query", "source", "cause"),
+    "1 while the source cannot be asked what it has; cause is a sentence with the remedy.",
+)
 SOURCE_PHASE = _gauge(
     "source_phase", _SOURCE, "1 while the source is in a historical part or waits behind one."
 )

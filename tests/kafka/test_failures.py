@@ -252,6 +252,40 @@ def test_a_topic_that_is_missing_of_listed_partitions_is_told_by_the_option_of_t
     assert driver.governor.failed == {"reader": explanation(driver)}
 
 
+def test_of_two_sources_the_one_whose_topic_is_missing_is_named(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    both = stream(spark, kafka, kafka.topic()).union(stream(spark, kafka, "nowhere"))
+    with driver.running(both, tmp_path) as query:
+        failure(query)
+    assert explanation(driver) == (
+        f"query governed: source nowhere: topic nowhere does not exist at {kafka.bootstrap}; create it, or correct "
+        "`subscribe` in the job"
+    )
+
+
+def test_of_two_sources_the_one_whose_topic_vanishes_is_named_while_it_waits_and_when_it_fails(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    kept, gone = kafka.topic(), kafka.topic()
+    fill(kafka.bootstrap, kept, [Ramp(0, 10)])
+    both = stream(spark, kafka, gone, **IMPATIENT).union(stream(spark, kafka, kept, **IMPATIENT))
+    told = (
+        f"query governed: source {gone}: topic {gone} does not exist at {kafka.bootstrap}; create it, or correct "
+        "`subscribe` in the job"
+    )
+    with driver.running(both, tmp_path) as query:
+        await_rows(query, 10)
+        kafka.delete_topic(gone)
+        (run,) = driver.governor.runs
+        wait_until(lambda: run.out_of_reach == {gone: told}, "a word of the topic that is gone")
+        fill(kafka.bootstrap, kept, [Ramp(0, 10)])
+        assert sum(await_rows(query, 20)) == 20
+        with outages_end_after(spark, 0):
+            failure(query)
+    assert explanation(driver) == told
+
+
 def test_a_host_that_nobody_knows_by_its_name_is_named_with_the_option(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:

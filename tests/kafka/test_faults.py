@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.streaming import StreamingQuery
+from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl, RateControl, SourceControl
 from headgate_spark.planner.model import HeldBy
 from support.driver import ids_in
-from support.governed import Driver, driver_in
+from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker, kafka_in
 from support.kafka_records import Record, send
 from support.spark import committed_batches, wait_until
@@ -98,3 +99,26 @@ def test_a_killed_broker_costs_no_record_and_doubles_none(
         kill_and_start()
         send(broker.bootstrap, topic, (Record(n % 2, 1 + n, b"%d" % n) for n in range(4000, 4100)))
         assert await_ids(query, out, 4100) == list(range(4100))
+
+
+def test_a_broker_that_is_not_there_yet_is_named_with_the_remedy_and_read_once_it_is(
+    spark: SparkSession, broker: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = broker.topic()
+    send(broker.bootstrap, topic, (Record(0, 1 + n, b"") for n in range(10)))
+    broker.stop()
+    driver.control(QueryControl())
+    frame = spark.readStream.format("kafka").options(**broker.options(topic)).load()
+    told = (
+        f"query governed: source {topic}: {broker.bootstrap} has not answered yet; see that it runs, listens there "
+        "and can be reached from the driver, or correct `kafka.bootstrap.servers` in the job"
+    )
+    with capture_logs() as logs, driver.running(frame, tmp_path / "checkpoint") as query:
+        (run,) = wait_until(lambda: driver.governor.runs, "a run")
+        wait_until(lambda: run.out_of_reach or query.exception(), "a word of the broker")
+        assert query.exception() is None, "it goes on trying"
+        assert run.out_of_reach == {topic: told}
+        broker.start()
+        assert sum(await_rows(query, 10)) == 10
+        wait_until(lambda: not run.out_of_reach, "the broker is within reach")
+    assert [line["problem"] for line in logs if "problem" in line] == [told]

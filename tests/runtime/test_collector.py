@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import SimpleNamespace
 
+from headgate_spark.engine.run import QueryRun
 from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
 from headgate_spark.planner.model import AlignmentSnapshot
 
@@ -70,3 +71,19 @@ def test_queries_that_have_failed_are_told_with_the_cause():
         ("headgate_query_failed", ("cause", "query delays: no room"), ("query", "delays")): 1.0,
         ("headgate_query_failed", ("cause", "query totals: no such option"), ("query", "totals")): 1.0,
     }
+
+
+def test_a_source_that_cannot_be_asked_is_told_with_the_cause_before_its_first_planning():
+    run = QueryRun("33-44", "delays", checkpoint=None)  # type: ignore[arg-type]
+    cause = "query delays: source flights: broker:9092 has not answered yet"
+    run.sources[1] = SimpleNamespace(source=SimpleNamespace(name="flights"), out_of_reach=cause)  # type: ignore[assignment]
+    governor = FailedQueries()
+    governor.runs = (run,)
+    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None))  # type: ignore[arg-type]
+    (sample,) = (
+        sample
+        for family in collector.collect()
+        for sample in family.samples
+        if sample.name == "headgate_source_out_of_reach"
+    )
+    assert sample.labels == {"application": "flights", "query": "delays", "source": "flights", "cause": cause}

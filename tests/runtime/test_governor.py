@@ -193,17 +193,90 @@ def a_leased_query(governor):
     return ask
 
 
-def test_a_source_that_does_not_answer_is_told_of_once_with_the_remedy(governor):
-    opened(governor, 1)
-    start(governor, FakeQuery())
+MISSING = (
+    "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.UnknownTopicOrPartitionException\n"
+    "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this topic-partition."
+)
+
+
+def told_of_orders(governor, *failures):
+    governor.opened(1, ORDERS)
     with capture_logs() as told:
-        for latest in (None, None, '{"row":5}'):
-            governor.admit(1, '{"row":5}')
-            governor.plan(1, '{"row":5}', json.dumps({"1": latest}))
-    away, back = (line["event"] for line in told if "source" in line)
-    assert away.startswith("source does not answer")
-    assert "See that it runs and can be reached from the driver" in away
-    assert back == "source answers again"
+        for failure in failures:
+            governor.outage(1, failure)
+    return [line.get("problem", line["event"]) for line in told]
+
+
+def test_a_source_that_is_silent_is_told_of_once_with_its_address_and_the_remedy(governor):
+    silent = (
+        "query copy: source orders: broker:9092 has not answered yet; see that it runs, listens there and can be "
+        "reached from the driver, or correct `kafka.bootstrap.servers` in the job"
+    )
+    assert told_of_orders(governor, "", "", None, None, "") == [silent, "source answers again", silent]
+    assert governor.runs[0].out_of_reach == {"orders": silent}
+
+
+def test_what_a_source_says_takes_the_place_of_its_silence_and_silence_not_that_of_what_it_said(governor):
+    silent, missing = told_of_orders(governor, "", MISSING, "", MISSING)
+    assert "has not answered yet" in silent
+    assert missing == (
+        "query copy: source orders: topic orders does not exist at broker:9092; create it, or correct `subscribe` "
+        "in the job"
+    )
+
+
+def test_files_that_take_long_to_be_listed_are_no_outage(governor):
+    opened(governor, 1)
+    governor.outage(1, "")
+    assert governor.runs[0].out_of_reach == {}
+
+
+def test_a_source_that_nobody_has_opened_or_that_is_closed_is_none_of_ours(governor):
+    governor.outage(7, "")
+    governor.thrown(7, MISSING)
+
+
+def two_topics(governor):
+    """A query of two topics, which fails of one that does not exist, in words that name none."""
+    query = FakeQuery()
+    returns = ORDERS.replace("orders", "returns").replace('"handle": 1', '"handle": 2')
+    governor.opened(1, ORDERS)
+    governor.opened(2, returns)
+    start(governor, query)
+    governor.admit(1, "{}")
+    query.failed_of, query.caused_by, query.active = "[STREAM_FAILED] ExecutionException", MISSING, False
+    return query
+
+
+def ended(governor):
+    governor.closed(1)
+    governor.closed(2)
+    return governor.failed["copy"]
+
+
+ABSENT = (
+    "query copy: source returns: topic returns does not exist at broker:9092; create it, or correct `subscribe` in "
+    "the job"
+)
+
+
+def test_a_failure_that_names_no_source_is_told_of_the_one_that_has_thrown_it(governor):
+    two_topics(governor)
+    governor.outage(1, MISSING)
+    governor.thrown(2, MISSING)
+    assert ended(governor) == ABSENT
+
+
+def test_a_failure_that_no_source_has_thrown_is_told_of_those_that_are_out_of_reach(governor):
+    two_topics(governor)
+    governor.outage(2, MISSING)
+    assert ended(governor) == ABSENT
+
+
+def test_a_failure_of_which_nothing_is_known_is_told_of_every_source(governor):
+    two_topics(governor)
+    assert "source orders: topic orders does not exist" in ended(governor)
+    assert "; or source returns: topic returns does not exist" in governor.failed["copy"]
 
 
 def warnings_of(told):

@@ -215,3 +215,6 @@ def test_what_a_source_throws_reaches_the_job_unchanged(
         message = failure(query)
     assert "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR]" in message, "the error class of a SparkException"
     assert "ValueError: there is no such table" in message
+    ((index, thrown),) = planner.thrown_by
+    assert index == "0"
+    assert "ValueError: there is no such table" in thrown

@@ -46,6 +46,12 @@ class Planner:
     def plan(self, handle: int, start: str | None, latest: str) -> str:
         return "all"
 
+    def outage(self, handle: int, failure: str | None) -> None:
+        pass
+
+    def thrown(self, handle: int, failure: str) -> None:
+        pass
+
     def closed(self, handle: int) -> None:
         del self.indexes[handle]
 

@@ -75,6 +75,8 @@ class ScriptedPlanner:
         self.asked: list[tuple[str, str | None]] = []
         self.surveys: list[dict[str, str | None]] = []
         self.closed_handles: list[int] = []
+        self.outages: list[tuple[str, str | None]] = []
+        self.thrown_by: list[tuple[str, str]] = []
 
     def opened(self, handle: int, descriptor: str) -> str:
         self.sources[handle] = json.loads(descriptor)
@@ -88,6 +90,12 @@ class ScriptedPlanner:
     def plan(self, handle: int, start: str | None, latest: str) -> str:
         self.surveys.append(json.loads(latest))
         return said(self.after_survey, start)
+
+    def outage(self, handle: int, failure: str | None) -> None:
+        self.outages.append((self.sources[handle]["index"], failure))
+
+    def thrown(self, handle: int, failure: str) -> None:
+        self.thrown_by.append((self.sources[handle]["index"], failure))
 
     def closed(self, handle: int) -> None:
         self.closed_handles.append(handle)

@@ -9,7 +9,7 @@ in the words of whoever failed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate_spark.engine.sources import Descriptor, Subscription
@@ -28,7 +28,7 @@ class Cause:
     """One thing that Kafka sources die of."""
 
     signs: re.Pattern[str]
-    """In the text of the query's exception."""
+    """In the text of the exception."""
     message: str
     """`{topics}` and `{servers}` are those of the source, `{one}` is one of the topics, `{option}` is the option that
     names them, `{partitions}` are those of the source that the text names."""
@@ -58,25 +58,50 @@ CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
         "{servers} does not answer; see that it runs and can be reached from the driver (`kafka.bootstrap.servers`)",
     ),
 )  # fmt: skip
+SILENT = Cause(
+    re.compile("^$"),
+    "{servers} has not answered yet; see that it runs, listens there and can be reached from the driver, or correct "
+    "`kafka.bootstrap.servers` in the job",
+)
+"""Kafka's client tries for minutes before it says anything, where nobody listens too."""
 
 
-def told(query: str, failure: str, sources: Mapping[str, Descriptor], causes: str = "") -> str:
+def told(
+    query: str,
+    failure: str,
+    sources: Mapping[str, Descriptor],
+    causes: str = "",
+    at_fault: Collection[str] = (),
+) -> str:
     """Return what the query failed of, in a line that begins with its name.
 
     `failure` is the text of the query's exception, `causes` are those of its causes, of which Spark repeats but the
-    first; `sources` are those that it had opened.
+    first; `sources` are those that it had opened, `at_fault` those of them that are known to have failed.
     """
-    message = explained(query, f"{failure}\n{causes}", sources)
+    message = explained(query, f"{failure}\n{causes}", sources, at_fault)
     if message is None:
         begins = f"query {query}: "
         message = begins + own_words(failure).removeprefix(begins)
     return message
 
 
-def explained(query: str, failure: str, sources: Mapping[str, Descriptor]) -> str | None:
+def out_of_reach(query: str, source: str, described: Descriptor, failure: str) -> str:
+    """Return why a source cannot be asked what it has, and what to do.
+
+    `failure` is what it has thrown, with its causes; it is empty while a source of Kafka only is silent.
+    """
+    begins = f"query {query}: "
+    if not failure:
+        return begins + _sentence(source, described, SILENT, ())
+    return explained(query, failure, {source: described}) or f"{begins}source {source}: {own_words(failure)}"
+
+
+def explained(
+    query: str, failure: str, sources: Mapping[str, Descriptor], at_fault: Collection[str] = ()
+) -> str | None:
     """Return which Kafka source of the query it probably was, and what to do; `None`: the failure speaks for itself.
 
-    Where the text names a partition or a topic, the source is known for sure.
+    Where the text names a partition or a topic, the source is known for sure; else it is one of those `at_fault`.
     """
     kafka = {name: described for name, described in sources.items() if described.format == "kafka"}
     cause = next((cause for cause in CAUSES if cause.signs.search(failure)), None)
@@ -88,8 +113,9 @@ def explained(query: str, failure: str, sources: Mapping[str, Descriptor]) -> st
         for name, described in kafka.items()
         if partitions[name] or _is_listed_in(failure, described.subscription)
     }
+    suspects = named or {name: kafka[name] for name in kafka if name in at_fault} or kafka
     return f"query {query}: " + "; or ".join(
-        _sentence(name, described, cause, partitions[name]) for name, described in (named or kafka).items()
+        _sentence(name, described, cause, partitions[name]) for name, described in suspects.items()
     )
 
 

@@ -187,6 +187,20 @@ class Governor:
         with self._planner_call(), run.lock:
             return run.plan(handle, json.loads(latest))
 
+    def outage(self, handle: int, failure: str | None) -> None:
+        """A stream cannot be asked what it has, for this reason (empty: it is silent), or can again (`None`)."""
+        run = self._by_handle.get(handle)
+        if run is not None:
+            with run.lock:
+                run.outage(handle, failure)
+
+    def thrown(self, handle: int, failure: str) -> None:
+        """A stream has thrown this, and its query fails."""
+        run = self._by_handle.get(handle)
+        if run is not None:
+            with run.lock:
+                run.thrown(handle, failure)
+
     def closed(self, handle: int) -> None:
         """A stream was closed; with its last one the run has ended."""
         with self._tables:

@@ -22,7 +22,7 @@ from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.event_time import ReachedEventTime
-from headgate_spark.engine.failures import told
+from headgate_spark.engine.failures import out_of_reach, told
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import refusal
@@ -141,8 +141,12 @@ class OpenSource:
     descriptor: Descriptor
     source: Source
     latest: str | None = None
-    away: bool = False
-    """It could not be asked when it was last tried."""
+    out_of_reach: str | None = None
+    """Why it cannot be asked what it has, and what to do; `None`: it can, as far as is known."""
+    thrown: str | None = None
+    """What its query fails of: the exception and its causes, a line each; `None`: it has thrown nothing."""
+    is_unmatched: bool = False
+    """No topic matched its pattern when it was last asked."""
     beginnings: Beginnings | None = None
     """Of splits that appear while it runs, where they can be looked up."""
     topics: Topics | None = None
@@ -347,13 +351,36 @@ class QueryRun:
         deadline = time.monotonic() + BUDGET_SECONDS
         for key, offset in latest.items():
             surveyed = self.sources[int(key)]
-            self._note_outage(surveyed, away=offset is None)
+            self._note_match(surveyed, is_none=offset is None and surveyed.matches_nothing)
             positions[surveyed.source.name] = surveyed.surveyed(offset, self.clock(), deadline)
             if surveyed.topics is not None and surveyed.topics.take_change() and self.alignment is not None:
                 self.alignment.forget(surveyed.source.name)
         self._keep_topics()
         opened = self.sources[handle]
         return self._said(opened, self._planner().plan(opened.source.name, positions, self.clock()))
+
+    def outage(self, handle: int, failure: str | None) -> None:
+        """Note why a source cannot be asked what it has, a text of exceptions, or that it can again (`None`).
+
+        The text is empty where it only has not answered for long. That says something of Kafka alone: to list many
+        files takes its time.
+        """
+        opened = self.sources[handle]
+        source, described = opened.source.name, opened.descriptor
+        if failure == "" and (described.format != "kafka" or opened.out_of_reach is not None):
+            return
+        problem = None if failure is None else out_of_reach(self.name, source, described, failure)
+        if problem == opened.out_of_reach:
+            return
+        opened.out_of_reach = problem
+        if problem is None:
+            log.info("source answers again", query=self.name, source=source)
+        else:
+            log.warning("source does not answer; it waits until it does", problem=problem, source=source)
+
+    def thrown(self, handle: int, failure: str) -> None:
+        """A source has thrown what the query fails of."""
+        self.sources[handle].thrown = failure
 
     # What the rest asks ----------------------------------------------------------------------
 
@@ -408,8 +435,17 @@ class QueryRun:
         query = self.started.query if self.started else None
         if query is None or (failure := query.failure()) is None:
             return None
-        sources = {opened.source.name: opened.descriptor for opened in self.sources.values()}
-        return told(self.name, failure, sources, query.causes() or "")
+        every = self.sources.values()
+        sources = {opened.source.name: opened.descriptor for opened in every}
+        thrown = {opened.source.name: opened.thrown for opened in every if opened.thrown is not None}
+        causes = "\n".join([query.causes() or "", *thrown.values()])
+        return told(self.name, failure, sources, causes, thrown or self.out_of_reach)
+
+    @property
+    def out_of_reach(self) -> Mapping[str, str]:
+        """The sources that cannot be asked what they have: why, and what to do."""
+        every = self.sources.values()
+        return {o.source.name: o.out_of_reach for o in every if o.out_of_reach is not None}
 
     @property
     def unread(self) -> str | None:
@@ -642,28 +678,17 @@ class QueryRun:
         self.at_boundary.clear()
         return answer
 
-    def _note_outage(self, opened: OpenSource, *, away: bool) -> None:
-        if away == opened.away:
-            return
-        opened.away = away
-        source = opened.source.name
-        if away and opened.matches_nothing:
+    def _note_match(self, opened: OpenSource, *, is_none: bool) -> None:
+        if is_none and not opened.is_unmatched:
             log.warning(
                 "no topic matches the source's subscribePattern; it waits until one does. Create one, or correct the "
                 "pattern in the job",
                 query=self.name,
-                source=source,
+                source=opened.source.name,
                 pattern=opened.descriptor.options["subscribepattern"],
                 servers=opened.descriptor.options.get("kafka.bootstrap.servers"),
             )
-        elif away:
-            log.warning(
-                "source does not answer; it waits until it does. See that it runs and can be reached from the driver",
-                query=self.name,
-                source=source,
-            )
-        else:
-            log.info("source answers again", query=self.name, source=source)
+        opened.is_unmatched = is_none
 
     def _take_in_batch(self, planner: QueryPlanner) -> None:
         """Report the batch that has ended since the last round, if there was one."""

@@ -17,7 +17,7 @@ from headgate_spark.packed import unpacked
 
 EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
-PROTOCOL = 3
+PROTOCOL = 4
 """Which form of the words between shim and planner is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 UNTOLD_PROTOCOL = 1
 """What a shim speaks that does not tell."""
@@ -50,6 +50,13 @@ class ShimPlanner(Protocol):
 
     def plan(self, handle: int, start: str | None, latest: str) -> str:
         """The same after a survey; `latest` is a JSON object from handle to latest offset."""
+
+    def outage(self, handle: int, failure: str | None) -> None:
+        """The source cannot be asked what it has; it waits. `failure` are what it has thrown and the causes, a line
+        each; empty: it has only not answered for long; `None`: it answers again."""
+
+    def thrown(self, handle: int, failure: str) -> None:
+        """The source has thrown this, and its query fails."""
 
     def closed(self, handle: int) -> None:
         """The source was stopped."""
@@ -181,6 +188,12 @@ class _JavaPlanner:
 
     def plan(self, handle: int, start: str | None, latest: str) -> str:
         return self._planner.plan(handle, start and unpacked(start), unpacked(latest))
+
+    def outage(self, handle: int, failure: str | None) -> None:
+        self._planner.outage(handle, failure)
+
+    def thrown(self, handle: int, failure: str) -> None:
+        self._planner.thrown(handle, failure)
 
     def closed(self, handle: int) -> None:
         self._planner.closed(handle)

@@ -57,7 +57,7 @@ final class Gate implements Governed.Handler {
     this.descriptor = origin.describe(handle, thread.getName(), location, stream, limits, v1);
     String name = "source " + stream + " of " + thread.getName();
     this.patience = new Patience(name);
-    this.outage = new Outage(name);
+    this.outage = new Outage(name, handle);
   }
 
   /**
@@ -93,7 +93,7 @@ final class Gate implements Governed.Handler {
             : Governed.forward(stream, method, arguments);
       case "initialOffset":
         if (initial == null || Shim.planner() == null) {
-          initial = (Offset) Governed.forward(stream, method, arguments);
+          initial = (Offset) asked(method, arguments);
         }
         return initial; // the same while it is held: neither I/O nor, for a source that begins at "now", a moving start
       case "getDefaultReadLimit":
@@ -102,12 +102,34 @@ final class Gate implements Governed.Handler {
         return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
       case "prepareForTriggerAvailableNow":
         availableNow = true;
-        return freezes() ? null : Governed.forward(stream, method, arguments);
+        return freezes() ? null : asked(method, arguments);
+      case "planInputPartitions":
+        return asked(method, arguments);
       case "stop":
         close();
         return Governed.forward(stream, method, arguments);
       default:
         return Governed.forward(stream, method, arguments);
+    }
+  }
+
+  /** What the stream answers to a question that its system may have to be asked; what it throws is told. */
+  private Object asked(Method method, Object[] arguments) throws Throwable {
+    try {
+      Object answer = outage.watch(() -> forwarded(method, arguments));
+      outage.over();
+      return answer;
+    } catch (Throwable e) {
+      outage.ends(e);
+      throw e;
+    }
+  }
+
+  private Object forwarded(Method method, Object[] arguments) {
+    try {
+      return Governed.forward(stream, method, arguments);
+    } catch (Throwable e) {
+      throw Governed.<RuntimeException>asThrown(e);
     }
   }
 
@@ -139,7 +161,7 @@ final class Gate implements Governed.Handler {
   private Offset latest(Offset start, ReadLimit limit) {
     long began = System.nanoTime();
     try {
-      Offset latest = freezes() ? frozen(start) : limits.latest(start, limit);
+      Offset latest = outage.watch(() -> freezes() ? frozen(start) : limits.latest(start, limit));
       outage.over();
       known = latest;
       return latest;
@@ -147,6 +169,7 @@ final class Gate implements Governed.Handler {
       if (Shim.planner() != null && outage.bears(e, began)) {
         return null;
       }
+      outage.ends(e);
       throw Governed.<RuntimeException>asThrown(e);
     }
   }

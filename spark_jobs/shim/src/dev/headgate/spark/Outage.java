@@ -1,6 +1,13 @@
 package dev.headgate.spark;
 
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -11,6 +18,10 @@ import org.slf4j.LoggerFactory;
  * source that is out of reach is held, as one whose answer is not known, while the other sources of the query go on; and after a
  * time of nothing but failure the query fails with what the source says, as it would have at once without Headgate. What does
  * not pass by itself (wrong credentials, lost records) fails at once.
+ *
+ * <p>The planner is told of it, and of a source that is silent: Kafka's client tries for minutes before it says anything, and
+ * Spark's exception need not name the source. It is told on a thread of its own, in the order in which it happened, so that
+ * nothing waits for it but a query that ends.
  */
 final class Outage {
   private static final Logger LOG = LoggerFactory.getLogger(Outage.class);
@@ -18,12 +29,31 @@ final class Outage {
   /** What Kafka's client says may pass. It is told by its name, since a driver without Kafka does not have it. */
   private static final String RETRIABLE = "org.apache.kafka.common.errors.RetriableException";
 
+  private static final int MOST_CAUSES = 10;
+  private static final ScheduledThreadPoolExecutor TELLER = teller();
+
   private final String stream;
+  private final long handle;
   private boolean lasts;
+  private boolean silent;
   private long since;
 
-  Outage(String stream) {
+  Outage(String stream, long handle) {
     this.stream = stream;
+    this.handle = handle;
+  }
+
+  /** Asks the source for something. If that takes long, the planner is told that it is silent. */
+  <T> T watch(Callable<T> question) throws Exception {
+    long millis = Shim.silenceMillis();
+    long began = System.nanoTime();
+    Future<?> silence = TELLER.schedule(() -> tell(""), millis, TimeUnit.MILLISECONDS);
+    try {
+      return question.call();
+    } finally {
+      silence.cancel(false); // too late only if the time is over
+      silent |= TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began) >= millis;
+    }
   }
 
   /** Whether the source was out of reach when it was last asked. */
@@ -36,7 +66,26 @@ final class Outage {
     if (lasts) {
       LOG.info("Headgate: {} answers again", stream);
     }
-    lasts = false;
+    if (lasts || silent) {
+      TELLER.execute(() -> tell(null));
+    }
+    lasts = silent = false;
+  }
+
+  /** Tells the planner what the source has thrown, before the query fails of it. */
+  void ends(Throwable failure) {
+    Planner planner = Shim.planner();
+    if (planner == null || causes(failure).anyMatch(InterruptedException.class::isInstance)) {
+      return; // it is being stopped
+    }
+    Future<?> told = TELLER.submit(() -> planner.thrown(handle, text(failure)));
+    try {
+      told.get(Shim.callBudgetMillis(), TimeUnit.MILLISECONDS);
+    } catch (TimeoutException | ExecutionException e) {
+      LOG.warn("Headgate could not tell the planner of the failure of {}: {}", stream, e.toString());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /**
@@ -46,28 +95,54 @@ final class Outage {
    * @return whether to hold the source, rather than to fail
    */
   boolean bears(Throwable failure, long began) {
-    if (!mayPass(failure)) {
+    if (causes(failure).noneMatch(cause -> isRetriable(cause.getClass()))) {
       return false;
     }
     if (!lasts) {
       lasts = true;
       since = began;
       LOG.warn("Headgate holds {}, because it cannot be asked what it has: {}", stream, failure.toString());
-      return true;
+    } else if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) >= Shim.outageMillis()) {
+      return false;
     }
-    return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) < Shim.outageMillis();
+    TELLER.execute(() -> tell(text(failure)));
+    return true;
   }
 
-  private static boolean mayPass(Throwable failure) {
-    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (isRetriable(cause.getClass())) {
-        return true;
-      }
+  private void tell(String failure) {
+    Planner planner = Shim.planner();
+    if (planner == null) {
+      return;
     }
-    return false;
+    try {
+      planner.outage(handle, failure);
+    } catch (RuntimeException e) {
+      LOG.warn("Headgate could not tell the planner how {} answers: {}", stream, e.toString());
+    }
+  }
+
+  private static String text(Throwable failure) {
+    return causes(failure).map(Throwable::toString).collect(Collectors.joining("\n"));
+  }
+
+  /** The failure and what caused it. */
+  private static Stream<Throwable> causes(Throwable failure) {
+    return Stream.iterate(failure, cause -> cause != null, Throwable::getCause).limit(MOST_CAUSES);
   }
 
   private static boolean isRetriable(Class<?> type) {
     return type != null && (type.getName().equals(RETRIABLE) || isRetriable(type.getSuperclass()));
+  }
+
+  private static ScheduledThreadPoolExecutor teller() {
+    ScheduledThreadPoolExecutor teller = new ScheduledThreadPoolExecutor(1, Outage::daemon);
+    teller.setRemoveOnCancelPolicy(true);
+    return teller;
+  }
+
+  private static Thread daemon(Runnable work) {
+    Thread thread = new Thread(work, "headgate-outages");
+    thread.setDaemon(true);
+    return thread;
   }
 }

@@ -47,6 +47,17 @@ public interface Planner {
    */
   String plan(long handle, String start, String latest);
 
+  /**
+   * The stream cannot be asked what it has. If it has been asked for the first time, its query waits for it, else it is held.
+   *
+   * @param failure what it has thrown, class and message of it and of each cause on lines of their own; empty while it has only
+   *     not answered for long; null: it answers again
+   */
+  void outage(long handle, String failure);
+
+  /** The stream has thrown this, a text as that of {@link #outage}, when it was asked for something, and its query fails. */
+  void thrown(long handle, String failure);
+
   /** The stream was stopped; its handle will not be heard of again. */
   void closed(long handle);
 }

@@ -13,8 +13,9 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 3;
+  private static final int PROTOCOL = 4;
 
+  private static final long SILENCE_MILLIS = Long.getLong("headgate.source.silenceMillis", 5_000);
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
   private static final Map<String, Gate> OPEN = new ConcurrentHashMap<>();
@@ -86,6 +87,11 @@ public final class Shim {
 
   static long patienceMillis() {
     return patienceMillis;
+  }
+
+  /** How long a source may be asked before the planner is told that it is silent. */
+  static long silenceMillis() {
+    return SILENCE_MILLIS;
   }
 
   static long outageMillis() {
