@@ -382,6 +382,27 @@ def test_names_that_the_job_does_not_have_are_told_once_with_those_it_has() -> N
     assert names_told(loop.acknowledged_turn()) == []
 
 
+def test_a_query_that_the_job_is_about_to_start_is_not_taken_for_unknown() -> None:
+    declared = application(queries=[query(), query(name="totals"), query(name="total")])
+    loop = Loop(declared=declared)
+    loop.run_until_running()
+    loop.world.metrics.reports("delays", started_at=loop.now)
+    told = names_told(loop.acknowledged_turn(29))
+    loop.world.metrics.reports("totals", started_at=loop.now)
+    told += names_told(loop.acknowledged_turn(29))
+    assert told == []
+    (late,) = names_told(loop.acknowledged_turn(2))
+    assert late.startswith("query total of the resource is not in the job, which has so far: delays, totals;")
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+def test_a_driver_with_another_clock_is_told_of_a_name_that_it_does_not_have(ahead: float) -> None:
+    loop = Loop(declared=application(queries=[query(), query(name="total")]))
+    loop.run_until_running()
+    loop.world.metrics.reports("delays", started_at=loop.now + ahead)
+    assert len(names_told(loop.acknowledged_turn())) == 1
+
+
 def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy() -> None:
     loop = Loop()
     loop.run_until_running()

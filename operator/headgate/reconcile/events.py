@@ -6,7 +6,7 @@ from then, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from headgate.api.advice import pauses_in_vain
@@ -46,6 +46,9 @@ UNKNOWN_NAME = "UnknownName"
 
 UNPLANNED_QUERY = "UnplannedQuery"
 """The resource lists a query whose trigger lets Spark plan no batches, so that nothing of it can be governed."""
+
+MORE_QUERIES_SECONDS = 30.0
+"""For so long after the job has started a query, it may be about to start the next."""
 
 _SETBACKS = frozenset({State.BACKING_OFF, State.FAILED})
 
@@ -156,7 +159,8 @@ class Complaint(NamedTuple):
 def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ...]:
     """Return what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
 
-    Nothing is said of the job before it has started a query, or a query has shown its sources.
+    Nothing is said of the job before it has started a query, or a query has shown its sources; and of a query that
+    it does not have, not while it may be about to start one more.
     """
     present = {} if seen.metrics is None else seen.metrics.queries
     pauses = (
@@ -165,12 +169,25 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
     )
     if not present:
         return tuple(pauses)
+    is_settled = not _starts_queries(present.values(), seen)
     of_queries = (
         complaint
         for query in application.spec.queries
+        if is_settled or query.name in present
         for complaint in _of_query(query, present.get(query.name), sorted(present))
     )
     return (*pauses, *of_queries)
+
+
+def _starts_queries(present: Iterable[QueryMetrics], seen: Seen) -> bool:
+    """Return whether the job has started a query so lately that there may be more to come.
+
+    The driver's clock may be another: a start that is far ahead of ours is not taken for one of just now.
+    """
+    starts = [query.started_at for query in present if query.started_at is not None]
+    if not starts and seen.living_driver is not None:
+        starts = [seen.living_driver.started_at]
+    return bool(starts) and abs(seen.now - max(starts)) < MORE_QUERIES_SECONDS
 
 
 def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Complaint]:
