@@ -25,6 +25,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
             said(names.SOURCE_INFO, "1", query="delays", source="cars", lane="offsets"),
             said(names.SOURCE_ALIGNMENT_HELD_BY, "1", query="delays", source="cars", member="fares/taxis"),
             said(names.SOURCE_ALIGNMENT_DRIFT, "4.5", query="delays", source="cars"),
+            said(names.SOURCE_OUT_OF_REACH, "1", query="delays", source="cars", cause="no answer"),
             said(names.SOURCE_FAR_AHEAD, "17", query="delays", source="cars", split="rides/3"),
             said(names.QUERY_WATERMARK_HELD_BY, "1", query="delays", source="trams"),
             said(names.QUERY_MEMORY_BOUND, "1200000", query="delays"),
@@ -49,4 +50,5 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
         "fares/taxis",
         4.5,
     )
+    assert cars.out_of_reach == "no answer"
     assert cars.far_ahead == {"rides/3": 17.0}

@@ -57,6 +57,7 @@ def test_the_longest_names_of_a_resource_are_told_in_full() -> None:
         (names.QUERY_WATERMARK_HELD_BY.name, {"source": ENDLESS}),
         (names.SOURCE_INFO.name, {"source": CARS, "lane": ENDLESS}),
         (names.SOURCE_HELD.name, {"source": TAXIS, "reason": ENDLESS}),
+        (names.SOURCE_OUT_OF_REACH.name, {"source": TAXIS, "cause": ENDLESS}),
         (names.SOURCE_FAR_AHEAD.name, {"source": TAXIS, "split": ENDLESS}),
     ],
 )

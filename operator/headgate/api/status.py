@@ -144,6 +144,9 @@ class SourceStatus(StatusModel):
     name: Name
     """Name of the source."""
 
+    out_of_reach: Text | None = None
+    """Why it cannot be asked what it has, and what to do. Left out while it can."""
+
     votes: Votes = Votes()
     """What each voter says."""
 

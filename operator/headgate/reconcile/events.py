@@ -41,6 +41,8 @@ CONTROL_PUBLISHED = "ControlPublished"
 """The driver was told new settings, without a restart."""
 EXECUTORS_CHANGED = "ExecutorsChanged"
 """Another number of executors is asked for: by the resource, or by a verdict."""
+SOURCE_OUT_OF_REACH = "SourceOutOfReach"
+"""A source cannot be asked what it has: it waits, and goes on by itself once it can."""
 UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
 
@@ -87,11 +89,17 @@ def _life(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Ev
 
 
 def _failures(before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen) -> Iterator[Event]:
-    """Yield each query that has failed, whatever becomes of its siblings."""
-    known = {query.name: query.failure for query in before.queries}
+    """Yield each query that has failed, whatever becomes of its siblings, and each source that is out of reach."""
+    known = {query.name: query for query in before.queries}
     for query in after.queries:
-        if query.failure is not None and query.failure != known.get(query.name):
+        was = known.get(query.name) or QueryStatus(name=query.name)
+        if query.failure is not None and query.failure != was.failure:
             yield Event(at=seen.now, reason=STREAMING_QUERY_FAILED, message=query.failure, is_warning=True)
+        told = {source.out_of_reach for source in was.sources}
+        for source in query.sources:
+            if source.out_of_reach is not None and source.out_of_reach not in told:
+                message = source.out_of_reach
+                yield Event(at=seen.now, reason=SOURCE_OUT_OF_REACH, message=message, is_warning=True)
 
 
 def _settings_changed_live(seen: Seen, plan: Plan) -> bool:
@@ -210,7 +218,8 @@ def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str])
         )
         return
     missing = [source.name for source in query.sources if source.name not in found.sources]
-    if found.sources and missing:
+    # Of a query that waits for one before its first planning, the others are not heard of yet.
+    if found.sources and missing and all(s.out_of_reach is None for s in found.sources.values()):
         yield (
             f"query {query.name}: no source is called {', '.join(missing)}; it has: "
             f"{', '.join(sorted(found.sources))}; name sources with readStream.name()"

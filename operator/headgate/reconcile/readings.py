@@ -33,6 +33,8 @@ class SourceMetrics:
     """One source of a query, as the driver reported it."""
 
     lane: str | None = None
+    out_of_reach: str | None = None
+    """Why it cannot be asked what it has, with the remedy; `None`: it can, as far as is known."""
     pending_records: float | None = None
     planned_records: float | None = None
     """Since the driver started; so is `processed_records`."""
@@ -186,6 +188,7 @@ def _known(readings: Iterable[Reading], oldest: float) -> Iterator[Reading]:
 DETAIL: Final[Mapping[str, str]] = {
     HELD_LATELY: "reason",
     metrics.SOURCE_INFO.name: "lane",
+    metrics.SOURCE_OUT_OF_REACH.name: "cause",
     metrics.SOURCE_ALIGNMENT_HELD_BY.name: "member",
     metrics.SOURCE_HELD.name: "reason",
     metrics.SOURCE_UNREADABLE.name: "split",
@@ -243,6 +246,7 @@ def _source(query: str, source: str, table: _Table) -> SourceMetrics:
 
     return SourceMetrics(
         lane=next(iter(details(metrics.SOURCE_INFO.name)), None),
+        out_of_reach=next(iter(details(metrics.SOURCE_OUT_OF_REACH.name)), None),
         pending_records=value(metrics.SOURCE_PENDING),
         planned_records=value(metrics.SOURCE_PLANNED),
         processed_records=value(metrics.SOURCE_PROCESSED),

@@ -150,6 +150,7 @@ def _source(
 ) -> SourceStatus:
     return SourceStatus(
         name=name,
+        out_of_reach=reported.out_of_reach,
         votes=Votes() if verdict is None else _votes(verdict),
         watermark_lag=measured(reported.watermark_lag_seconds),
         pending_records=_count(reported.pending_records),

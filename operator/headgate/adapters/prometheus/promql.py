@@ -27,6 +27,7 @@ DETAILS = (
     metrics.QUERY_FUTURE_BATCHES,
     metrics.QUERY_WATERMARK_HELD_BY,
     metrics.SOURCE_INFO,
+    metrics.SOURCE_OUT_OF_REACH,
     metrics.SOURCE_PLANNED,
     metrics.SOURCE_RATE_LIMIT,
     metrics.SOURCE_ALIGNMENT_LIMIT,

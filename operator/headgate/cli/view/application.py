@@ -200,6 +200,8 @@ def _votes(votes: Votes) -> str:
 
 
 def _remarks(source: SourceStatus) -> Iterator[Text]:
+    if source.out_of_reach is not None:
+        yield Text(f"{INDENT}{source.out_of_reach}", style="red")
     if source.alignment is not None:
         yield Text(f"{INDENT}{source.name}: {_alignment(source.alignment)}")
 

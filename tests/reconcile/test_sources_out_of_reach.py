@@ -1,0 +1,43 @@
+"""A source that cannot be asked what it has: the status says which, and why, until it can."""
+
+from __future__ import annotations
+
+from headgate.api.status import SourceStatus
+from headgate_contract import metrics as names
+from support.looping import Loop, application, query, source
+
+CAUSE = "query delays: source flights: broker:9092 has not answered yet; see that it runs"
+
+
+def out_of_reach(loop: Loop) -> None:
+    """Let the driver say so before its first planning, where nothing else is known of the query's sources."""
+    loop.world.metrics.reports()
+    labels = {"application": "flights", "query": "delays", "source": "flights", "cause": CAUSE}
+    loop.world.metrics.values.append((names.SOURCE_OUT_OF_REACH.name, labels, 1.0))
+    loop.acknowledged_turn()
+
+
+def told(loop: Loop) -> SourceStatus:
+    (status,) = loop.world.reports.statuses[-1].queries
+    return status.sources[0]
+
+
+def test_it_is_written_and_told_once_with_the_cause_and_taken_back_when_it_answers() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    for _ in range(2):
+        out_of_reach(loop)
+    assert told(loop).out_of_reach == CAUSE
+    events = [event for event in loop.world.reports.events if event.reason == "SourceOutOfReach"]
+    assert [(event.message, event.is_warning) for event in events] == [(CAUSE, True)]
+    loop.world.metrics.reports(sources={"flights": {"pending_records": 0.0}})
+    loop.acknowledged_turn()
+    assert told(loop).out_of_reach is None
+
+
+def test_sources_that_are_not_heard_of_yet_because_of_it_are_not_taken_for_unknown() -> None:
+    loop = Loop(declared=application(queries=[query(sources=[source(), source(name="returns")])]))
+    loop.run_until_running()
+    out_of_reach(loop)
+    loop.acknowledged_turn(600)
+    assert "UnknownName" not in loop.world.reports.reasons
