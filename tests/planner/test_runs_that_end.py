@@ -252,3 +252,11 @@ def test_a_query_that_is_not_listed_reads_everything_unseen():
     spark = ScriptedSpark(a_stream(10**6), a_stream(name="weather"), trigger=AVAILABLE_NOW)
     assert spark.round() == {"flights": TakeAll(), "weather": TakeAll()}
     assert spark.surveys == []
+
+
+def test_of_a_source_that_was_read_nothing_is_left_though_nobody_can_count_it():
+    spark = run(
+        Uncounted("events", Lane.FILES, [7]), a_stream(), sources={"flights": SourceControl(paused=True)}
+    )
+    assert spark.ended == "idle"
+    assert spark.planner.left_by_pause == {"flights": 20_000}

@@ -399,27 +399,50 @@ def test_a_stop_does_not_wait_for_a_run_that_has_ended(governor):
     assert governor.stop() == []
 
 
-@pytest.mark.parametrize("failed_of", [None, "out of disk"])
-def test_a_run_that_ends_by_itself_says_what_it_has_left_because_it_is_paused(governor, failed_of):
+def reads_all_but_what_is_paused(governor, trigger):
+    """A query of two sources, of which the second is paused; returns how to end its run."""
     sources = {"replay-2": SourceControl(paused=True)}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
     opened(governor, 1)
     opened(governor, 2)
     query = FakeQuery()
     with governor.start_of_query() as started:
-        started("r1", Started(Trigger(TriggerKind.AVAILABLE_NOW), True, query, None))
+        started("r1", Started(Trigger(trigger), True, query, None))
     latest = json.dumps({n: json.dumps({"row": 1500}) for n in ("1", "2")})
     assert governor.admit(1, json.dumps({"row": 1500})) == "survey:1,2"
-    assert governor.plan(1, json.dumps({"row": 1500}), latest) == "hold"
+    governor.plan(1, json.dumps({"row": 1500}), latest)
     assert governor.admit(2, json.dumps({"row": 0})) == "hold"
-    query.failed_of = failed_of
-    with capture_logs() as told:
-        governor.closed(1)
-        governor.closed(2)
-    warned = [line["problem"] for line in told if line["event"] == "a run has ended with records unread"]
-    assert warned == governor.unread
+
+    def end(failed_of=None):
+        query.failed_of = failed_of
+        with capture_logs() as told:
+            governor.closed(1)
+            governor.closed(2)
+        return [line["problem"] for line in told if line["event"] == "a run has ended with records unread"]
+
+    return end
+
+
+def test_a_run_that_ends_by_itself_says_what_it_has_left_because_it_is_paused(governor):
+    end = reads_all_but_what_is_paused(governor, TriggerKind.AVAILABLE_NOW)
     problem = "query copy left sources unread because they are paused: replay-2 (1,500 records)"
-    assert governor.unread == ([] if failed_of else [f"{problem}; unpause them and run it again"])
+    assert end() == governor.unread == [f"{problem}; unpause them and run it again"]
+
+
+def test_a_run_that_fails_has_more_to_say_than_what_is_paused(governor):
+    end = reads_all_but_what_is_paused(governor, TriggerKind.AVAILABLE_NOW)
+    assert end("out of disk") == governor.unread == []
+
+
+def test_a_run_that_is_stopped_was_not_to_read_everything(governor):
+    end = reads_all_but_what_is_paused(governor, TriggerKind.AVAILABLE_NOW)
+    governor.stop()
+    assert end() == governor.unread == []
+
+
+def test_a_run_that_does_not_end_by_itself_was_not_to_read_everything(governor):
+    end = reads_all_but_what_is_paused(governor, TriggerKind.PROCESSING_TIME)
+    assert end() == governor.unread == []
 
 
 def test_the_last_closed_stream_ends_the_run(governor, locks):
