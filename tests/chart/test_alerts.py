@@ -12,6 +12,7 @@ import yaml
 
 from charts.generate.schema import alerts
 from support.chart import CHART, of_kind, render
+from support.exposed import of_an_operator, of_drivers
 from support.go_tools import ROOT, go_tool
 
 RULES = CHART / "files" / "alerts.yaml"
@@ -30,6 +31,20 @@ def rendered_rules(**of_rule: Any) -> dict[str, dict[str, Any]]:
     return {rule["alert"]: rule for group in manifest["spec"]["groups"] for rule in group["rules"]}
 
 
+def unit_tests() -> list[dict[str, Any]]:
+    tests: list[dict[str, Any]] = yaml.safe_load(TESTS.read_text())["tests"]
+    return tests
+
+
+def scraped(target: str) -> set[str]:
+    """The labels of `up`, of the driver's pods by the chart's PodMonitor or of anything else."""
+    (monitor,) = of_kind(
+        render(values={"monitoring": {"podMonitor": {"enabled": True}}}), "PodMonitor"
+    ).values()
+    of_pods = {re.sub(r"\W", "_", label) for label in monitor["spec"]["podTargetLabels"]}
+    return {"namespace", "pod", "job"} | (of_pods if "headgate-drivers" in target else set())
+
+
 def promtool(*arguments: str | Path) -> str:
     done = subprocess.run([go_tool("promtool"), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -44,9 +59,24 @@ def test_every_alert_is_raised_when_it_has_to_be_and_only_then() -> None:
     promtool("test", "rules", TESTS)
 
 
+def test_the_alerts_are_tested_with_series_that_prometheus_has() -> None:
+    """An alert on a name that nothing exposes would never be raised."""
+    there = {(name, frozenset(labels)) for name, labels in (*of_drivers(), *of_an_operator())}
+    given = [series["series"] for test in unit_tests() for series in test["input_series"]]
+    unknown = []
+    for series in given:
+        name, _, inside = series.removesuffix("}").partition("{")
+        labels = frozenset(re.findall(r"(\w+)=", inside))
+        is_there = labels == scraped(series) if name == "up" else (name, labels) in there
+        if not is_there:
+            unknown.append(series)
+
+    assert unknown == []
+
+
 @pytest.mark.parametrize("alert", ALERTS)
 def test_an_alert_is_tested_both_ways(alert: str) -> None:
-    cases = [case for test in yaml.safe_load(TESTS.read_text())["tests"] for case in test["alert_rule_test"]]
+    cases = [case for test in unit_tests() for case in test["alert_rule_test"]]
     raised = {bool(case["exp_alerts"]) for case in cases if case["alertname"] == alert}
 
     assert raised == {True, False}

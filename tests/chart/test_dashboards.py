@@ -5,71 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator
-from itertools import product
 from typing import Any
 
 import pytest
 
-from headgate.metrics import OperatorMetrics
-from headgate_contract import metrics
-from headgate_contract.metrics import Kind
+from charts.generate.dashboards.drivers import NORMAL_PACE
+from headgate_spark.planner.model import HeldBy
 from support.chart import CHART, of_kind, render
+from support.exposed import of_an_operator, of_drivers
 from support.prometheus import Prometheus, prometheus
 
 DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in (CHART / "files/dashboards").glob("*.json")}
 MINUTES, STEP = 40, 15
-LABELS = {
-    "query": ["delays", "totals"],
-    "cause": ["query delays: source flights: topic flights does not exist at broker:9092; create it"],
-    "source": ["flights"],
-    "reason": ["RateLimit", "Interval"],
-    "kind": ["data", "no_data"],
-    "lane": ["offsets"],
-    "member": ["delays/weather/0"],
-    "split": ["flights/0"],
-}
-DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
-OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}
 PANELS = [
     pytest.param(target["expr"], id=f"{name}: {panel['title']} {target['refId']}")
     for name, dashboard in DASHBOARDS.items()
     for panel in dashboard["panels"]
     for target in panel.get("targets", ())
 ]
-
-
-def of_drivers() -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield every series that a driver may expose, by the contract."""
-    for metric in metrics.ALL:
-        for values in product(*(LABELS[label] for label in metric.labels)):
-            labels = DRIVER | dict(zip(metric.labels, values, strict=True))
-            if metric.kind is Kind.HISTOGRAM:
-                yield from ((f"{metric.name}_bucket", labels | {"le": le}) for le in ("0.1", "1.0", "+Inf"))
-                yield from ((f"{metric.name}_{part}", labels) for part in ("count", "sum"))
-            else:
-                yield metric.name, labels
-
-
-def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield every series that an operator exposes once it has done everything that there is to do."""
-    measured = OperatorMetrics()
-    measured.leads(True)
-    measured.turned("done", 0.1)
-    for status in ("200", "409"):
-        measured.called(verb="patch", kind="pods", status=status, seconds=0.01)
-    measured.queried(0.1, failure="Timeout")
-    measured.ticked(0.2)
-    measured.skipped_a_tick()
-    measured.decided("verdict", "WatermarkLag")
-    measured.acknowledged(0.3)
-    measured.heard("pods")
-    measured.missed("pods")
-    measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
-    measured.watch_documents(lambda: 1)
-    measured.watch_applications(lambda: {"Running": 1}, lambda: 0)
-    for family in measured.registry.collect():
-        for sample in family.samples:
-            yield sample.name, OPERATOR | sample.labels
 
 
 def history(series: Iterable[tuple[str, dict[str, str]]], now: float) -> str:
@@ -125,6 +78,10 @@ def test_a_variable_of_a_dashboard_has_values(
     for query in queries:
         selector, _, label = query.removeprefix("label_values(").removesuffix(")").rpartition(", ")
         assert [s for s in server.query(filled_in(selector), at=now) if s.labels.get(label)] != []
+
+
+def test_what_is_left_out_as_the_normal_pace_are_reasons_of_the_planner() -> None:
+    assert set(NORMAL_PACE.split("|")) <= {reason.value for reason in HeldBy}
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS.values(), ids=list(DASHBOARDS))

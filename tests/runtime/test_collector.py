@@ -1,13 +1,18 @@
-"""What a scrape says of alignment, of runs that are made up."""
+"""What a scrape says of runs that are made up: of alignment, of failures, and where everything is known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import Any
 
+from headgate_contract import RefusalReason
+from headgate_contract import metrics as m
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
-from headgate_spark.planner.model import AlignmentSnapshot
+from headgate_spark.exporter.server import Exporter
+from headgate_spark.planner.model import AlignmentSnapshot, HeldBy, Lane, QuerySnapshot, SourceSnapshot
 
 LABELS = ("delays", "flights")
 
@@ -87,3 +92,94 @@ def test_a_source_that_cannot_be_asked_is_told_with_the_cause_before_its_first_p
         if sample.name == "headgate_source_out_of_reach"
     )
     assert sample.labels == {"application": "flights", "query": "delays", "source": "flights", "cause": cause}
+
+
+def known_of_a_source() -> SourceSnapshot:
+    """A source of which everything is known."""
+    alignment = AlignmentSnapshot(
+        limit=30.0,
+        floor=10.0,
+        drift=20.0,
+        held_by="delays/weather",
+        out_of_orderness=1.0,
+        unreadable={"f/1": 3},
+        far_ahead={"f/0": 7},
+    )
+    return SourceSnapshot(
+        name="flights",
+        lane=Lane.OFFSETS,
+        pending_records=5,
+        planned_records_total=7,
+        processed_records_total=7,
+        idle_seconds=0.0,
+        phase=True,
+        paused=True,
+        finished=True,
+        rate_limit_records_per_second=9.0,
+        held_seconds=dict.fromkeys(HeldBy, 1.0),
+        alignment=alignment,
+    )
+
+
+def known_of_a_run() -> SimpleNamespace:
+    """A run of which everything is known."""
+    snapshot = QuerySnapshot(
+        name="delays",
+        backlog=True,
+        interval_seconds=5.0,
+        grant_records=1,
+        throughput_records_per_second=2.0,
+        memory_bound_records=3,
+        cost_bound_records=4,
+        data_batches=5,
+        no_data_batches=6,
+        sources=(known_of_a_source(),),
+        watermark_held_by="weather",
+    )
+    return SimpleNamespace(
+        name="delays",
+        lock=nullcontext(),
+        snapshot=lambda: snapshot,
+        last=SimpleNamespace(watermark=100.0, state_rows=8),
+        last_ended_at=120.0,
+        started_at=90.0,
+        spilled_bytes=9,
+        memory=SimpleNamespace(repeated=1),
+        out_of_reach={"flights": "query delays: source flights: broker:9092 has not answered yet"},
+        event_time=SimpleNamespace(reached=110.0, of_last_batch=115.0, future_batches=2),
+    )
+
+
+def told_where_everything_is_known() -> Mapping[str, Any]:
+    """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
+    governor = SimpleNamespace(
+        generation=3,
+        refused=dict.fromkeys(RefusalReason, 1),
+        failures=1,
+        stopping=True,
+        publish_failures={("delays", "flights"): 1},
+        unplanned=("clicks",),
+        failed={"totals": "query totals: no such option"},
+        runs=[known_of_a_run()],
+        ended_runs=[],
+        look_after_queries=lambda: None,
+    )
+    exporter = Exporter("flights")
+    exporter.batch_took("delays", 1.0)
+    with exporter.planner_call():
+        pass
+    executors = SimpleNamespace(wanted=2, running=1)
+    exporter.registry.register(DriverCollector("flights", governor, executors))  # type: ignore[arg-type]
+    return {
+        f"{family.name}_total" if family.type == "counter" else family.name: family
+        for family in exporter.registry.collect()
+    }
+
+
+def test_where_everything_is_known_a_scrape_has_all_of_the_contract_and_nothing_else() -> None:
+    told = told_where_everything_is_known()
+
+    assert {
+        (name, family.type, frozenset(label for s in family.samples for label in s.labels) - {"le"})
+        for name, family in told.items()
+    } == {(metric.name, metric.kind.value, frozenset({"application", *metric.labels})) for metric in m.ALL}

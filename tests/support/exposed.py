@@ -1,0 +1,61 @@
+"""The series that Prometheus has of us: what drivers and an operator expose, with the labels of their targets.
+
+Drivers are taken from the contract, to which a test holds the exporter; the operator from its own registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from headgate.metrics import OperatorMetrics
+from headgate_contract import metrics
+from headgate_contract.metrics import Kind
+
+_LABELS = {
+    "query": ["delays", "totals"],
+    "cause": ["query delays: source flights: topic flights does not exist at broker:9092; create it"],
+    "source": ["flights"],
+    "reason": ["RateLimit", "Interval"],
+    "kind": ["data", "no_data"],
+    "lane": ["offsets"],
+    "member": ["delays/weather/0"],
+    "split": ["flights/0"],
+}
+_DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
+_OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}
+
+
+def of_drivers() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield every series that a driver may expose, by the contract."""
+    for metric in metrics.ALL:
+        for values in product(*(_LABELS[label] for label in metric.labels)):
+            labels = _DRIVER | dict(zip(metric.labels, values, strict=True))
+            if metric.kind is Kind.HISTOGRAM:
+                yield from ((f"{metric.name}_bucket", labels | {"le": le}) for le in ("0.1", "1.0", "+Inf"))
+                yield from ((f"{metric.name}_{part}", labels) for part in ("count", "sum"))
+            else:
+                yield metric.name, labels
+
+
+def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield every series that an operator exposes once it has done everything that there is to do."""
+    measured = OperatorMetrics()
+    measured.leads(True)
+    measured.turned("done", 0.1)
+    for status in ("200", "409"):
+        measured.called(verb="patch", kind="pods", status=status, seconds=0.01)
+    measured.queried(0.1, failure="Timeout")
+    measured.ticked(0.2)
+    measured.applied(0.2)
+    measured.skipped_a_tick()
+    measured.decided("verdict", "WatermarkLag")
+    measured.acknowledged(0.3)
+    measured.heard("pods")
+    measured.missed("pods")
+    measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
+    measured.watch_documents(lambda: 1)
+    measured.watch_applications(lambda: {"Running": 1}, lambda: 0)
+    for family in measured.registry.collect():
+        for sample in family.samples:
+            yield sample.name, _OPERATOR | sample.labels
