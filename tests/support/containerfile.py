@@ -29,7 +29,7 @@ class ImageConfig:
 
 def image_config(name: str) -> ImageConfig:
     """Return what the last stage of `images/NAME.Containerfile` configures."""
-    stage = list(_last_stage((IMAGES / f"{name}.Containerfile").read_text(encoding="utf-8")))
+    stage = stages(name)[-1]
     said = dict(stage)
     return ImageConfig(
         entrypoint=tuple(json.loads(said["ENTRYPOINT"])),
@@ -48,7 +48,12 @@ def instructions(text: str) -> Iterator[tuple[str, str]]:
         yield word.upper(), " ".join(rest.split())
 
 
-def _last_stage(text: str) -> list[tuple[str, str]]:
-    said = list(instructions(text))
-    start = max(i for i, (word, _) in enumerate(said) if word == "FROM")
-    return said[start:]
+def stages(name: str) -> list[list[tuple[str, str]]]:
+    """Return the instructions of each stage of `images/NAME.Containerfile`, each with its `FROM` first."""
+    found: list[list[tuple[str, str]]] = []
+    for word, text in instructions((IMAGES / f"{name}.Containerfile").read_text(encoding="utf-8")):
+        if word == "FROM":
+            found.append([])
+        if found:
+            found[-1].append((word, text))
+    return found
