@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.turn import Options
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.errors import ApiConflict, ApiUnavailable
+from headgate_contract import metrics as names
 from support.looping import query, source
 from support.on_server import OnServer
 
@@ -62,6 +64,27 @@ def test_a_script_that_is_not_in_the_image_is_refused_with_the_way_to_name_it(o:
         "spec.main.file: job.py is not a file of the image; name it as local:///opt/app/job.py",
     )
     assert o.names() == []
+
+
+def test_an_application_without_an_image_says_who_could_name_one(o: OnServer) -> None:
+    o.begin(Options(drivers=DriverDefaults(image=None, service_account="default")))
+    o.apply()
+    o.turns(2)
+    assert o.said("Stalled") == (
+        "True",
+        "InvalidSpec",
+        "spec.image: is not set, and the operator has no default image; name the image of the job",
+    )
+    assert o.names() == []
+
+
+def test_a_pause_that_names_no_source_is_an_event_that_says_so(o: OnServer) -> None:
+    o.run()
+    o.kubectl("annotate", "sparkapplication", "flights", "headgate.dev/paused=delays/flihgts")
+    o.turns(2)
+    events = json.loads(o.kubectl("get", "events", "-o", "json"))["items"]
+    (told,) = [event["message"] for event in events if event["reason"] == "UnknownName"]
+    assert told.startswith("annotation headgate.dev/paused: delays/flihgts pauses nothing")
 
 
 # Drivers that cannot start -------------------------------------------------------------------------
@@ -143,6 +166,38 @@ def test_what_the_namespace_forbids_is_said_in_the_words_of_the_api_server(o: On
     assert (status, reason) == ("False", "StartRefused")
     assert 'is forbidden: violates PodSecurity "restricted:latest": runAsUser=0' in message
     assert message.endswith("leave out what the namespace's Pod Security Standard forbids")
+
+
+def test_what_the_image_lacks_is_said_in_the_words_of_the_driver_and_not_tried_again(o: OnServer) -> None:
+    o.run()
+    words = "no Java is found: install a JRE 17 or newer, or set JAVA_HOME"
+    o.ends("flights-driver-1", 78, f"headgate-run: error: {words}")
+    o.turns(1)
+    assert o.said("Stalled") == (
+        "True",
+        "InvalidSetup",
+        f"attempt 1 ended with exit code 78 ({words}): it cannot be governed with what is installed or set there. "
+        "Its log says what to mend; then suspend and resume to try again",
+    )
+    o.skew += 10_000
+    o.turns(2)
+    assert (o.state(), o.names()) == ("Failed", ["flights-driver-1"])
+
+
+# Queries that fail while their driver runs ---------------------------------------------------------
+
+
+def test_a_query_that_fails_beside_its_siblings_is_told_with_its_cause(o: OnServer) -> None:
+    o.run()
+    cause = "query delays: source flights: topic flights does not exist at broker:9092; create it"
+    metrics = o.fake.metrics(Key(o.namespace, "flights"))
+    metrics.reports("delays", active=0.0)
+    labels = {"application": "flights", "query": "delays", "cause": cause}
+    metrics.values.append((names.QUERY_FAILED.name, labels, 1.0))
+    o.turns(1)
+    assert o.said("Stalled") == ("True", "StreamingQueryFailed", cause)
+    assert o.said("Ready") == ("False", "StreamingQueryFailed", cause)
+    assert (o.state(), o.names()) == ("Running", ["flights-driver-1"])
 
 
 # Checkpoints ---------------------------------------------------------------------------------------
