@@ -10,6 +10,7 @@
 #   /opt/headgate/bin   headgate; headgate-run (spark)
 #   /opt/spark          SPARK_HOME: the PySpark in /opt/headgate (spark)
 #   /opt/entrypoint.sh  what Spark on Kubernetes calls (spark)
+#   /opt/decom.sh       what it calls before an executor is stopped (spark)
 #   /opt/app            where a derived image puts the job (spark)
 set -euo pipefail
 mkdir -p "$1"
@@ -51,7 +52,7 @@ trim() {
 add_spark() {
   mkdir -p "$root/opt/app"
   ln -sfn headgate/pyspark "$root/opt/spark"
-  install -m 755 "$source/images/entrypoint.sh" "$root/opt/entrypoint.sh"
+  install -m 755 "$source/images/entrypoint.sh" "$source/images/decom.sh" "$root/opt"
 }
 
 # Pip's own launchers name the Python that ran pip.

@@ -103,6 +103,11 @@ def test_the_objects_of_a_driver_are_as_they_were(case: str) -> None:
     assert text == golden.read_text()
 
 
+def properties_of(**spec: Any) -> dict[str, str]:
+    launch = start(main=JOB, **spec).launch
+    return spark_properties(launch, 7, "team", DriverDefaults(), grace_seconds=130)
+
+
 def container(pod: Manifest) -> Manifest:
     found: Manifest = pod["spec"]["containers"][0]
     return found
@@ -192,7 +197,7 @@ def test_a_driver_looks_after_volume_claims_only_where_it_makes_them(
     claim: dict[str, str], owns: str | None
 ) -> None:
     conf = {f"spark.kubernetes.executor.volumes.persistentVolumeClaim.a.{key}": claim[key] for key in claim}
-    properties = spark_properties(start(main=JOB, sparkConf=conf).launch, 1, "team", DriverDefaults())
+    properties = properties_of(sparkConf=conf)
     assert properties.get("spark.kubernetes.driver.ownPersistentVolumeClaim") == owns
 
 
@@ -203,8 +208,26 @@ def test_a_volume_that_belongs_to_root_is_given_to_the_drivers_group() -> None:
 
 def test_the_properties_of_the_resource_win_over_defaults_and_lose_to_what_must_be() -> None:
     conf = {"spark.app.name": "mine", "spark.executor.memoryOverheadFactor": "0.2"}
-    properties = spark_properties(start(main=JOB, sparkConf=conf).launch, 7, "team", DriverDefaults())
+    properties = properties_of(sparkConf=conf)
     assert properties["spark.app.name"] == "mine"
     assert properties["spark.executor.memoryOverheadFactor"] == "0.2"
     assert properties["spark.kubernetes.driver.pod.name"] == "flights-driver-7"
     assert properties["spark.executor.instances"] == "2"
+
+
+def test_executors_of_a_node_that_is_drained_finish_their_tasks_in_the_time_that_a_driver_gets() -> None:
+    """From Spark 4.1 on the property says for how long, before that the template."""
+    made = start(main=JOB, stop={"gracePeriod": "5m"})
+    data = config_map(made)["data"]
+    told = driver_pod(made)["spec"]["terminationGracePeriodSeconds"]
+    assert told == json.loads(data["executor.yaml"])["spec"]["terminationGracePeriodSeconds"] == 310
+    assert "spark.kubernetes.executor.terminationGracePeriodSeconds=310s\n" in data["spark.properties"]
+    assert "spark.decommission.enabled=true\n" in data["spark.properties"]
+
+
+def test_executors_may_be_stopped_at_once_where_the_resource_says_so() -> None:
+    assert (
+        properties_of(sparkConf={"spark.decommission.enabled": "false"})["spark.decommission.enabled"]
+        == "false"
+    )
+    assert "spark.decommission.enabled" not in properties_of(sparkConf={"spark.master": "local[2]"})

@@ -101,7 +101,8 @@ def spark_driver(
     authority.write_bytes(
         base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])
     )
-    conf = spark_properties(launch(spark_conf), 1, namespace, DriverDefaults(master=f"k8s://{cluster.url}"))
+    defaults = DriverDefaults(master=f"k8s://{cluster.url}")
+    conf = spark_properties(launch(spark_conf), 1, namespace, defaults, grace_seconds=130)
     conf = {name: value for name, value in conf.items() if name not in OF_A_POD} | {
         "spark.kubernetes.authenticate.oauthToken": kubeconfig["users"][0]["user"]["token"],
         "spark.kubernetes.authenticate.caCertFile": str(authority),
@@ -110,10 +111,10 @@ def spark_driver(
         "spark.ui.enabled": "false",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",  # for executors, of which none comes
     }
-    defaults = folder / "conf" / "spark-defaults.conf"
-    defaults.parent.mkdir()
-    defaults.write_text("".join(f"{name} {value}\n" for name, value in conf.items()))
-    environment = os.environ | ENVIRONMENT | {"SPARK_CONF_DIR": str(defaults.parent)}
+    file = folder / "conf" / "spark-defaults.conf"
+    file.parent.mkdir()
+    file.write_text("".join(f"{name} {value}\n" for name, value in conf.items()))
+    environment = os.environ | ENVIRONMENT | {"SPARK_CONF_DIR": str(file.parent)}
     with (folder / "driver.log").open("wb") as log:
         command = [sys.executable, "-c", JOB]
         process = subprocess.Popen(

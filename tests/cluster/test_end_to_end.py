@@ -186,6 +186,16 @@ def test_executors_come_and_go_while_the_query_runs(story: Story) -> None:
     story.has_not_restarted()
 
 
+def test_an_executor_whose_pod_is_stopped_leaves_in_order_and_is_replaced(story: Story) -> None:
+    """As where its node is drained."""
+    (before,) = story.person.pods("executor")
+    story.person.kubectl("delete", "pod", before["metadata"]["name"], "--timeout=240s")
+
+    story.person.has_executors(1)
+    assert "decommission" in story.person.kubectl("logs", story.driver["metadata"]["name"]).lower()
+    story.has_not_restarted()
+
+
 def test_a_limit_that_holds_nothing_any_more_is_told_of_for_a_minute(story: Story) -> None:
     story.person.reads("Throttled", "False")
 

@@ -1,4 +1,4 @@
-"""The entry point of the Spark image, with stand-ins for Java and tini that print what they are given."""
+"""What Spark on Kubernetes calls in its image, with stand-ins for Java and tini that print what they are given."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -128,3 +131,51 @@ def test_nothing_to_run_is_a_mistake_with_a_remedy(enter) -> None:
     assert ended.stderr == (
         "entrypoint.sh: nothing to run; say executor, driver or a command such as headgate-run\n"
     )
+
+
+SECONDS = 60.0
+UNTIL_ASKED = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPWR})
+print("runs", flush=True)
+signal.sigwait({signal.SIGPWR})
+"""
+
+
+@contextmanager
+def process(folder: Path, name: str, words: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that ends when it is told that the power fails, listed below `folder` under that name."""
+    with subprocess.Popen([sys.executable, "-c", UNTIL_ASKED], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == "runs\n"
+            listed = folder / str(running.pid)
+            listed.mkdir(parents=True)
+            (listed / "comm").write_text(f"{name}\n")
+            (listed / "cmdline").write_text(words.replace(" ", "\0"))
+            yield running
+        finally:
+            running.kill()
+
+
+def test_an_executor_that_is_to_be_stopped_is_asked_and_waited_for_and_nothing_else_is(
+    tmp_path: Path,
+) -> None:
+    script, listing = IMAGES / "decom.sh", tmp_path / "proc"
+    assert '"${1:-/proc}"/[0-9]*' in script.read_text(), "or it would ask what runs on this machine"
+    backend = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --executor-id 3"
+    with (
+        process(listing, "tini", f"/usr/bin/tini -s -- java {backend}") as tini,
+        process(listing, "java", f"java -Xmx1g {backend}") as executor,
+        process(listing, "java", "java -jar agent.jar") as other,
+        subprocess.Popen(["bash", script, listing]) as asking,
+    ):
+        assert executor.wait(SECONDS) == 0
+        assert asking.wait(SECONDS) == 0
+        assert (tini.poll(), other.poll()) == (None, None)
+
+
+def test_where_no_executor_runs_any_more_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+
+    assert subprocess.run(["bash", IMAGES / "decom.sh", tmp_path], check=False).returncode == 0

@@ -190,12 +190,14 @@ def test_where_the_driver_does_all_the_work_it_says_so_and_counts_none(tmp_path)
 
 
 @pytest.mark.spark
-def test_real_executors_come_and_go_while_the_query_runs(tmp_path):
+@pytest.mark.parametrize("decommissions", ["false", "true"])
+def test_real_executors_come_and_go_while_the_query_runs(tmp_path, decommissions):
     source = recording(tmp_path / "source", 1_000_000)
     cluster = {
         "spark.master": "local-cluster[2,1,512]",
         "spark.executor.memory": "512m",
         "spark.executor.defaultJavaOptions": QUICK_START,
+        "spark.decommission.enabled": decommissions,
     }
     steady = QueryControl(interval_seconds=0.2, batch=BatchControl(initial_records=500, max_records=500))
     with driver(

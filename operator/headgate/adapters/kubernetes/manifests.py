@@ -90,7 +90,9 @@ class DriverStart:
 def config_map(start: DriverStart) -> Manifest:
     """Return the ConfigMap of the driver: its properties, and what its executors' pods are made after."""
     namespace = start.owner.key.namespace
-    properties = spark_properties(start.launch, start.attempt, namespace, start.defaults)
+    properties = spark_properties(
+        start.launch, start.attempt, namespace, start.defaults, grace_seconds=_grace_seconds(start)
+    )
     data = {PROPERTIES_FILE: properties_text(properties)}
     if not is_local(start.launch):
         data[EXECUTOR_FILE] = json.dumps(executor_template(start), indent=1) + "\n"
@@ -123,6 +125,7 @@ def executor_template(start: DriverStart) -> Manifest:
         "spec": {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": _grace_seconds(start),
             "securityContext": _pod_security(start.defaults),
             "containers": [
                 {
@@ -146,6 +149,11 @@ def _metadata(start: DriverStart) -> Manifest:
     }
 
 
+def _grace_seconds(start: DriverStart) -> int:
+    """Return how long a pod may take to end: a node that is drained gives as long as a stop of ours does."""
+    return int(start.document.grace_period_seconds + SCRIPT_SECONDS)
+
+
 def _annotations(start: DriverStart) -> dict[str, str]:
     location = start.launch.spark_conf.get(CHECKPOINT_PROPERTY)
     return {
@@ -161,8 +169,7 @@ def _pod_spec(start: DriverStart) -> Manifest:
         "serviceAccountName": start.defaults.service_account,
         "automountServiceAccountToken": not is_local(start.launch),
         "enableServiceLinks": False,
-        # A node that is drained gives the driver as long as a stop of ours does.
-        "terminationGracePeriodSeconds": int(start.document.grace_period_seconds + SCRIPT_SECONDS),
+        "terminationGracePeriodSeconds": _grace_seconds(start),
         "securityContext": _pod_security(start.defaults),
         "containers": [_driver_container(start)],
         "volumes": [
