@@ -7,7 +7,7 @@ machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from benchmarks.backlog.session import documented_session, plain_session
 from benchmarks.backlog.topics import topic
 from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Figure, Goal, Measured, Report
+from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import divided, median_interval, rotated
 from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
@@ -83,9 +83,9 @@ def variants(*low: tuple[str, int], governed: Mode = "stream") -> tuple[Variant,
     )
 
 
-def faster(name: str, than: str, goal: float | None) -> Ratio:
-    """Return the figure of how many times as fast Headgate is as a variant; without a goal it is only reported."""
-    return Ratio(Figure(name, "ratio", Report() if goal is None else Goal(">=", goal)), (than,), GOVERNED)
+def faster(name: str, than: str, goal: float) -> Ratio:
+    """Return the figure of how many times as fast Headgate is as a variant."""
+    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (than,), GOVERNED)
 
 
 def part_of_batch(name: str, goal: float) -> Ratio:
@@ -95,16 +95,13 @@ def part_of_batch(name: str, goal: float) -> Ratio:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the sides of a workload are read from."""
+    """The topics that the sides of a workload are read from."""
 
-    whole: Sequence[Path | str]
-    part: Sequence[Path | str]
+    whole: Sequence[str]
+    part: Sequence[str]
     """A small part of the same, which every variant reads once before anything counts."""
-    bootstrap: str | None = None
-    """Where the broker is, if they are topics."""
-
-
-Provided = Callable[[Bench, Workload], AbstractContextManager[Inputs]]
+    bootstrap: str
+    """Where the broker is."""
 
 
 @contextmanager
@@ -117,22 +114,15 @@ def as_topics(bench: Bench, workload: Workload) -> Iterator[Inputs]:
         yield Inputs(whole, part, broker.bootstrap)
 
 
-@contextmanager
-def as_recordings(bench: Bench, workload: Workload) -> Iterator[Inputs]:
-    """Have the recordings of a workload as they are: a stream replays them, a batch reads the files."""
-    whole, part = ([bench.recording(side, share) for side in workload.sides] for share in (1.0, WARM_UP))
-    yield Inputs(whole, part)
-
-
-def measure(bench: Bench, workload: Workload, provided: Provided = as_topics) -> dict[str, Measured]:
+def measure(bench: Bench, workload: Workload) -> dict[str, Measured]:
     """Run all rounds of a workload; returns its ratios."""
-    runs = ran(bench, workload, provided)
+    runs = ran(bench, workload)
     return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
 
 
-def ran(bench: Bench, workload: Workload, provided: Provided = as_topics) -> dict[str, list[Ran]]:
+def ran(bench: Bench, workload: Workload) -> dict[str, list[Ran]]:
     """Run every variant once per round; returns their runs. Raises `DifferentOutputsError`."""
-    with provided(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
+    with as_topics(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
         return in_turns(
             bench,
             workload,
@@ -183,8 +173,8 @@ def in_one_batch(query: str) -> ControlDocument:
 def request(
     workload: Workload,
     variant: Variant,
-    inputs: Sequence[Path | str],
-    bootstrap: str | None,
+    inputs: Sequence[str],
+    bootstrap: str,
     output: Path | None = None,
 ) -> Request:
     """Return what is asked of an engine for one run."""

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from benchmarks.backlog import memory
 from benchmarks.backlog.comparison import Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.scenario import Bench
+from benchmarks.event_log import EventLog
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, by_resource, plain
 from headgate_contract import ControlDocument
@@ -40,6 +42,11 @@ class Session:
     place: Place
     child: Child
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @cached_property
+    def log(self) -> EventLog:
+        """Spark's event log, which is followed from run to run: it grows too long to be read anew."""
+        return self.place.events
 
     def ready(self) -> Self:
         """Wait until the driver takes turns: what arrives in a live run must not wait for a JVM to start."""

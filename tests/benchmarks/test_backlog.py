@@ -14,7 +14,6 @@ from benchmarks.backlog.engine import Ran
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, measured, variants
 from benchmarks.backlog.scenario import Bench, of_scale
 from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, live, outputs, windows
-from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording
 from benchmarks.local.results import Call, row
 
@@ -47,7 +46,8 @@ def test_every_ratio_is_between_variants_that_are_run(workload):
 
 def test_every_workload_is_one_of_the_job():
     script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
-    assert {workload.name for workload in WORKLOADS} == set(re.findall(r'^    "(\w+)": \1,$', script, re.M))
+    named = {live.WORKLOAD, *(workload.name for workload in WORKLOADS)}
+    assert named == set(re.findall(r'^    "(\w+)": \1,$', script, re.M))
 
 
 @pytest.mark.parametrize("side", [side for workload in WORKLOADS for side in workload.sides])
@@ -162,33 +162,6 @@ def test_what_was_spilled_is_added_up_over_the_stages_of_the_run():
         stage(NOON + 2, 3),
     ]
     assert memory.spilled(lines, NOON, NOON + 10) == 23
-
-
-LIVE = Recording("live", 1_000, 3600, 100, 120, keys=100)
-
-
-def batch(started, committed, first, end):
-    return Batch("live", 0, started, started + 0.01, committed, (first,), (end,), 100)
-
-
-def test_live_batches_count_by_when_their_oldest_record_arrived():
-    batches = [
-        batch(0.5, 0.6, 0, 500),
-        batch(0.6, 4.0, 500, 1_000),
-        batch(4.0, 5.5, 1_000, 1_400),
-        batch(5.5, 6.0, 1_400, 6_900),
-        batch(60.0, 60.4, 6_900, 7_000),
-        batch(60.5, 60.9, 7_000, 7_050),
-        batch(61.0, 61.3, 7_050, 7_100),
-    ]
-    found = live.outcome(live.Run(0.0, batches), LIVE, live.MEASURED)
-    assert found.latencies == pytest.approx([0.9, 0.8])
-    assert found.longest_gap == 1.5
-
-
-def test_a_run_that_has_not_caught_up_is_not_measured():
-    with pytest.raises(ValueError, match="not yet live"):
-        live.outcome(live.Run(0.0, [batch(0.5, 59.0, 0, 6_000)]), LIVE, live.MEASURED)
 
 
 def test_the_plot_has_a_bar_for_each_variant_and_every_figure():

@@ -1,44 +1,31 @@
 """What the scenarios of Nexmark run, and what they make of it."""
 
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from benchmarks.backlog import auctions
-from benchmarks.backlog.comparison import Comparison, Output
-from benchmarks.backlog.engine import Ran
-from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, measured
+from benchmarks.backlog.comparison import Comparison
+from benchmarks.backlog.going_live import Flow
+from benchmarks.backlog.rounds import GOVERNED
 from benchmarks.backlog.scenario import Bench
-from benchmarks.backlog.scenarios import live, nexmark
-from benchmarks.local.recording import Recording
+from benchmarks.backlog.scenarios import nexmark
+from benchmarks.local.recording import CUT, Recording
 
 JOB = Path("benchmarks/backlog/jobs/nexmark.py").read_text()
 
 
-def test_every_query_is_one_of_the_job():
+def test_every_query_is_one_of_the_job_and_a_scenario():
     queries = re.findall(r'^    "(\w+)": \w+,$', JOB, re.M)
-    assert [workload.name for workload in nexmark.WORKLOADS] == queries
-    assert nexmark.LIVE.workload in queries
+    assert [query.name for query in nexmark.QUERIES] == queries
+    assert [scenario.name for scenario in nexmark.SCENARIOS] == queries
 
 
-def ran(seconds):
-    return Ran(began=100.0, ended=100.0 + seconds, batches=1, output=Output(rows=10, hash=99))
-
-
-@pytest.mark.parametrize("workload", nexmark.WORKLOADS, ids=lambda workload: workload.name)
-def test_every_query_is_compared_with_low_latency_and_with_one_batch(workload):
-    seconds = {GOVERNED: 2.0, BATCH: 1.0, UNCAPPED: 3.0, nexmark.LOW: 40.0}
-    assert [variant.name for variant in workload.variants] == list(seconds)
-    runs = {name: [ran(took)] for name, took in seconds.items()}
-    found = {ratio.figure.id: measured(workload, runs, ratio).runs for ratio in workload.ratios}
-    assert found == {f"{workload.name}_vs_low_latency": [20.0], f"{workload.name}_vs_uncapped": [1.5]}
-
-
-@pytest.mark.parametrize("workload", nexmark.WORKLOADS, ids=lambda workload: workload.name)
-def test_a_batch_at_low_latency_has_as_many_events_however_often_they_are_read(workload):
-    batch_sizes = {variant.name: variant.records_per_batch for variant in workload.variants}
-    assert batch_sizes[nexmark.LOW] == nexmark.EVENTS_PER_BATCH * len(workload.sides)
+def test_the_job_knows_where_the_recording_ends():
+    last = datetime.fromisoformat(re.search(r'^LAST = "(.*)"$', JOB, re.M)[1])
+    assert last == CUT.replace(tzinfo=None) + timedelta(seconds=nexmark.EVENTS.live_seconds)
 
 
 def test_the_job_reads_the_columns_that_the_recording_has():
@@ -56,15 +43,22 @@ def test_results_are_remembered_where_those_of_other_scenarios_are(tmp_path):
     assert (own.root, own.rounds, own.scale) == (tmp_path, 3, 0.5)
 
 
-@pytest.mark.parametrize("case", [live.TOTALS, nexmark.LIVE], ids=lambda case: case.workload)
-def test_a_backlog_is_more_than_arrives_in_five_seconds(case):
-    source = live.query(case.recording)["sources"][0]
-    assert source["name"] == case.recording.name
-    assert source["backlog"]["pendingRecords"] == 5 * case.recording.live_rows_per_second
+def test_events_come_live_as_densely_as_before():
+    before = nexmark.EVENTS.backlog_rows / nexmark.EVENTS.backlog_seconds
+    assert nexmark.EVENTS.live_rows_per_second == pytest.approx(before, rel=0.01)
 
 
-def test_the_figures_of_a_live_query_have_its_names():
-    outcomes = {live.LOW: [live.Outcome([2.0], 1.0)], live.GOVERNED: [live.Outcome([3.0], 0.75)]}
-    found = live.figures(outcomes, nexmark.LIVE)
-    assert found[nexmark.LIVE.latency.id].runs == [1.5]
-    assert found[nexmark.LIVE.gap.id].runs == [1.5]
+@pytest.mark.parametrize("query", nexmark.QUERIES, ids=lambda query: query.name)
+def test_catching_up_and_living_on_are_figures_of_their_own(query):
+    flow = Flow(nexmark.EVENTS, Path("auctions"), nexmark.SPEED, query.reads)
+    runs = {
+        nexmark.LOW: [nexmark.Outcome(20.0, 10, [1.0, 2.0]), nexmark.Outcome(30.0, 10, [2.0, 2.0])],
+        GOVERNED: [nexmark.Outcome(5.0, 2, [3.0, 3.0]), nexmark.Outcome(5.0, 2, [1.0, 1.0])],
+    }
+    found = nexmark.figures(query, flow, runs)
+    faster, latency = (found[figure.id] for figure in (query.catch_up, query.latency))
+    assert faster.runs == [4.0, 6.0]
+    assert (faster.details["interval_low"], faster.details["interval_high"]) == (4.0, 6.0)
+    assert faster.details["records"] == 300_000 * query.reads
+    assert latency.runs == pytest.approx([3.0 / 1.95, 0.5])
+    assert latency.details["latency_median_seconds"] == {nexmark.LOW: [1.5, 2.0], GOVERNED: [3.0, 1.0]}

@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.backlog.auctions import tables
-from benchmarks.backlog.scenarios.nexmark import READS
+from benchmarks.backlog.scenarios.nexmark import QUERIES, Query
 from benchmarks.local.recording import Recording, prepare
 
 pytestmark = pytest.mark.spark
 
 JOBS = Path("benchmarks/backlog/jobs").resolve()
-EVENTS = Recording("auctions", 6_000, 1800, 1, 0)
-ROWS_PER_BATCH = 2_530
+EVENTS = Recording("auctions", 6_000, 1800, 3, 600)
+ROWS_PER_BATCH = 2_630
 """Three batches, whose ends cut windows, sessions and the time in which auctions are open in two."""
 
 
@@ -56,17 +56,17 @@ def whole(rows: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row)[:-1] for row in rows.collect() if row.is_whole)
 
 
-@pytest.mark.parametrize("query", READS)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_a_stream_writes_what_a_batch_finds(
-    spark: SparkSession, nexmark: ModuleType, data: Path, tmp_path: Path, query: str
+    spark: SparkSession, nexmark: ModuleType, data: Path, tmp_path: Path, query: Query
 ) -> None:
-    name = f"nexmark_{query}"
+    name = query.name
     files = spark.read.schema(nexmark.SCHEMA).parquet(f"{data}/*.parquet")
-    expected = whole(compared(nexmark.QUERIES[name]([files] * READS[query])))
+    expected = whole(compared(nexmark.QUERIES[name]([files] * query.reads)))
     assert expected
 
     replay = spark.readStream.format("replay").option("rowsPerBatch", ROWS_PER_BATCH)
-    rows = compared(nexmark.QUERIES[name]([replay.load(str(data)) for _ in range(READS[query])]))
+    rows = compared(nexmark.QUERIES[name]([replay.load(str(data)) for _ in range(query.reads)]))
     writer = rows.writeStream.format("memory").queryName(name).outputMode("append")
     stream = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert stream.awaitTermination(240)

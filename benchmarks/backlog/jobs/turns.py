@@ -8,9 +8,10 @@
 
 `DIR/<n>.done` appears at the end of the run and says what it came to. The session stays, so that all runs but the
 first meet a JVM that is warm; its heap is collected before and after each of them. A stream whose request has
-`live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut arrives once that file
-exists. With `bootstrap` the inputs are topics; with `output`, a directory, the result is written there instead of
-dropped. The mode `read` says what a result comes to that another engine has written.
+`live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut arrives from the moment on
+at which that file was made, `speed` times as fast as its event times say. With `bootstrap` the inputs are topics;
+with `output`, a directory, the result is written there instead of dropped. The mode `read` says what a result comes
+to that another engine has written.
 """
 
 from __future__ import annotations
@@ -84,15 +85,19 @@ def stream(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
 
 
 def live(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
-    """Run a workload as a query that goes on until it is told to stop."""
+    """Run a workload as a query that goes on until it is told to stop, which is when all records are committed.
+
+    A batch without records may be to come, which closes windows: Spark runs it before it has nothing more to do.
+    """
     checkpoint = str(turn.with_suffix(".checkpoint"))
     result = WORKLOADS[request["workload"]]([replayed(spark, one, request) for one in request["inputs"]])
-    writer = written(result.rows, result.output_mode, request["query"], checkpoint)
+    writer = written(observed(result, OBSERVED), result.output_mode, request["query"], checkpoint)
     query = writer.trigger(processingTime=request["trigger"]).start()
     while not turn.with_suffix(".stop").exists():
         query.awaitTermination(0.2)
+    query.processAllAvailable()
     query.stop()
-    return {}
+    return outcome([json.loads(progress.json) for progress in query.recentProgress])
 
 
 def recorded(spark: SparkSession, name: str, request: Request) -> DataFrame:
@@ -119,7 +124,7 @@ def replayed(spark: SparkSession, directory: str, request: Request) -> DataFrame
         reader = reader.option("rowsPerBatch", request["records_per_batch"] // len(request["inputs"]))
     if "live" in request:
         reader = reader.option("eventTime", "event_time").option("cut", workloads.END)
-        reader = reader.option("startedBy", request["live"])
+        reader = reader.option("startedBy", request["live"]).option("speed", request["speed"])
     return reader.load(directory)
 
 
@@ -138,8 +143,9 @@ def written(rows: DataFrame, output_mode: str, name: str, checkpoint: str) -> Da
     return writer.option("checkpointLocation", checkpoint)
 
 
-def outcome(progress: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the batches of a query come to."""
+def outcome(triggers: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the batches of a query come to; a trigger that found nothing to do has no batch."""
+    progress = [one for one in triggers if "addBatch" in one["durationMs"]]
     found = [whole_numbers(one.get("observedMetrics", {}).get(OBSERVED, {})) for one in progress]
     return {
         "batches": sum(one["numInputRows"] > 0 for one in progress),

@@ -24,6 +24,8 @@ ONCE = 10
 NEAR = timedelta(seconds=10)
 """Of the join: how far event times of partners may be apart, and how late a row may come."""
 DELAY = "2 minutes"
+TIMES = 4
+"""How often a key comes in the recording of `totals`, backlog and live rows together."""
 END = "2026-01-01 00:00:00"
 """Event time at which the backlog of every recording ends."""
 
@@ -40,10 +42,15 @@ class Result:
     """Which rows count, where a stream also writes such as change later; None: all of them."""
 
 
-def aggregation(inputs: Sequence[DataFrame]) -> Result:
-    """Count and sum per key."""
-    totals = inputs[0].groupBy("key").agg(F.count("*").alias("records"), F.sum("value").alias("total"))
-    return Result(totals, "update", ("key", "records", "total"), F.col("records") == ONCE)
+def aggregation(inputs: Sequence[DataFrame], times: int = ONCE) -> Result:
+    """Count and sum per key, each of which comes so many `times`."""
+    rows = inputs[0].groupBy("key").agg(F.count("*").alias("records"), F.sum("value").alias("total"))
+    return Result(rows, "update", ("key", "records", "total"), F.col("records") == times)
+
+
+def totals(inputs: Sequence[DataFrame]) -> Result:
+    """Count and sum per key, over a backlog and what arrives after it."""
+    return aggregation(inputs, TIMES)
 
 
 def cogroup(inputs: Sequence[DataFrame]) -> Result:
@@ -151,6 +158,7 @@ def deduplication(inputs: Sequence[DataFrame]) -> Result:
 
 WORKLOADS: Mapping[str, Callable[[Sequence[DataFrame]], Result]] = {
     "aggregation": aggregation,
+    "totals": totals,
     "cogroup": cogroup,
     "join": join,
     "windows": windows,

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 from benchmarks.backlog.engine import Engine, Request
 from benchmarks.backlog.flink.cluster import cluster_in
@@ -59,7 +58,7 @@ def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
     """Run all rounds of a workload."""
     with as_topics(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
 
-        def asked(topics: Sequence[Path | str], variant: Variant) -> Request:
+        def asked(topics: Sequence[str], variant: Variant) -> Request:
             written = bench.root / "written" / variant.name
             return request(workload, variant, topics, inputs.bootstrap, written)
 
