@@ -33,6 +33,8 @@ class Variant:
     engine: str = "plain"
     mode: Mode = "stream"
     records_per_batch: int | None = None
+    once: bool = False
+    """Whether it runs in the first round alone: no figure is taken of it, it is there to be read beside them."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,14 @@ class Workload:
         return tuple(ratio.figure for ratio in self.ratios)
 
 
-def variants(*low: tuple[str, int], governed: Mode = "stream") -> tuple[Variant, ...]:
+def variants(
+    *low: tuple[str, int], governed: Mode = "stream", uncapped_once: bool = False
+) -> tuple[Variant, ...]:
     """Return the variants of a workload: `low` has the names and batch sizes of those at low latency."""
     return (
         Variant(GOVERNED, "governed", governed),
         Variant(BATCH, mode="batch"),
-        Variant(UNCAPPED),
+        Variant(UNCAPPED, once=uncapped_once),
         *(Variant(name, records_per_batch=records) for name, records in low),
     )
 
@@ -139,17 +143,22 @@ def in_turns(
     of_part: Callable[[Variant], Request],
     of_whole: Callable[[Variant], Request],
 ) -> dict[str, list[Ran]]:
-    """Run every variant over a part, and then once per round over the whole; returns the runs of the rounds."""
+    """Run every variant over a part, and then once per round over the whole; returns the runs of the rounds.
+
+    Those that are to run `once` have the first round only.
+    """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
     for variant in workload.variants:
         engine_of[variant.engine].run(of_part(variant))
     for turn in range(bench.rounds):
-        for variant in rotated(workload.variants, turn):
+        taking_part = [variant for variant in workload.variants if not (variant.once and turn)]
+        for variant in rotated(taking_part, turn):
             run = engine_of[variant.engine].run(of_whole(variant))
             runs[variant.name].append(run)
             bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
-        bench.comparison.compare(workload.title, {name: found[-1].output for name, found in runs.items()})
+        outputs = {variant.name: runs[variant.name][-1].output for variant in taking_part}
+        bench.comparison.compare(workload.title, outputs)
     return runs
 
 

@@ -11,9 +11,18 @@ from benchmarks.backlog import memory, plot
 from benchmarks.backlog.catalog import SCENARIOS
 from benchmarks.backlog.comparison import Comparison, DifferentOutputsError, Output
 from benchmarks.backlog.engine import Ran
-from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, measured, variants
+from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, in_turns, measured, variants
 from benchmarks.backlog.scenario import Bench, of_scale
-from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, live, outputs, windows
+from benchmarks.backlog.scenarios import (
+    aggregation,
+    cogroup,
+    deduplication,
+    flink,
+    join,
+    live,
+    outputs,
+    windows,
+)
 from benchmarks.local.recording import Recording
 from benchmarks.local.results import Call, row
 
@@ -78,6 +87,39 @@ def test_a_ratio_is_how_many_times_as_long_the_slower_one_takes():
     details = measured(workload, runs, times).details
     assert (details["interval_low"], details["interval_high"], details["records"]) == (20.0, 30.0, 2_000_000)
     assert details["batches"][cogroup.LOW] == [500, 500]
+
+
+class FakeEngine:
+    """Notes what it is asked to run."""
+
+    def __init__(self):
+        self.asked = []
+
+    def run(self, variant):
+        self.asked.append(variant.name)
+        return ran(1.0)
+
+
+def test_what_no_figure_is_taken_of_runs_in_the_first_round_alone(tmp_path):
+    engine, of_bench = FakeEngine(), replace(bench(tmp_path), rounds=3)
+    runs = in_turns(
+        of_bench, join.WORKLOAD, dict.fromkeys(("plain", "governed"), engine), *[lambda variant: variant] * 2
+    )
+    assert {name: len(found) for name, found in runs.items()} == {
+        GOVERNED: 3,
+        BATCH: 3,
+        UNCAPPED: 1,
+        join.LOW: 3,
+    }
+    warm_up, first = engine.asked[:4], engine.asked[4:8]
+    assert set(warm_up) == set(first) == set(runs)
+    assert of_bench.comparison.pairs == {"join": [True] * (3 + 2 + 2)}
+
+
+@pytest.mark.parametrize("workload", [*WORKLOADS, *flink.WORKLOADS], ids=lambda workload: workload.title)
+def test_every_figure_is_taken_of_runs_of_every_round(workload):
+    once = {variant.name for variant in workload.variants if variant.once}
+    assert not once & {name for ratio in workload.ratios for name in (*ratio.longer, ratio.shorter)}
 
 
 def test_memory_is_that_of_the_governed_run_over_the_uncapped_one():
