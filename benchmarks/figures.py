@@ -1,8 +1,9 @@
-"""The table of figures in the README, written from the result files: `python -m benchmarks.figures`.
+"""The figures in documents, written from the result files: `python -m benchmarks.figures`.
 
 A number in a document is only as good as the run it comes from, so no person types one: this page does, from
-`benchmarks/results/`, and `make lint` compares (`--check`). What has no value yet is left out; what missed its goal
-says so.
+`benchmarks/results/`, and `make lint` compares (`--check`). The README has the most important ones: what has no value
+yet is left out, what missed its goal says so. The page on backlogs has all of theirs, and the plot beside their
+results is drawn anew.
 """
 
 import argparse
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.backlog import plot
 from benchmarks.local.results import REPORT
 
 README: Final = Path("README.md")
+BACKLOGS: Final = Path("docs/backlog-speed.md")
 RESULTS: Final = Path("benchmarks/results")
+PLOT: Final = RESULTS / "backlog.html"
 BEGIN: Final = "<!-- figures: written by `make generate` from benchmarks/results -->"
 END: Final = "<!-- end of figures -->"
 
@@ -124,33 +128,61 @@ def goal(row: Mapping[str, Any]) -> str:
     return row["goal"] if row["holds"] else f"{row['goal']}, **missed**"
 
 
-def read() -> dict[str, dict[str, Mapping[str, Any]]]:
+def backlogs(document: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the lines of the table of all figures of backlogs, and what they were measured with."""
+    if document is None:
+        yield "Nothing has been measured yet."
+        return
+    yield f"| {' | '.join(plot.TITLES)} |"
+    yield f"|{'---|' * len(plot.TITLES)}"
+    for row in document["results"]:
+        name, *others = plot.cells(row)
+        yield f"| `{name}` | {' | '.join(others)} |"
+    yield ""
+    yield f"`{document['command']}`, {plot.measured_with(document)}."
+
+
+def read() -> dict[str, Mapping[str, Any]]:
+    """Return each result file by its name."""
+    return {
+        file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(RESULTS.glob("*.json"))
+    }
+
+
+def by_id(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return the rows of each result file by their id."""
-    files = sorted(RESULTS.glob("*.json"))
-    return {file.stem: {row["id"]: row for row in json.loads(file.read_text())["results"]} for file in files}
+    return {name: {row["id"]: row for row in found["results"]} for name, found in documents.items()}
 
 
 def with_figures(page: str, lines: Iterator[str]) -> str:
     """Return the page with the table in its place. Raises `ValueError` where it has no place for one."""
     if BEGIN not in page or END not in page:
-        raise ValueError(f"{README} has no place for figures: put the lines {BEGIN!r} and {END!r} there")
+        raise ValueError(f"the page has no place for figures: put the lines {BEGIN!r} and {END!r} there")
     head, rest = page.split(BEGIN, 1)
     return head + "\n".join([BEGIN, *lines, END]) + rest.split(END, 1)[1]
 
 
+def generated(documents: Mapping[str, Mapping[str, Any]]) -> dict[Path, str]:
+    """Return what each file that has figures is to say."""
+    backlog = documents.get("backlog")
+    tables = {README: table(by_id(documents)), BACKLOGS: backlogs(backlog)}
+    pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
+    return pages if backlog is None else {**pages, PLOT: plot.render(backlog)}
+
+
 def main() -> int:
-    """Write the table; with `--check` only compare: exit code 1 if the README says something else."""
-    parser = argparse.ArgumentParser(description="Write the README's table of figures.")
+    """Write what is generated; with `--check` only compare: exit code 1 if a file says something else."""
+    parser = argparse.ArgumentParser(description="Write the figures in documents, and the plot of backlogs.")
     parser.add_argument("--check", action="store_true", help="only compare")
     options = parser.parse_args()
-    before = README.read_text(encoding="utf-8")
-    after = with_figures(before, table(read()))
-    if options.check and after != before:
-        print(f"{README}: figures are not those of {RESULTS}; run `make generate`", file=sys.stderr)
-        return 1
-    if not options.check:
-        README.write_text(after, encoding="utf-8")
-    return 0
+    code = 0
+    for file, text in generated(read()).items():
+        if not options.check:
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != text:
+            print(f"{file}: figures are not those of {RESULTS}; run `make generate`", file=sys.stderr)
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

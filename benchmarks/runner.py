@@ -46,12 +46,17 @@ class Suite(Generic[BenchT]):
     """In the order in which they are run and shown."""
     origin: Origin
 
-    def run(self, chosen: Sequence[Scenario[BenchT]], bench: BenchT, results: Path | None) -> int:
-        """Measure, write to `results` if there is one, and show; returns the exit code."""
+    def run(
+        self, chosen: Sequence[Scenario[BenchT]], bench: BenchT, results: Path | None, more: str = ""
+    ) -> int:
+        """Measure, write to `results` if there is one, and show; returns the exit code.
+
+        `more` are options that belong to the command which measures a row.
+        """
         order = [figure.id for scenario in self.scenarios for figure in scenario.figures]
         rows: list[Mapping[str, Any]] = []
         for scenario in chosen:
-            rows += self._measured(scenario, bench)
+            rows += self._measured(scenario, bench, more)
             if results is not None:
                 write(results, rows, order, self.origin)
         show(rows)
@@ -79,9 +84,9 @@ class Suite(Generic[BenchT]):
             raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: unknown; there are {', '.join(by_name)}")
         return [by_name[name] for name in names]
 
-    def _measured(self, scenario: Scenario[BenchT], bench: BenchT) -> Sequence[Mapping[str, Any]]:
+    def _measured(self, scenario: Scenario[BenchT], bench: BenchT, more: str) -> Sequence[Mapping[str, Any]]:
         """Run a scenario; returns its rows, also where it failed."""
-        call = Call(f"python -m {self.module} --only {scenario.name}", os.getloadavg()[0])
+        call = Call(f"python -m {self.module} --only {scenario.name}{more}", os.getloadavg()[0])
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()
         try:

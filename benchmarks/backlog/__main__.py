@@ -3,15 +3,16 @@
     python -m benchmarks.backlog [--only aggregation,join] [--rounds 5]
 
 Rows are written after each scenario, and those of the others stay; the plot beside them is drawn from them.
-`--scale 0.01` tries everything out with a hundredth of the records, and writes nothing. Exit code 0: everything
-was measured, whether or not it reached its goal; 1: something could not be measured, or two results differ; 2:
-usage.
+`--scale 0.01` tries everything out with a hundredth of the records, and writes nothing, or to another file that is
+named (`--results`). What runs leave behind and what they compared is kept in `--work`. Exit code 0: everything was
+measured, whether or not it reached its goal; 1: something could not be measured, or two results differ; 2: usage.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.backlog import plot
@@ -31,13 +32,18 @@ ROUNDS = 5
 def main() -> int:
     """Run the command; returns its exit code."""
     options = arguments()
-    results = options.results if options.scale == 1 else None
-    comparison = Comparison() if results is None else Comparison.kept(BUILD / "compared.json")
-    bench = Bench(BUILD, BUILD / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
-    code = SUITE.run(options.only, bench, results)
+    results, work = options.results, options.work
+    comparison = Comparison() if results is None else Comparison.kept(work / compared(options.scale))
+    bench = Bench(work, work / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
+    code = SUITE.run(options.only, bench, results, f" --scale {options.scale:g}" if options.scale < 1 else "")
     if results is not None:
         tell(f"drawn: {plot.draw(results)}")
     return code
+
+
+def compared(scale: float) -> str:
+    """Return where comparisons are kept: a trial shows nothing about runs of the whole, nor do they about it."""
+    return "compared.json" if scale == 1 else f"compared-{scale:g}.json"
 
 
 def versions() -> dict[str, str]:
@@ -45,11 +51,18 @@ def versions() -> dict[str, str]:
     return local.versions() | cluster.versions()
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; `results` is None where nothing is to be written."""
     parser = SUITE.parser("Measure backlogs as batches.", RESULTS, rounds=ROUNDS)
+    parser.set_defaults(results=None)
     parser.add_argument("--scale", type=share, default=1.0, help="of the records; default 1, all of them")
-    return parser.parse_args()
+    parser.add_argument("--work", type=Path, default=BUILD, help=f"folder of all runs; default {BUILD}")
+    options = parser.parse_args(given)
+    if options.scale == 1:
+        options.results = options.results or RESULTS
+    elif options.results is not None and options.results.resolve() == RESULTS.resolve():
+        parser.error(f"--results: {RESULTS} has figures of the whole; name another file for a trial, or none")
+    return options
 
 
 SUITE = Suite("benchmarks.backlog", SCENARIOS, Origin("make bench-backlog", versions))

@@ -33,31 +33,45 @@ def draw(results: Path) -> Path:
 
 def render(document: Mapping[str, Any]) -> str:
     """Return the page of a result file."""
-    machine = ", ".join(
-        f"{name} {value}" for name, value in (document["machine"] | document["versions"]).items()
+    about = (
+        f'<p class="soft"><code>{escape(document["command"])}</code>, {escape(measured_with(document))}</p>'
     )
-    about = f'<p class="soft"><code>{escape(document["command"])}</code>, {escape(machine)}</p>'
     body = ["<h1>A backlog as a batch</h1>", about, table(document["results"])]
     body += [plot(details) for details in by_workload(document["results"]).values()]
     head = f'<meta charset="utf-8"><title>Headgate: a backlog as a batch</title><style>{STYLE.read_text()}</style>'
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return all figures with their goals; one that was not measured has a dash."""
-    cells = (
-        (
-            row["id"],
-            "-" if row["value"] is None else f"{row['value']:g}",
-            interval(row.get("details", {})),
-            row["goal"],
-            reached(row),
-        )
-        for row in rows
+def measured_with(document: Mapping[str, Any]) -> str:
+    """Return the machine and the versions that a result file names."""
+    return ", ".join(
+        f"{name} {value}" for name, value in (document["machine"] | document["versions"]).items()
     )
-    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in cells)
-    titles = "<th></th><th>median</th><th>its interval</th><th>goal</th><th>reached</th>"
+
+
+TITLES = ("", "median", "its interval", "runs", "goal", "reached")
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return all figures with their goals."""
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(row))}</tr>" for row in rows)
+    titles = "".join(f"<th>{title}</th>" for title in TITLES)
     return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a table says of a figure, by `TITLES`; one that was not measured has a dash.
+
+    The runs of a ratio are pairs.
+    """
+    return (
+        row["id"],
+        "-" if row["value"] is None else f"{row['value']:g}",
+        interval(row.get("details", {})),
+        str(len(row["runs"])),
+        row["goal"],
+        reached(row),
+    )
 
 
 def interval(details: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.backlog import __main__ as command
 from benchmarks.backlog import memory, plot
 from benchmarks.backlog.catalog import SCENARIOS
 from benchmarks.backlog.comparison import Comparison, DifferentOutputsError, Output
@@ -206,6 +207,17 @@ def test_what_was_spilled_is_added_up_over_the_stages_of_the_run():
     assert memory.spilled(lines, NOON, NOON + 10) == 23
 
 
+def test_a_trial_writes_where_it_is_told_and_never_over_figures_of_the_whole(capsys):
+    assert command.arguments([]).results == command.RESULTS
+    assert command.arguments(["--scale", "0.01"]).results is None
+    tried = command.arguments(["--scale", "0.01", "--results", "/tmp/tried.json", "--work", "/tmp/tried"])
+    assert (tried.results, tried.work) == (Path("/tmp/tried.json"), Path("/tmp/tried"))
+    assert command.compared(0.01) != command.compared(1)
+    with pytest.raises(SystemExit):
+        command.arguments(["--scale", "0.5", "--results", str(command.RESULTS)])
+    assert "name another file for a trial" in capsys.readouterr().err
+
+
 def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     runs = {name: [ran(seconds)] for name, seconds in ((GOVERNED, 4.0), (BATCH, 3.0), (UNCAPPED, 5.0))}
     runs[cogroup.LOW] = [ran(120.0, batches=500)]
@@ -218,11 +230,11 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
         "results": [row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)],
     }
     page = plot.render(document)
-    cells = ("cogroup_vs_low_latency_4k", "30", "30 to 30", "&gt;= 20", "yes")
+    cells = ("cogroup_vs_low_latency_4k", "30", "30 to 30", "1", "&gt;= 20", "yes")
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
-    reported = [{"id": "some", "value": 7.0, "goal": "report", "holds": True}]
-    assert "<td>some</td><td>7</td><td>-</td><td>report</td><td>-</td>" in plot.render(
+    reported = [{"id": "some", "value": 7.0, "goal": "report", "holds": True, "runs": [7.0, 7.0]}]
+    assert "<td>some</td><td>7</td><td>-</td><td>2</td><td>report</td><td>-</td>" in plot.render(
         document | {"results": reported}
     )
     for text in (

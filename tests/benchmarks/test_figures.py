@@ -4,7 +4,19 @@ import importlib
 
 import pytest
 
-from benchmarks.figures import BEGIN, END, LINES, goal, table, with_figures
+from benchmarks.figures import (
+    BACKLOGS,
+    BEGIN,
+    END,
+    LINES,
+    PLOT,
+    README,
+    backlogs,
+    generated,
+    goal,
+    table,
+    with_figures,
+)
 
 RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True}}}
 
@@ -32,3 +44,27 @@ def test_only_the_table_is_written():
     assert with_figures(page, iter(["new"])) == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
     with pytest.raises(ValueError, match="no place for figures"):
         with_figures("a page", iter([]))
+
+
+def test_the_page_on_backlogs_has_every_figure_with_its_interval_its_runs_and_its_goal():
+    reached = {"id": "a_vs_b", "value": 12.5, "goal": ">= 12", "holds": True, "runs": [12.0, 12.5, 13.0]}
+    missing = {"id": "c", "value": None, "goal": "<= 1", "holds": False, "runs": [], "error": "no broker"}
+    document = {
+        "command": "make bench-backlog",
+        "machine": {"cores": 2},
+        "versions": {"pyspark": "4.3.0"},
+        "results": [{**reached, "details": {"interval_low": 12.0, "interval_high": 13.0}}, missing],
+    }
+    assert list(backlogs(document))[2:] == [
+        "| `a_vs_b` | 12.5 | 12 to 13 | 3 | >= 12 | yes |",
+        "| `c` | - | - | 0 | <= 1 | no |",
+        "",
+        "`make bench-backlog`, cores 2, pyspark 4.3.0.",
+    ]
+    assert list(backlogs(None)) == ["Nothing has been measured yet."]
+
+
+def test_the_plot_is_drawn_where_there_are_results():
+    assert set(generated({})) == {README, BACKLOGS}
+    empty = {"command": "make bench-backlog", "machine": {}, "versions": {}, "results": []}
+    assert PLOT in generated({"backlog": empty})
