@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backlog import auctions
-from benchmarks.backlog.comparison import Comparison
-from benchmarks.backlog.going_live import Flow
+from benchmarks.backlog.comparison import Comparison, Output
+from benchmarks.backlog.going_live import Flow, Run
 from benchmarks.backlog.rounds import GOVERNED
 from benchmarks.backlog.scenario import Bench
 from benchmarks.backlog.scenarios import nexmark
+from benchmarks.event_log import Batch
 from benchmarks.local.recording import CUT, Recording
 
 JOB = Path("benchmarks/backlog/jobs/nexmark.py").read_text()
@@ -62,3 +63,25 @@ def test_catching_up_and_living_on_are_figures_of_their_own(query):
     assert faster.details["records"] == 300_000 * query.reads
     assert latency.runs == pytest.approx([3.0 / 1.95, 0.5])
     assert latency.details["latency_median_seconds"] == {nexmark.LOW: [1.5, 2.0], GOVERNED: [3.0, 1.0]}
+
+
+def batch(started, committed, first, end):
+    return Batch("live", 0, started, started + 0.01, committed, (first,), (end,), 0)
+
+
+def test_a_run_has_caught_up_when_it_has_committed_the_backlog():
+    last = nexmark.EVENTS.backlog_rows
+    per_second = round(nexmark.EVENTS.live_rows_per_second * nexmark.SPEED)
+    batches = [
+        batch(100.0, 102.0, 0, 100_000),
+        batch(102.0, 105.0, 100_000, last),
+        batch(110.0, 110.5, last, last + per_second),
+        batch(112.0, 112.5, last + 2 * per_second, last + 3 * per_second),
+    ]
+    flow = Flow(nexmark.EVENTS, Path("auctions"), nexmark.SPEED)
+    made = Run(109.5, batches, Output(1, 1))
+    found = nexmark.outcome(made, flow, 1.0)
+    assert (found.seconds, found.batches, found.latencies) == (5.0, 2, [1.0])
+    assert nexmark.outcome(made, flow, 0.0).latencies == [1.0, 1.0]
+    with pytest.raises(ValueError, match="batches took all 8 s of the live part"):
+        nexmark.outcome(made, flow, 3.0)
