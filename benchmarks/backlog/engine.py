@@ -46,6 +46,8 @@ class Ran:
     output: Output
     peak_bytes: int | None = None
     """Heap after a collection at its highest, and what was spilled; None where the engine does not tell."""
+    handed_over: float | None = None
+    """When it was asked for, where planning and submitting it do not count; None where they do."""
 
     @property
     def seconds(self) -> float:

@@ -208,4 +208,15 @@ def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio
         "seconds": seconds,
         "batches": {name: [run.batches for run in found] for name, found in runs.items()},
     }
+    if submitting := submitting_seconds(runs):
+        details["submitting_seconds"] = submitting
     return Measured(ratios, details)
+
+
+def submitting_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:
+    """Return how long it took to plan and submit each run of the variants whose times do not have that."""
+    found = {
+        name: [run.began - run.handed_over for run in of_variant if run.handed_over is not None]
+        for name, of_variant in runs.items()
+    }
+    return {name: seconds for name, seconds in found.items() if seconds}

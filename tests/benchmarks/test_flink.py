@@ -163,7 +163,7 @@ class FakeCluster:
 
     def run(self, job_settings, statements):
         self.ran.append((job_settings, statements))
-        return Finished(10.0, 14.0, 2)
+        return Finished(10.0, 14.0, 2, handed_over=7.5)
 
 
 def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
@@ -172,7 +172,7 @@ def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
     (output / "of-the-run-before").touch()
     engine = FlinkEngine(known, settings.STREAMING, lambda workload, directory: OUTPUT)
     found = engine.run(Request("aggregation", ["records"], bootstrap="127.0.0.1:9092", output=output))
-    assert found == Ran(10.0, 14.0, 2, OUTPUT)
+    assert found == Ran(10.0, 14.0, 2, OUTPUT, handed_over=7.5)
     assert known.ran[0][0] == settings.STREAMING
     assert not output.exists()
 
@@ -193,6 +193,16 @@ def test_the_faster_way_of_flink_counts_in_each_round():
     found = measured(workload, runs, workload.ratios[0])
     assert found.runs == [3.0, 2.5]
     assert found.details["workload"] == "aggregation beside Flink"
+
+
+def test_what_flink_took_to_plan_and_submit_is_told_beside_its_time():
+    workload = flink.WORKLOADS[2]
+    runs = {variant.name: [Ran(10.0, 14.0, 1, OUTPUT)] * 2 for variant in workload.variants}
+    assert "submitting_seconds" not in measured(workload, runs, workload.ratios[0]).details
+    runs["flink"] = [Ran(10.0, 30.0, 1, OUTPUT, handed_over=at) for at in (7.5, 8.0)]
+    found = measured(workload, runs, workload.ratios[0])
+    assert found.details["submitting_seconds"] == {"flink": [2.5, 2.0]}
+    assert found.runs == [5.0, 5.0]
 
 
 def test_topics_are_asked_for_by_name_and_directories_by_their_whole_path(tmp_path):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.backlog.flink import settings
@@ -49,9 +50,13 @@ class Cluster:
 
     def run(self, job_settings: Mapping[str, str], statements: Sequence[str]) -> Finished:
         """Execute statements, the last of which starts a job, and wait for its end. Raises `FlinkError`."""
+        *tables, insert = statements
         with Session(self.gateway, job_settings) as session:
-            result = [session.execute(statement) for statement in statements][-1]
-            return self.jobs.wait(job_of(result), JOB_SECONDS)
+            for statement in tables:
+                session.execute(statement)
+            handed_over = time.time()
+            done = self.jobs.wait(job_of(session.execute(insert)), JOB_SECONDS)
+            return replace(done, handed_over=handed_over)
 
 
 @contextmanager

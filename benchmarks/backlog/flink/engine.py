@@ -34,4 +34,4 @@ class FlinkEngine:
         statements = sql.workload(request.workload, topics, request.bootstrap, request.output.resolve())
         done = self.cluster.run(self.settings, statements)
         output = self.read(request.workload, request.output)
-        return Ran(done.began, done.ended, max(1, done.checkpoints), output)
+        return Ran(done.began, done.ended, max(1, done.checkpoints), output, handed_over=done.handed_over)

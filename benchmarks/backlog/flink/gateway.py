@@ -35,6 +35,8 @@ class Finished:
     ended: float
     checkpoints: int
     """How many were completed."""
+    handed_over: float | None = None
+    """When Flink was given the statement that started it; None where nobody looked."""
 
 
 class Session:
