@@ -143,6 +143,7 @@ def test_what_is_not_known_of_a_query_is_a_dash_and_never_zero() -> None:
 def test_everything_that_is_known_is_shown() -> None:
     flights = {
         "name": "flights",
+        "outOfReach": "query q: source flights: broker:9092 has not answered yet",
         "votes": {"phase": "Unknown", "watermarkLag": "True", "query": "False"},
         "rateLimit": 50_000,
         "held": "Alignment",
@@ -180,6 +181,7 @@ def test_everything_that_is_known_is_shown() -> None:
     assert (
         "flights: group air, 12m ahead of the slowest, waits for q/weather, limit 2026-03-01T08:00:00" in text
     )
+    assert "  query q: source flights: broker:9092 has not answered yet" in text
     assert "future     1,234 batches with records dated further ahead than maxFuture" in text
 
 

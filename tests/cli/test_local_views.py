@@ -109,6 +109,12 @@ def test_the_drawing_tells_what_a_query_has_failed_of() -> None:
     assert "query delays: topic flights does not exist; create it" in text
 
 
+def test_the_drawing_tells_which_source_is_out_of_reach_and_why() -> None:
+    cause = "query delays: source flights: broker:9092 has not answered yet"
+    text = drawn(with_query(sources={"flights": replace(SOURCE, out_of_reach=cause)}), width=160)
+    assert cause in text
+
+
 def test_the_drawing_tells_a_live_query() -> None:
     text = drawn(with_query(backlog=False, reason=None, eta_seconds=0.0))
     assert "delays  live for 1m40s" in text

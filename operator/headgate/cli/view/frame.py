@@ -35,6 +35,8 @@ class SourceFrame:
     held_by: str | None = None
     waits_for: str | None = None
     """The member of its group that it waits for, as `query/source`."""
+    out_of_reach: str | None = None
+    """Why it cannot be asked what it has; `None`: it can, as far as is known."""
     phase: bool | None = None
     idle: bool | None = None
     votes: Mapping[str, bool | None] = field(default_factory=dict)
@@ -175,6 +177,7 @@ def _source(query: str, status: SourceStatus, outcome: Outcome) -> SourceFrame:
         rate_limit=reported.rate_limit,
         held_by=outcome.memory.tracks.get(query, Track()).held_by.get(name),
         waits_for=None if status.alignment is None else status.alignment.held_by,
+        out_of_reach=reported.out_of_reach,
         phase=reported.phase,
         idle=observed.idle,
         votes={} if verdict is None else {reason.value: vote for reason, vote in verdict.votes.items()},

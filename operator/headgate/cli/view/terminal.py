@@ -85,7 +85,7 @@ def _query(name: str, query: QueryFrame, batches: tuple[Batch, ...], *, now: flo
             _numbers(query),
             _batches(query, batches),
             _sources(query.sources),
-            *_watermark(query),
+            *_remarks(query),
         ),
         title=_title(name, query, now),
         title_align="left",
@@ -154,7 +154,10 @@ def _sources(sources: Mapping[str, SourceFrame]) -> RenderableType:
     return table
 
 
-def _watermark(query: QueryFrame) -> Iterator[Text]:
+def _remarks(query: QueryFrame) -> Iterator[Text]:
+    for source in query.sources.values():
+        if source.out_of_reach is not None:
+            yield Text(source.out_of_reach, style="red")
     if query.watermark_held_by is not None:
         yield Text(f"watermark held back by {query.watermark_held_by}, so that state grows", style="yellow")
 
