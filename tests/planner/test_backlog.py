@@ -1,6 +1,10 @@
 """A query in backlog: long batches without waiting, and back to live without a round trip."""
 
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.memory import MemoryBound
@@ -181,6 +185,42 @@ def test_files_are_bounded_by_maximum_records_where_one_batch_was_asked_for():
     spark.run_until(lambda: spark.sources["flights"].pending == 0)
     assert spark.sizes == [10_000, 100_000, 100_000, 100_000, 50_000]
     assert spark.snapshot.grant_records == 100_000
+
+
+def in_files_of(records: list[int], *, most: int, size: Callable[[int], int]) -> list[int]:
+    """The batches of a backlog of files, of which each has so many records."""
+    events = Uncounted("flights", Lane.FILES, records, size=size)
+    spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=most)))
+    spark.run_until(lambda: events.pending == 0)
+    return spark.sizes
+
+
+def of_text(records: int) -> int:
+    return 100 * records
+
+
+def of_columns(records: int) -> int:
+    """Columns have a header, a footer and dictionaries, however few records there are."""
+    return 5_000 + 20 * records
+
+
+@pytest.mark.parametrize("size", [of_text, of_columns])
+def test_a_first_file_that_is_much_smaller_than_the_others_lets_no_batch_exceed_maximum_records(size) -> None:
+    assert max(in_files_of([10, *[50_000] * 40], most=170_000, size=size)) == 150_000
+    assert max(in_files_of([10, *[100] * 9, *[50_000] * 40], most=170_000, size=size)) <= 170_000
+
+
+@given(st.lists(st.integers(1, 100_000), min_size=1, max_size=60), st.integers(1, 10**6))
+def test_batches_of_files_with_records_of_one_size_keep_to_maximum_records_or_are_one_file(
+    files: list[int], most: int
+) -> None:
+    for batch in in_files_of(list(files), most=most, size=of_text):
+        assert batch <= max(most, *files)
+
+
+@pytest.mark.parametrize("size", [of_text, of_columns])
+def test_files_of_one_size_are_still_one_file_and_one_batch(size) -> None:
+    assert in_files_of([100_000] * 40, most=10**8, size=size) == [100_000, 3_900_000]
 
 
 def test_files_are_bounded_by_what_memory_has_shown_from_the_first_batch_of_a_run_on():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
+from headgate_contract import BatchControl, QueryControl
+from support.governed import await_rows, driver_in
 from support.spark import (
     ScriptedPlanner,
     batch_sizes,
@@ -64,6 +68,24 @@ def test_a_grant_in_bytes_reads_at_least_one_file_and_not_all(
     with running(files(spark, history).writeStream.format("noop"), tmp_path) as query:
         wait_until(lambda: batch_sizes(query), "a batch")
         assert batch_sizes(query) == [ROWS]
+
+
+def test_a_first_file_that_is_much_smaller_than_the_others_lets_no_batch_exceed_its_records(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    small, large, most = 10, 100_000, 250_000
+    spark.range(small).repartition(1).write.parquet(str(tmp_path / "in"))
+    for file in (tmp_path / "in").glob("*.parquet"):
+        os.utime(file, (1_600_000_000,) * 2)
+    spark.range(0, 6 * large, 1, 6).select(F.xxhash64("id").alias("id")).write.mode("append").parquet(
+        str(tmp_path / "in")
+    )
+    with driver_in(spark) as driver:
+        batch = BatchControl(max_records=most)
+        driver.control(QueryControl(interval_during_backlog_seconds=0, backlog=True, batch=batch))
+        with driver.running(files(spark, tmp_path / "in"), tmp_path / "checkpoint") as query:
+            sizes = await_rows(query, small + 6 * large)
+    assert (sizes[0], max(sizes)) == (small, 2 * large)
 
 
 def test_a_file_source_is_described_with_its_own_format_and_options(

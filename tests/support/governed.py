@@ -63,6 +63,7 @@ class Driver:
             positions=positions,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
             open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
+            file_bytes=lambda handle: shim.file_bytes(spark.sparkContext, handle),
             alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
             recall=lambda: shim.recall(spark.sparkContext),
             clock=clock,

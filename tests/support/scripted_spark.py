@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from headgate_contract import QueryControl
 from headgate_spark.planner.alignment_query import QueryAlignment
@@ -27,6 +28,7 @@ from headgate_spark.planner.model import (
     Source,
     Survey,
     TakeAll,
+    TakeBytes,
     TakeLimit,
     TakeNothing,
     TakeUpTo,
@@ -103,6 +105,10 @@ class Uncounted:
     lane: Lane
     files: list[int] = field(default_factory=list)
     position: None = None
+    size: Callable[[int], int] | None = None
+    """Bytes of a file with so many records; `None`: nobody can tell."""
+    read_bytes: int | None = None
+    """Of the files of the last batch."""
 
     @property
     def pending(self) -> int:
@@ -113,17 +119,24 @@ class Uncounted:
 
     def read(self, answer: Answer) -> int:
         if isinstance(answer, TakeAll):
-            taken, self.files = self.files, []
-            return sum(taken)
-        assert isinstance(answer, TakeLimit), answer
+            return self._read_files(len(self.files))
+        assert isinstance(answer, TakeLimit | TakeBytes), answer
         assert answer.count >= 1
+        if isinstance(answer, TakeBytes):
+            assert self.size is not None, "nothing is known of their size"
+            upto = accumulate(map(self.size, self.files))
+            return self._read_files(max(1, sum(size <= answer.count for size in upto)))
         if self.lane is Lane.FILES:
-            taken, self.files = self.files[: answer.count], self.files[answer.count :]
-            return sum(taken)
+            return self._read_files(answer.count)
         left = max(0, self.pending - answer.count)
         count = self.pending - left
         self.files = [left] if left else []
         return count
+
+    def _read_files(self, count: int) -> int:
+        taken, self.files = self.files[:count], self.files[count:]
+        self.read_bytes = None if self.size is None else sum(map(self.size, taken))
+        return sum(taken)
 
 
 @dataclass(frozen=True)
@@ -232,7 +245,7 @@ class ScriptedSpark:
         read = {
             name: self.sources[name].read(answer)
             for name, answer in self.answers.items()
-            if isinstance(answer, TakeAll | TakeUpTo | TakeLimit)
+            if isinstance(answer, TakeAll | TakeUpTo | TakeLimit | TakeBytes)
         }
         if sum(read.values()) > 0:
             self._run_batch(planned_at, read)
@@ -281,7 +294,9 @@ class ScriptedSpark:
         seconds = self.fixed_seconds + sum(read.values()) / self.records_per_second
         self.now += seconds
         self.batches.append(Batch(planned_at, read, seconds))
-        self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1))
+        known = {name: getattr(self.sources[name], "read_bytes", None) for name in read}
+        file_bytes = {name: size for name, size in known.items() if size is not None}
+        self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1, file_bytes))
 
     def _note_planned(self) -> None:
         self.unplanned -= {name for name, answer in self.answers.items() if not isinstance(answer, Hold)}

@@ -23,7 +23,7 @@ from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, C
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.refusals import unplanned
-from headgate_spark.engine.run import Observer, Positions, QueryRun, Started
+from headgate_spark.engine.run import FileBytes, Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
@@ -58,6 +58,7 @@ class Governor:
         positions: Positions | None = None,
         find_beginnings: Find | None = None,
         open_topic_ids: OpenTopicIds | None = None,
+        file_bytes: FileBytes | None = None,
         alignment: DriverAlignment | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -75,6 +76,7 @@ class Governor:
         self._positions = positions
         self._find_beginnings = find_beginnings
         self._open_topic_ids = open_topic_ids
+        self._file_bytes = file_bytes
         self._alignment = alignment
         self._clock = clock
         self._follows_oom_kill = follows_oom_kill
@@ -462,6 +464,7 @@ class Governor:
             positions=self._positions,
             find_beginnings=self._find_beginnings,
             open_topic_ids=self._open_topic_ids,
+            file_bytes=self._file_bytes,
             alignment=None if self._alignment is None else self._alignment.of_run(name),
         )
         gauge = self._gauge()

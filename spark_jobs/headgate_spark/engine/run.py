@@ -45,6 +45,7 @@ from headgate_spark.planner.model import (
     Source,
     Survey,
     TakeAll,
+    TakeBytes,
     TakeLimit,
     TakeNothing,
     TakeUpTo,
@@ -109,6 +110,10 @@ class Started:
     """In its plan."""
     name: str = ""
     """As a run of it is called: its name, or else its id."""
+
+
+FileBytes = Callable[[int], int | None]
+"""Returns the size of the files in the last batch of a source, by its handle; `None`: they are none, or not known."""
 
 
 class Observer(Protocol):
@@ -225,6 +230,7 @@ class QueryRun:
     positions: Positions | None = None
     find_beginnings: Find | None = None
     open_topic_ids: OpenTopicIds | None = None
+    file_bytes: FileBytes | None = None
     alignment: RunAlignment | None = None
     started_at: float = field(default_factory=time.time)
     sources: dict[int, OpenSource] = field(default_factory=dict)
@@ -637,7 +643,9 @@ class QueryRun:
     def _ends_by_itself(self) -> bool:
         return self.started is not None and self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
 
-    def _amount(self, opened: OpenSource, answer: TakeNothing | TakeAll | TakeLimit | TakeUpTo) -> str:
+    def _amount(
+        self, opened: OpenSource, answer: TakeNothing | TakeAll | TakeLimit | TakeBytes | TakeUpTo
+    ) -> str:
         match answer:
             case TakeNothing():
                 return "none"
@@ -645,6 +653,8 @@ class QueryRun:
                 return self._everything(opened)
             case TakeLimit(count=count):
                 return f"{_UNITS[opened.source.lane]}:{count}"
+            case TakeBytes(count=count):
+                return f"bytes:{count}"
             case TakeUpTo(ends=ends):
                 form = opened.descriptor.offset_format
                 if form is None or opened.latest is None:
@@ -755,7 +765,19 @@ class QueryRun:
         names = [opened.source.name for opened in self.sources.values()]
         rows = dict(zip(names, progress.source_rows, strict=False))
         took = max(0.0, progress.duration_seconds - self._waits.before)
-        return BatchReport(rows, took, self.clock(), progress.batch_id)
+        return BatchReport(rows, took, self.clock(), progress.batch_id, self._file_bytes())
+
+    def _file_bytes(self) -> dict[str, int]:
+        """Return the size of the files that the last batch had of each source that takes a limit in bytes."""
+        if self.file_bytes is None:
+            return {}
+        telling = (opened for opened in self.sources.values() if opened.descriptor.tells_file_bytes)
+        try:
+            found = {opened.source.name: self.file_bytes(opened.descriptor.handle) for opened in telling}
+        except Exception as error:  # batches are sized without it
+            log.debug("the size of files could not be read", query=self.name, error=str(error))
+            return {}
+        return {name: size for name, size in found.items() if size is not None}
 
     def _count_quiet_round(self) -> None:
         if not self._stopping:

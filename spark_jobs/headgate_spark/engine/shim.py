@@ -112,6 +112,12 @@ def recall(spark_context: Any) -> None:
     _shim(spark_context).recall()
 
 
+def file_bytes(spark_context: Any, handle: int) -> int | None:
+    """Return the size of the files in the batch that a source gave last; `None`: it has no files, or gave none."""
+    found = int(_shim(spark_context).fileBytes(str(handle)))
+    return None if found < 0 else found
+
+
 def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_seconds: float) -> None:
     """Bound how long a call may take, and for how long failed calls hold a source before its query fails."""
     _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))

@@ -127,6 +127,11 @@ class Descriptor:
         return Lane.GATE if self.format in OWN_SIZE else _LANES.get(self.default_limit or "", Lane.GATE)
 
     @property
+    def tells_file_bytes(self) -> bool:
+        """Whether it tells the size of its files, and takes a limit in bytes: Spark's own source of files does."""
+        return self.api == "v1" and self.stream.endswith(".FileStreamSource")
+
+    @property
     def fails_on_data_loss(self) -> bool:
         """Whether a Kafka source is to end its query when records are gone that it has not read: Spark's default."""
         return self.options.get("failondataloss", "true").strip().lower() != "false"

@@ -53,6 +53,7 @@ class Runtime:
             positions=self._publisher,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
             open_topic_ids=lambda options: JvmTopicIds(self._context._jvm, options),
+            file_bytes=lambda handle: shim.file_bytes(self._context, handle),
             alignment=DriverAlignment(lambda: by_clients_of(self._context._jvm)),
             recall=self._recall,
             follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED,

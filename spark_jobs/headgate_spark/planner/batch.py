@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
@@ -76,6 +76,10 @@ class PlannedBatch:
                 self._settle_limit(state, count, records, max_growth, now)
                 filled = records >= count if state.lane is Lane.ROWS else records > 0
                 everything = not filled
+            case TakeBytes():
+                state.rate.take(records, now)
+                state.planned_total += records
+                filled, everything = records > 0, records == 0
             case TakeAll():
                 state.rate.take(records, now)
                 state.planned_total += records

@@ -1,4 +1,4 @@
-"""How many files a batch may take, for sources that take a limit in files and tell nothing before.
+"""How many files a batch may take, for sources that take a limit in files, or in bytes, and tell nothing before.
 
     files = grant / records per file
 
@@ -7,9 +7,25 @@ fewer than the limit. `records / limit` is therefore a lower bound, and exact fo
 batch is one file. A batch that brings much less than expected either met the end of the input or smaller files;
 the limit is halved, and if it comes down to one, the size is known again. So a lull never lets the limit creep
 up to a batch that is far too large.
+
+The number of files says nothing of those to come where files are not alike, and a batch that spans a backlog takes
+thousands of them by what the first has shown. Where the source tells how large its files were, and takes a limit in
+bytes, such a batch goes by these:
+
+    bytes = grant * bytes per record, the fewest that one of the last batches had
+
+A small file has more bytes per record than a large one of the same kind, for its header, footer and dictionaries. So
+until enough has been read to know better, a batch has no more than `max_growth` times the bytes read before it.
 """
 
 from __future__ import annotations
+
+from collections import deque
+
+ENOUGH_BYTES = 2**20
+"""Read by a run, from which on bytes per record are believed: headers are a small part of them by then."""
+REMEMBERED = 8
+"""Batches of which the smallest records count: one odd file does not make batches small for good."""
 
 
 class FileCount:
@@ -18,6 +34,8 @@ class FileCount:
     def __init__(self) -> None:
         self.records_per_file: float | None = None
         self._most = 1.0
+        self._bytes = 0
+        self._bytes_per_record: deque[float] = deque(maxlen=REMEMBERED)
 
     def for_records(self, records: int, *, grows_freely: bool = False) -> int:
         """Return how many files should bring about that many records; at least one.
@@ -28,6 +46,22 @@ class FileCount:
             return 1
         wanted = records / self.records_per_file
         return max(1, int(wanted if grows_freely else min(wanted, self._most)))
+
+    def bytes_for(self, records: int, max_growth: float) -> int | None:
+        """Return how many bytes of files bring at most that many records, as far as is known; `None`: it is not.
+
+        Bounded by the bytes that were read before as long as these are few.
+        """
+        if not self._bytes_per_record:
+            return None
+        wanted = records * min(self._bytes_per_record)
+        return max(1, int(wanted if self._bytes >= ENOUGH_BYTES else min(wanted, max_growth * self._bytes)))
+
+    def measured(self, records: int, size: int | None) -> None:
+        """Learn from a batch whose files had `size` bytes in all; `None`: nobody can tell."""
+        if size is not None and size > 0 and records > 0:
+            self._bytes += size
+            self._bytes_per_record.append(size / records)
 
     def read(self, files: int, records: int, max_growth: float) -> None:
         """Learn from a batch that was limited to `files` and brought `records`."""

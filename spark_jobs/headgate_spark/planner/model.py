@@ -111,6 +111,13 @@ class TakeLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeBytes:
+    """Files of at most `count` bytes together, and at least one."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class TakeNothing:
     """Nothing of this source now, and yet the query's first batch is to run, even if it is empty.
 
@@ -137,7 +144,7 @@ class Fail:
     message: str
 
 
-Answer = Hold | TakeAll | TakeUpTo | TakeLimit | TakeNothing | Wait | Fail
+Answer = Hold | TakeAll | TakeUpTo | TakeLimit | TakeBytes | TakeNothing | Wait | Fail
 
 
 # What is kept
@@ -168,6 +175,8 @@ class BatchReport:
     """On the planner's clock."""
     batch_id: int | None = None
     """By which its memory is told, if that comes later."""
+    file_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Size of the files that were read, by source, where that is known."""
 
     @property
     def total(self) -> int:

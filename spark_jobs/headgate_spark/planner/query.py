@@ -530,7 +530,10 @@ class QueryPlanner:
         allotment = current.plan[state.name]
         if allotment.hold is not None:
             return Hold(allotment.hold)
-        answer, count = take(state, allotment.count, self._limits, grows_freely=self._spans_backlog)
+        growth = self._settings.batch.max_growth
+        answer, count = take(
+            state, allotment.count, self._limits, grows_freely=self._spans_backlog, max_growth=growth
+        )
         if count == 0 and not state.has_new_splits:
             return Hold(HeldBy.NOTHING_PENDING)
         if self._batch is None:
@@ -557,7 +560,9 @@ class QueryPlanner:
         now = report.ended_at
         growth = self._settings.batch.max_growth
         for name in batch.takes:
-            more = batch.settle(self._sources[name], report.records.get(name, 0), growth, now)
+            state, records = self._sources[name], report.records.get(name, 0)
+            state.files.measured(records, report.file_bytes.get(name))
+            more = batch.settle(state, records, growth, now)
             if more is not None:
                 batch.left[name] = more
         self._go_on(batch, now)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
-from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
 
-Take = TakeAll | TakeUpTo | TakeLimit
+Take = TakeAll | TakeUpTo | TakeLimit | TakeBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,21 @@ def _counted(state: SourceState, limits: Limits, now: float) -> Reader:
 
 
 def take(
-    state: SourceState, count: int | None, limits: Limits, *, grows_freely: bool
+    state: SourceState, count: int | None, limits: Limits, *, grows_freely: bool, max_growth: float
 ) -> tuple[Take, int | None]:
     """Return `count` records (`None`: everything) in the unit of the lane, and the records where that is exact.
 
-    Splits share by where the source is now, whatever it was when the round was planned.
+    Splits share by where the source is now, whatever it was when the round was planned. `grows_freely`: it is not
+    bounded by what the last batch was (a batch that spans a backlog).
     """
     if count is None:
         return TakeAll(), None
     if state.lane is Lane.ROWS:
         return TakeLimit(count), count
     if state.lane is Lane.FILES:
+        most = state.files.bytes_for(count, max_growth) if grows_freely else None
+        if most is not None:
+            return TakeBytes(most), None
         return TakeLimit(state.files.for_records(count, grows_freely=grows_freely)), None
     start = state.position or {}
     ends = ends_after(count, start, limits.rooms(state), state.planned_total)

@@ -7,12 +7,16 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
  * Stands before one stream and turns the planner's answers into the end offset of the next batch.
@@ -48,6 +52,7 @@ final class Gate implements Governed.Handler {
   private Offset lastSurveyed;
   private boolean availableNow;
   private Offset frozen;
+  private volatile long fileBytes = -1;
 
   private Gate(SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
     this.stream = stream;
@@ -100,6 +105,10 @@ final class Gate implements Governed.Handler {
         return limits.admission() ? Governed.forward(stream, method, arguments) : ReadLimit.allAvailable();
       case "reportLatestOffset":
         return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
+      case "getBatch":
+        Object batch = Governed.forward(stream, method, arguments);
+        fileBytes = bytesOf(batch);
+        return batch;
       case "prepareForTriggerAvailableNow":
         availableNow = true;
         return freezes() ? null : asked(method, arguments);
@@ -131,6 +140,21 @@ final class Gate implements Governed.Handler {
     } catch (Throwable e) {
       throw Governed.<RuntimeException>asThrown(e);
     }
+  }
+
+  /** Bytes of the files in the batch that a V1 source gave last; -1 where it has no files, or gave none. */
+  long fileBytes() {
+    return fileBytes;
+  }
+
+  /** Spark has listed the files of a batch by the time it has it, so this costs no I/O. */
+  private static long bytesOf(Object batch) {
+    return batch instanceof Dataset<?> rows
+            && rows.queryExecution().analyzed() instanceof LogicalRelation files
+            && files.relation() instanceof HadoopFsRelation relation
+            && relation.location() instanceof InMemoryFileIndex listed
+        ? listed.sizeInBytes()
+        : -1;
   }
 
   /** Whether the query that this stream belongs to is gone, also where it failed before it could stop its streams. */

@@ -98,6 +98,12 @@ public final class Shim {
     return outageMillis;
   }
 
+  /** Bytes of the files in the batch that a stream gave last, by its handle; -1 where it has no files, or gave none. */
+  public static long fileBytes(String handle) {
+    Gate gate = gate(handle);
+    return gate == null ? -1 : gate.fileBytes();
+  }
+
   static long open(Gate gate) {
     OPEN.values().removeIf(Gate::isOrphan);
     long handle = HANDLES.incrementAndGet();
