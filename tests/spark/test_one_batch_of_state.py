@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate_contract import QueryControl
+from headgate_contract import BatchControl, QueryControl
 from support.governed import NAME, await_rows, driver_in
 from support.recordings import write_recording
 from support.spark import batch_sizes, wait_until
@@ -163,3 +163,17 @@ def test_one_batch_leaves_what_small_ones_do(
             one.stop()
     assert batch_sizes(one) == [sources * ROWS]
     assert governed.rows == plain.rows
+
+
+def test_a_backlog_that_is_larger_than_the_cap_is_read_in_batches_of_it_and_says_so(
+    spark: SparkSession, recordings: list[str], tmp_path: Path
+) -> None:
+    rows = spark.readStream.format("replay").load(recordings[0])
+    with driver_in(spark) as driver:
+        cap = BatchControl(max_records=ROWS_PER_BATCH)
+        driver.control(QueryControl(interval_during_backlog_seconds=0, backlog=True, batch=cap))
+        with driver.running(rows, tmp_path / "checkpoint") as query:
+            sizes = await_rows(query, 3 * ROWS_PER_BATCH)
+            grants = {run.snapshot().grant_records for run in driver.governor.runs}
+    assert sizes[:3] == [ROWS_PER_BATCH] * 3
+    assert grants <= {ROWS_PER_BATCH, ROWS - 3 * ROWS_PER_BATCH}
