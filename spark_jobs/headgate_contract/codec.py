@@ -26,9 +26,12 @@ class DecodingError(ValueError):
 
 def encode(value: Any) -> Any:
     """Return `value` as JSON types. Members that are `None` are left out."""
-    if is_dataclass(value):
-        members = ((f.name, getattr(value, f.name)) for f in fields(value))
-        return {member_name(name): encode(v) for name, v in members if v is not None}
+    kind = type(value)
+    if kind in _WORDS:
+        return value
+    if is_dataclass(kind):
+        members = ((key, getattr(value, name)) for name, key in _names(kind))
+        return {key: encode(v) for key, v in members if v is not None}
     if isinstance(value, Mapping):
         return {key: encode(v) for key, v in value.items()}
     return value
@@ -51,6 +54,12 @@ def decode(kind: type[T], value: Any, path: str = "") -> T:
         return kind(**arguments)
     except ValueError as error:
         raise DecodingError(f"{path}: {error}" if path else str(error)) from error
+
+
+@lru_cache
+def _names(kind: type) -> tuple[tuple[str, str], ...]:
+    """Return each member of a dataclass, with its name in JSON."""
+    return tuple((f.name, member_name(f.name)) for f in fields(kind))
 
 
 @lru_cache

@@ -184,6 +184,10 @@ def test_properties_are_written_as_java_reads_them() -> None:
     assert properties_text(given) == "a\\ b=1=2#3\nb=\\ x\\\\y\nc\\:d=line\\nnext\\t\n"
 
 
+def test_a_name_of_a_property_is_escaped_once() -> None:
+    assert properties_text({" a\\b\n": ""}) == "\\ a\\\\b\\n=\n"
+
+
 @pytest.mark.parametrize(
     ("claim", "owns"),
     [

@@ -5,7 +5,7 @@ with the same message. `refused` says what is refused; the message says what hol
 What CEL cannot see, because it would have to follow references, is in `references`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -49,13 +49,13 @@ class Rule:
         """The field below `on` that the API server names, if one is meant that is not in a list."""
         return f".{self.at}" if self.at and "[]" not in self.at else None
 
-    def places(self, manifest: Mapping[str, Any]) -> Iterator[Location]:
-        """Yield where `manifest`, with defaults filled in, breaks the rule.
+    def places(self, values: Iterable[tuple[Location, Any]]) -> Iterator[Location]:
+        """Yield where the rule is broken; `values` are those at `on` in a manifest with defaults filled in.
 
         Where a value that the rule needs is malformed there is nothing to judge; the value has its own
         finding.
         """
-        for location, value in values_at(self.on, manifest):
+        for location, value in values:
             try:
                 places = self.refused.places({"self": value})
             except MalformedError:
@@ -73,15 +73,20 @@ def values_at(pattern: str, manifest: Any) -> Iterator[tuple[Location, Any]]:
     """Yield every value that is set at `pattern`, such as `spec.queries[].checkpoint`, with its location."""
     found: list[tuple[Location, Any]] = [((), manifest)]
     for step in pattern.replace("[]", ".[]").split("."):
-        found = [child for location, value in found for child in _children(location, value, step)]
+        if step == "[]":
+            found = [
+                ((*location, index), item)
+                for location, value in found
+                if isinstance(value, list)
+                for index, item in enumerate(value)
+            ]
+        else:
+            found = [
+                ((*location, step), child)
+                for location, value in found
+                if isinstance(value, Mapping) and (child := value.get(step)) is not None
+            ]
     yield from found
-
-
-def _children(location: Location, value: Any, step: str) -> Iterator[tuple[Location, Any]]:
-    if step == "[]" and isinstance(value, list):
-        yield from (((*location, index), item) for index, item in enumerate(value))
-    elif isinstance(value, Mapping) and value.get(step) is not None:
-        yield (*location, step), value[step]
 
 
 def _at_least(least: str, on: str, remedy: str) -> Rule:

@@ -5,19 +5,18 @@ for what the API server let through under an older CRD, and the file loader for 
 neither gets a model out of a manifest that is refused.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, to_json
 
 from headgate.api.advice import advice
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Finding, Location, Severity, path_of
 from headgate.api.references import reference_findings
-from headgate.api.rules import RULES
+from headgate.api.rules import RULES, values_at
 from headgate.api.schema import with_defaults, without_empty
 from headgate.api.wording import sentence
 
@@ -27,10 +26,16 @@ def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tupl
 
     `manifest` is what JSON can hold, as read from a file or from the API server.
     """
-    schema = application_schema()
-    given = without_empty(manifest, schema)
-    application, findings = _parsed(given)
-    findings += [*_broken_rules(with_defaults(given, schema)), *reference_findings(given)]
+    return validate_given(without_empty(manifest, application_schema()))
+
+
+def validate_given(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
+    """`validate` a manifest that has no empty fields."""
+    application, findings = _parsed(manifest)
+    findings += [
+        *_broken_rules(with_defaults(manifest, application_schema())),
+        *reference_findings(manifest),
+    ]
     if application is not None:
         findings += advice(application)
     placed = tuple(replace(finding, path=path_of(finding.location, manifest)) for finding in findings)
@@ -41,7 +46,7 @@ def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tupl
 def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[Finding]]:
     # JSON is where strict models take text for enums and lists for tuples, as they come from a file. Only the
     # names of the CRD count: the attributes' own would pass the rules unseen, and an API server drops them.
-    text = json.dumps(manifest, default=str)
+    text = to_json(manifest, fallback=str, inf_nan_mode="constants")
     try:
         return SparkApplication.model_validate_json(text, by_alias=True, by_name=False), []
     except ValidationError as error:
@@ -49,8 +54,9 @@ def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[
 
 
 def _broken_rules(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    found = {on: tuple(values_at(on, manifest)) for on in dict.fromkeys(rule.on for rule in RULES)}
     for rule in RULES:
-        for location in rule.places(manifest):
+        for location in rule.places(found[rule.on]):
             yield Finding(Severity.ERROR, rule.message, location, rule=rule.id)
 
 

@@ -125,13 +125,16 @@ def properties_text(properties: Mapping[str, str]) -> str:
     return "".join(f"{_key(key)}={_value(value)}\n" for key, value in sorted(properties.items()))
 
 
+_IN_VALUE: Final = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
+_IN_KEY: Final = _IN_VALUE | str.maketrans({mark: f"\\{mark}" for mark in " :=#!"})
+
+
 def _key(key: str) -> str:
-    return re.sub(r"([\\ :=#!])", r"\\\1", _value(key))
+    return key.translate(_IN_KEY)
 
 
 def _value(value: str) -> str:
-    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
-    escaped = "".join(escapes.get(character, character) for character in value)
+    escaped = value.translate(_IN_VALUE)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 

@@ -26,7 +26,7 @@ from headgate.adapters.packing import json_bytes, packed_json, packed_value, unp
 from headgate.api.application import SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
-from headgate.api.validation import validate
+from headgate.api.validation import validate_given
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.reconcile.memory import LoopMemory
 from headgate_contract import ControlDocument
@@ -94,8 +94,9 @@ class Record:
         mark = (metadata["generation"], digest_of(metadata.get("annotations")))
         if self._declared is None or mark != self.mark:
             shown = {name: value for name, value in manifest.items() if name != "status"}
-            declared, self.mark = _parsed(shown, defaults), mark
-            self._declared = declared if isinstance(declared, RefusedSpec) else _packed(shown)
+            given = without_empty(shown, application_schema())
+            declared, self.mark = _parsed(given, defaults), mark
+            self._declared = declared if isinstance(declared, RefusedSpec) else packed_json(given)
             return declared
         return self._declared if isinstance(self._declared, RefusedSpec) else _unpacked(self._declared)
 
@@ -117,17 +118,12 @@ def digest_of(document: object) -> bytes:
     return hashlib.blake2b(msgspec.json.encode(document, order="deterministic"), digest_size=16).digest()
 
 
-def _packed(manifest: Manifest) -> bytes:
-    """Return what was found to be acceptable as `validate` reads it: what is empty counts as left out."""
-    return packed_json(without_empty(manifest, application_schema()))
-
-
 def _unpacked(packed: bytes) -> SparkApplication:
     return SparkApplication.model_validate_json(json_bytes(packed), by_alias=True, by_name=False)
 
 
-def _parsed(shown: Manifest, defaults: DriverDefaults) -> Declared:
-    application, findings = validate(shown)
+def _parsed(given: Manifest, defaults: DriverDefaults) -> Declared:
+    application, findings = validate_given(given)
     if application is None:
         errors = [finding for finding in findings if finding.severity is Severity.ERROR]
         return RefusedSpec("; ".join(f"{error.path}: {error.message}" for error in errors))
