@@ -13,7 +13,7 @@ import yaml
 
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.manifests import DriverStart, Owner, config_map, driver_pod
+from headgate.adapters.kubernetes.manifests import DriverStart, Owner, driver_pod
 from headgate.adapters.kubernetes.properties import (
     DriverDefaults,
     driver_memory_mib,
@@ -95,8 +95,7 @@ _Readable.add_representer(
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_objects_of_a_driver_are_as_they_were(case: str) -> None:
-    built = [config_map(start(**CASES[case])), driver_pod(start(**CASES[case]))]
-    text = yaml.dump_all(built, Dumper=_Readable, sort_keys=False, width=120)
+    text = yaml.dump(driver_pod(start(**CASES[case])), Dumper=_Readable, sort_keys=False, width=120)
     golden = GOLDEN / f"{case}.yaml"
     if os.environ.get("GOLDEN") == "write":
         golden.write_text(text)
@@ -113,13 +112,31 @@ def container(pod: Manifest) -> Manifest:
     return found
 
 
+def environment(pod: Manifest) -> dict[str, str]:
+    """Return what is written into the environment of the driver, as the kubelet passes it on."""
+    return {one["name"]: one["value"].replace("$$", "$") for one in container(pod)["env"] if "value" in one}
+
+
+def test_what_is_handed_over_is_in_the_environment_alone_and_as_it_was_set() -> None:
+    pod = driver_pod(start(main=JOB, sparkConf={"spark.hadoop.fs.s3a.secret.key": "a$(HOME)$$b"}))
+    assert "\nspark.hadoop.fs.s3a.secret.key=a$(HOME)$$b\n" in environment(pod)["HEADGATE_SPARK_PROPERTIES"]
+    assert "s3a" not in json.dumps(pod["metadata"]), "log collectors copy annotations and labels"
+
+
+def test_what_a_job_sets_in_its_environment_is_not_handed_over_in_place_of_ours() -> None:
+    pod = driver_pod(
+        start(main=JOB, sparkConf={"spark.kubernetes.driverEnv.HEADGATE_SPARK_PROPERTIES": "theirs"})
+    )
+    assert environment(pod)["HEADGATE_SPARK_PROPERTIES"].startswith("spark.app.name=flights\n")
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_driver_is_as_the_restricted_standard_asks_for(case: str) -> None:
     """Pod Security Standards, profile "restricted"."""
     built = driver_pod(start(**CASES[case]))
     pods = [built["spec"]]
-    if "executor.yaml" in (data := config_map(start(**CASES[case]))["data"]):
-        pods.append(json.loads(data["executor.yaml"])["spec"])
+    if (template := environment(built).get("HEADGATE_EXECUTOR_TEMPLATE")) is not None:
+        pods.append(json.loads(template)["spec"])
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -221,12 +238,13 @@ def test_the_properties_of_the_resource_win_over_defaults_and_lose_to_what_must_
 
 def test_executors_of_a_node_that_is_drained_finish_their_tasks_in_the_time_that_a_driver_gets() -> None:
     """From Spark 4.1 on the property says for how long, before that the template."""
-    made = start(main=JOB, stop={"gracePeriod": "5m"})
-    data = config_map(made)["data"]
-    told = driver_pod(made)["spec"]["terminationGracePeriodSeconds"]
-    assert told == json.loads(data["executor.yaml"])["spec"]["terminationGracePeriodSeconds"] == 310
-    assert "spark.kubernetes.executor.terminationGracePeriodSeconds=310s\n" in data["spark.properties"]
-    assert "spark.decommission.enabled=true\n" in data["spark.properties"]
+    pod = driver_pod(start(main=JOB, stop={"gracePeriod": "5m"}))
+    template = json.loads(environment(pod)["HEADGATE_EXECUTOR_TEMPLATE"])
+    for made in (pod, template):
+        assert made["spec"]["terminationGracePeriodSeconds"] == 310
+    properties = environment(pod)["HEADGATE_SPARK_PROPERTIES"]
+    assert "spark.kubernetes.executor.terminationGracePeriodSeconds=310s\n" in properties
+    assert "spark.decommission.enabled=true\n" in properties
 
 
 def test_executors_may_be_stopped_at_once_where_the_resource_says_so() -> None:

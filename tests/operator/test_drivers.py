@@ -179,7 +179,6 @@ def test_a_driver_that_failed_stays_for_its_log_until_the_next_one_starts() -> N
     assert o.names == [], "what is left of the one before goes first"
     o.turn()
     assert o.names == ["flights-driver-2"]
-    assert [name for plural, _, name in o.cluster.objects if plural == "configmaps"] == ["flights-driver-2"]
 
 
 def test_the_next_driver_waits_until_the_api_server_has_forgotten_the_one_before() -> None:
@@ -348,8 +347,7 @@ def test_a_change_that_needs_a_restart_stops_the_driver_at_a_batch_boundary() ->
     o.cluster.pod_ends("flights-driver-1", 0)
     o.turns(2)
     assert o.names == ["flights-driver-2"]
-    properties = o.cluster.objects["configmaps", "team", "flights-driver-2"]["data"]["spark.properties"]
-    assert "spark.sql.shuffle.partitions=8" in properties
+    assert "spark.sql.shuffle.partitions=8" in str(o.pod["spec"]["containers"][0]["env"])
     assert failures(o) == 0
 
 
@@ -505,7 +503,7 @@ def test_a_driver_that_fails_every_time_ends_as_failed_with_its_count() -> None:
 
 def test_an_answer_that_is_lost_starts_no_second_driver() -> None:
     o = Operation()
-    lost = {"apply sparkapplications/status", "create pods", "create configmaps", "patch sparkapplications"}
+    lost = {"apply sparkapplications/status", "create pods", "patch sparkapplications"}
 
     def after(call: str) -> None:
         if call in lost:

@@ -12,7 +12,8 @@ from datetime import timedelta
 import pytest
 
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
-from headgate.adapters.kubernetes.client import APPLICATIONS
+from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
+from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.clock import steady_seconds
@@ -142,22 +143,25 @@ def test_a_turn_goes_by_how_long_a_decision_holds() -> None:
     assert o.cluster.calls == []
 
 
-def test_a_decision_that_grows_old_while_it_is_carried_out_creates_no_driver() -> None:
+def test_a_decision_that_grows_old_while_the_driver_before_is_looked_for_creates_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     o = Operation()
     o.declare()
-    now = 100.0
+    now, look = 100.0, o.cluster.get
     carrier = carrier_of(o, lambda: now)
 
-    def process_is_paused(_call: str) -> None:
+    async def paused(kind: Kind, key: Key) -> Manifest:
         nonlocal now
         now += FRESH_SECONDS + 0.1
+        return await look(kind, key)
 
-    o.cluster.after = process_is_paused
-    metadata = {"name": "flights-driver-1", "namespace": "team"}
-    write = CreateDriver({"kind": "ConfigMap", "metadata": metadata}, {"kind": "Pod", "metadata": metadata})
+    monkeypatch.setattr(o.cluster, "get", paused)
+    labels = {"headgate.dev/attempt": "2"}
+    metadata = {"name": "flights-driver-2", "namespace": "team", "labels": labels}
     with pytest.raises(ApiUnavailable, match="too old"):
-        asyncio.run(carrier.carry_out([write]))
-    assert (o.cluster.calls, o.names) == (["create configmaps"], [])
+        asyncio.run(carrier.carry_out([CreateDriver({"kind": "Pod", "metadata": metadata})]))
+    assert o.names == []
 
 
 def test_a_restart_of_the_operator_writes_nothing() -> None:

@@ -46,7 +46,6 @@ def test_the_first_write_is_the_finalizer_then_the_status_then_the_driver() -> N
     assert [call for call in o.cluster.calls if "events" not in call] == [
         "patch sparkapplications",
         "apply sparkapplications/status",
-        "create configmaps",
         "create pods",
     ]
 

@@ -207,3 +207,18 @@ def test_a_driver_that_lives_has_its_checkpoint_whoever_was_first() -> None:
     o.cluster.pod_ends("other-driver-1", 1)
     o.turns(2)
     assert o.names == ["other-driver-1", "flights-driver-1"]
+
+
+def test_properties_that_are_too_long_for_the_environment_of_a_driver_are_refused_with_the_remedy() -> None:
+    o = Operation()
+    o.declare(sparkConf={f"spark.x{number}": "y" * 8000 for number in range(13)})
+    o.turns(2)
+    assert o.names == []
+    assert (o.condition("Stalled")["reason"], o.condition("Stalled")["message"]) == (
+        "InvalidSpec",
+        "spec.sparkConf: has 104186 bytes with duringBacklog.sparkConf, and a driver takes 100000 at most; put what "
+        "is long into files of the image",
+    )
+    o.declare(sparkConf={"spark.x": "y"})
+    o.turns(2)
+    assert o.names == ["flights-driver-1"]

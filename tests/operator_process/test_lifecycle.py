@@ -77,13 +77,12 @@ def test_after_a_crash_the_next_process_goes_on_with_the_same_driver(start, serv
     assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
 
 
-@pytest.mark.parametrize("seen", ["nothing", "status", "configmap", "pod"])
+@pytest.mark.parametrize("seen", ["nothing", "status", "pod"])
 def test_a_crash_in_the_middle_of_a_start_leaves_one_driver(start, served: Served, seen: str) -> None:
     first = start("--no-leader-election").begin_leading()
     is_there = {
         "nothing": lambda: True,
         "status": served.status,
-        "configmap": lambda: served.kubectl("get", "configmap", "flights-driver-1", "--ignore-not-found"),
         "pod": served.pods,
     }
     served.declare()

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
 from headgate_contract.listening import every_address
-from headgate_spark.launch.environment import in_brackets, prepare
+from headgate_spark.launch.environment import in_brackets, prepare, written_down
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,13 @@ def test_metrics_that_are_served_on_every_address_are_served_on_that_of_ipv4() -
         server.shutdown()
         server.server_close()
         thread.join(60)
+
+
+def test_what_is_handed_over_is_in_a_file_of_our_own_and_in_no_environment_any_more() -> None:
+    environment = {"HANDED_OVER": "spark.x=ü\\n\n", "OTHER": ""}
+    file = written_down(environment, "HANDED_OVER")
+    assert file is not None
+    assert file.read_bytes() == "spark.x=ü\\n\n".encode()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert environment == {"OTHER": ""}
+    assert written_down(environment, "HANDED_OVER") is None

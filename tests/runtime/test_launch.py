@@ -4,7 +4,10 @@ import fcntl
 import json
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +39,31 @@ def test_a_script_runs_as_it_would_plainly_and_stops_at_a_batch_boundary(tmp_pat
         assert "mid-batch" not in running.log
         assert "falling behind" not in running.log
     assert sorted(ids_in(tmp_path / "out")) == list(range(5000))
+
+
+def test_a_job_runs_with_what_its_environment_hands_over_and_does_not_see_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADGATE_SPARK_PROPERTIES", "spark.example.handed=over\nspark.ui.enabled=false\n")
+    monkeypatch.setenv("HEADGATE_EXECUTOR_TEMPLATE", '{"kind": "Pod"}')
+    script = tmp_path / "job.py"
+    script.write_text("""
+import os, pathlib
+from pyspark.sql import SparkSession
+conf = SparkSession.builder.master("local[1]").getOrCreate().conf
+assert conf.get("spark.example.handed") == "over"
+template = conf.get("spark.kubernetes.executor.podTemplateFile")
+assert pathlib.Path(template).read_text() == '{"kind": "Pod"}'
+assert not {name for name in os.environ if name.startswith("HEADGATE_")}
+print("FOUND", template)
+""")
+    ended = subprocess.run(
+        [sys.executable, "-m", "headgate_spark", "--metrics-port", "0", script],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert not Path(ended.stdout.split("FOUND ")[1].strip()).exists(), "it goes with the process"
 
 
 def test_settings_change_while_the_query_runs(tmp_path):

@@ -70,6 +70,16 @@ def test_an_option_that_cannot_be_is_a_usage_error(
     assert ended.stdout == ""
 
 
+def test_properties_in_a_file_and_in_the_environment_are_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADGATE_SPARK_PROPERTIES", "spark.x=1")
+    (tmp_path / "job.conf").write_text("spark.x=2\n")
+    ended = launched(tmp_path, "print('never')", "--properties-file", "job.conf")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "HEADGATE_SPARK_PROPERTIES is in the environment too; leave one of them out" in ended.stderr
+
+
 def test_the_version_is_that_of_the_other_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])

@@ -1,8 +1,8 @@
 """How fast drivers are created: the applications are there, an operator starts, and every one gets its driver.
 
-Counted from the first pod to the last, API server, etcd and operator all on this machine. A driver is a status, a
-ConfigMap and a pod, each written before the next, as crash safety asks for. The finalizer was put on when the
-application was applied, by the chart's policy (`finalizerPolicy.enabled`).
+Counted from the first pod to the last, API server, etcd and operator all on this machine. A driver is a status and
+then a pod, as crash safety asks for; its properties are in the pod. The finalizer was put on when the application
+was applied, by the chart's policy (`finalizerPolicy.enabled`).
 """
 
 from __future__ import annotations

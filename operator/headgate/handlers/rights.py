@@ -41,7 +41,6 @@ SERVED: tuple[Rule, ...] = (
     Rule("headgate.dev", "sparkapplications/status", ("patch",)),
     Rule("headgate.dev", "sparkapplications/finalizers", ("update",)),
     Rule("", "pods", ("get", "list", "watch", "create", "patch", "delete")),
-    Rule("", "configmaps", ("get", "create", "patch", "delete")),
     Rule("", "events", ("create", "patch")),
 )
 """In each namespace that is served, or in all of the cluster."""

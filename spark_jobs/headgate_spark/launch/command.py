@@ -10,7 +10,7 @@ import argparse
 import atexit
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,12 +18,13 @@ from typing import Any, NoReturn
 import structlog
 
 from headgate_contract.exit_codes import ERROR, ExitCode
+from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import every_address
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
-from headgate_spark.launch.environment import UnsupportedSessionError, prepare
+from headgate_spark.launch.environment import UnsupportedSessionError, prepare, written_down
 from headgate_spark.launch.logs import configure
 from headgate_spark.launch.runtime import Runtime
 from headgate_spark.launch.script import INTERRUPTED, run_script
@@ -47,8 +48,9 @@ def _run(options: argparse.Namespace) -> NoReturn:
     _require_files(options)
     configure()
     try:
-        properties_file = _settled(options.properties_file)
-        prepare(os.environ, jar=jar_path(), conf=options.conf, properties_file=properties_file)
+        properties_file = _settled(options.properties_file) or written_down(os.environ, SPARK_PROPERTIES)
+        conf = [*options.conf, *_executor_template()]
+        prepare(os.environ, jar=jar_path(), conf=conf, properties_file=properties_file)
     except (UnsupportedSessionError, ShimError) as error:
         _end(str(error), ExitCode.INVALID_SETUP)
     runtime = Runtime(options.application or options.script.stem, _settled(options.control))
@@ -86,8 +88,17 @@ def _require_files(options: argparse.Namespace) -> None:
     for option, file in (("--control", options.control), ("--announce", options.announce)):
         if file is not None and file.exists() and not file.is_file():
             _end(f"{option} {file}: is a folder or a device; give the path of a file")
-    if options.properties_file is not None and not options.properties_file.is_file():
-        _end(f"--properties-file {options.properties_file}: no such file")
+    if options.properties_file is not None:
+        if not options.properties_file.is_file():
+            _end(f"--properties-file {options.properties_file}: no such file")
+        if SPARK_PROPERTIES in os.environ:
+            _end(f"--properties-file: {SPARK_PROPERTIES} is in the environment too; leave one of them out")
+
+
+def _executor_template() -> Iterator[str]:
+    """Yield the property by which Spark finds the executors' pod that was handed over, if one was."""
+    if (file := written_down(os.environ, EXECUTOR_TEMPLATE)) is not None:
+        yield f"spark.kubernetes.executor.podTemplateFile={file}"
 
 
 def _start(runtime: Runtime, options: argparse.Namespace) -> int:

@@ -7,12 +7,14 @@ given in `SPARK_DIST_CLASSPATH`, which Spark adds to whatever else is set: a `sp
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 
 class UnsupportedSessionError(RuntimeError):
@@ -21,6 +23,18 @@ class UnsupportedSessionError(RuntimeError):
 
 class NoJavaError(UnsupportedSessionError):
     """The job asks for a session where there is no Java to run it."""
+
+
+def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
+    """Return a file with what a variable holds, and take it out of the environment, or all that the job starts would
+    have it too. The file goes with this process."""
+    if (text := environ.pop(name, None)) is None:
+        return None
+    with NamedTemporaryFile(prefix="headgate-", delete=False) as file:
+        file.write(os.fsencode(text))
+    path = Path(file.name)
+    atexit.register(path.unlink, missing_ok=True)
+    return path
 
 
 def prepare(

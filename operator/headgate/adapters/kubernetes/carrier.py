@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, assert_never
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, CONFIG_MAPS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import CONTROL, FINALIZER, driver_name
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.refusals import PredecessorRemains
 from headgate.adapters.kubernetes.writes import (
-    ClearAway,
     CreateDriver,
     EndPod,
     HoldApplication,
@@ -104,14 +103,10 @@ class Carrier:
                     await self._publish(name, uid, document)
                 except TransientError as error:
                     self.untold = error
-            case CreateDriver(config_map=config_map, pod=pod):
-                await self._create(config_map, pod)
+            case CreateDriver(pod=pod):
+                await self._create(pod)
             case EndPod(pod=name, uid=uid, grace_seconds=grace):
                 await self._end_pod(name, uid, grace)
-            case ClearAway(pod=name, uid=uid):
-                with suppress(ApiNotFound):
-                    await self._cluster.delete(CONFIG_MAPS, self._at(name))
-                await self._end_pod(name, uid, None)
             case other:
                 assert_never(other)
 
@@ -154,17 +149,9 @@ class Carrier:
             self._gone(self._pod(name, uid))
             raise
 
-    async def _create(self, config_map: Manifest, pod: Manifest) -> None:
-        """Create the ConfigMap and the pod. One of that name is looked at before anything is decided again.
-
-        A ConfigMap of that name is left from a try of which the pod did not come to be, and made what it should
-        be. That is rare, and an apply costs the API server twice what creating does.
-        """
+    async def _create(self, pod: Manifest) -> None:
+        """Create the pod. One of that name is looked at before anything is decided again."""
         await self._require_no_predecessor(attempt_of(pod) or 0)
-        try:
-            await self._cluster.create(CONFIG_MAPS, config_map)
-        except ApiConflict:
-            await self._cluster.apply(CONFIG_MAPS, config_map)
         self._require_fresh()
         try:
             self._seen(await self._cluster.create(PODS, pod))

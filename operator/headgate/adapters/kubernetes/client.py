@@ -59,7 +59,6 @@ class Kind(NamedTuple):
 
 APPLICATIONS = Kind("headgate.dev/v1alpha1", "sparkapplications")
 PODS = Kind("v1", "pods")
-CONFIG_MAPS = Kind("v1", "configmaps")
 EVENTS = Kind("v1", "events")
 
 

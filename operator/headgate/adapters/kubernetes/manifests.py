@@ -1,16 +1,17 @@
-"""The objects that make a driver: its pod, and the ConfigMap with what Spark is to find there.
+"""The object that makes a driver: its pod, with what Spark is to find there in its environment.
 
-Written by the operator itself, so that a start costs two calls and no JVM. The driver runs in client mode: the
+Written by the operator itself, so that a start costs one call and no JVM. The driver runs in client mode: the
 pod is the driver, and its executors are Spark's own, owned by it, so that they go with it. Both run as the
 restricted Pod Security Standard asks for.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from headgate.adapters.kubernetes import customized
 from headgate.adapters.kubernetes.client import Manifest
@@ -29,9 +30,6 @@ from headgate.adapters.kubernetes.names import (
     driver_name,
 )
 from headgate.adapters.kubernetes.properties import (
-    CONF,
-    EXECUTOR_FILE,
-    PROPERTIES_FILE,
     DriverDefaults,
     driver_memory_mib,
     image_of,
@@ -45,6 +43,7 @@ from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
+from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.receiving import write
 
 CONTROL_FOLDER: Final = "/etc/headgate/control"
@@ -87,23 +86,16 @@ class DriverStart:
     """Whether all of the attempt before it was killed for want of memory."""
 
 
-def config_map(start: DriverStart) -> Manifest:
-    """Return the ConfigMap of the driver: its properties, and what its executors' pods are made after."""
-    namespace = start.owner.key.namespace
-    properties = spark_properties(
-        start.launch, start.attempt, namespace, start.defaults, grace_seconds=_grace_seconds(start)
-    )
-    data = {PROPERTIES_FILE: properties_text(properties)}
-    if not is_local(start.launch):
-        data[EXECUTOR_FILE] = json.dumps(executor_template(start), indent=1) + "\n"
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(start), "data": data}
-
-
 def driver_pod(start: DriverStart) -> Manifest:
     """Return the pod of the driver."""
-    metadata = _metadata(start)
-    metadata["labels"] = customized.extra_labels(start.launch.spark_conf) | metadata["labels"]
-    metadata["annotations"] = customized.extra_annotations(start.launch.spark_conf) | _annotations(start)
+    conf, application = start.launch.spark_conf, start.owner.key
+    metadata = {
+        "name": driver_name(application.name, start.attempt),
+        "namespace": application.namespace,
+        "labels": customized.extra_labels(conf) | driver_labels(application, start.attempt),
+        "ownerReferences": [start.owner.reference()],
+        "annotations": customized.extra_annotations(conf) | _annotations(start),
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
 
 
@@ -140,15 +132,6 @@ def executor_template(start: DriverStart) -> Manifest:
     }
 
 
-def _metadata(start: DriverStart) -> Manifest:
-    return {
-        "name": driver_name(start.owner.key.name, start.attempt),
-        "namespace": start.owner.key.namespace,
-        "labels": driver_labels(start.owner.key, start.attempt),
-        "ownerReferences": [start.owner.reference()],
-    }
-
-
 def _grace_seconds(start: DriverStart) -> int:
     """Return how long a pod may take to end: a node that is drained gives as long as a stop of ours does."""
     return int(start.document.grace_period_seconds + SCRIPT_SECONDS)
@@ -174,7 +157,6 @@ def _pod_spec(start: DriverStart) -> Manifest:
         "containers": [_driver_container(start)],
         "volumes": [
             {"name": "control", "downwardAPI": {"items": [_projected(CONTROL_FILE, CONTROL)]}},
-            {"name": "conf", "configMap": {"name": driver_name(start.owner.key.name, start.attempt)}},
             *_writable_volumes(),
             *customized.volumes(start.launch.spark_conf),
         ],
@@ -186,12 +168,13 @@ def _driver_container(start: DriverStart) -> Manifest:
     conf = start.launch.spark_conf
     own_address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     before = [{"name": PREVIOUS_END, "value": OOM_KILLED}] if start.follows_oom_kill else []
+    handed_over = [{"name": name, "value": _literal(text)} for name, text in _handed_over(start).items()]
     return {
         "name": CONTAINER,
         "image": image_of(start.launch, start.defaults),
         "args": _arguments(start.launch),
         "workingDir": WORK,
-        "env": [own_address, *before, *customized.environment(conf)],
+        "env": [own_address, *before, *customized.environment(conf), *handed_over],
         "ports": [
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
             {"name": "driver", "containerPort": DRIVER_PORT, "protocol": "TCP"},
@@ -205,12 +188,27 @@ def _driver_container(start: DriverStart) -> Manifest:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "control", "mountPath": CONTROL_FOLDER, "readOnly": True},
-            {"name": "conf", "mountPath": CONF, "readOnly": True},
             *_writable_mounts(),
             *customized.mounts(conf),
         ],
         **customized.container_members(conf),
     }
+
+
+def _handed_over(start: DriverStart) -> dict[str, str]:
+    namespace = start.owner.key.namespace
+    properties = spark_properties(
+        start.launch, start.attempt, namespace, start.defaults, grace_seconds=_grace_seconds(start)
+    )
+    handed_over = {SPARK_PROPERTIES: properties_text(properties)}
+    if not is_local(start.launch):
+        handed_over[EXECUTOR_TEMPLATE] = msgspec.json.encode(executor_template(start)).decode()
+    return handed_over
+
+
+def _literal(text: str) -> str:
+    """Return it written so that the kubelet does not fill in `$(NAME)`."""
+    return text.replace("$", "$$")
 
 
 def _arguments(launch: Launch) -> Sequence[str]:
@@ -220,10 +218,9 @@ def _arguments(launch: Launch) -> Sequence[str]:
         "headgate-run",
         *("--application", launch.application),
         *("--control", f"{CONTROL_FOLDER}/{CONTROL_FILE}"),
-        *("--properties-file", f"{CONF}/{PROPERTIES_FILE}"),
         *("--conf", "spark.driver.host=$(POD_IP)"),
         *("--conf", "spark.driver.bindAddress=$(POD_IP)"),
-        *(word.replace("$", "$$") for word in given),  # or the kubelet would fill in $(NAME)
+        *(_literal(word) for word in given),
     ]
 
 

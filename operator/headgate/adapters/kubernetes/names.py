@@ -37,7 +37,7 @@ def drivers_of(application: str) -> str:
 
 
 def driver_name(application: str, attempt: int) -> str:
-    """Return the name of a driver pod and of its ConfigMap.
+    """Return the name of a driver pod.
 
     One name for one attempt: whoever asks twice for the same attempt finds it there.
     """
@@ -45,7 +45,7 @@ def driver_name(application: str, attempt: int) -> str:
 
 
 def driver_labels(key: Key, attempt: int) -> dict[str, str]:
-    """Return the labels of a driver pod and its ConfigMap."""
+    """Return the labels of a driver pod."""
     return {
         APPLICATION: key.name,
         ATTEMPT: str(attempt),

@@ -14,13 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from headgate.adapters.kubernetes.client import Manifest
-from headgate.adapters.kubernetes.manifests import DriverStart, Owner, config_map, driver_pod
+from headgate.adapters.kubernetes.manifests import DriverStart, Owner, driver_pod
 from headgate.adapters.kubernetes.names import CONTROL, FINALIZER, driver_name
 from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.kubernetes.writes import (
-    ClearAway,
     CreateDriver,
     EndPod,
     HoldApplication,
@@ -116,10 +115,8 @@ class PodDrivers:
         if any(pod["metadata"]["name"] == driver_name(self._owner.key.name, attempt) for pod in self._pods):
             return
         if self._all:
-            self._wishes.writes += [ClearAway(*_identity(pod)) for pod in self._all if is_ended(pod)]
-            self._wishes.writes += [
-                EndPod(*_identity(pod)) for pod in self._all if not is_ended(pod) and not _is_leaving(pod)
-            ]
+            left = [pod for pod in self._all if is_ended(pod) or not _is_leaving(pod)]
+            self._wishes.writes += [EndPod(*_identity(pod)) for pod in left]
             return
         document = self._wishes.document
         assert document is not None  # noqa: S101  the loop publishes before it starts, and once per change
@@ -131,7 +128,7 @@ class PodDrivers:
             defaults=self._defaults,
             follows_oom_kill=follows_oom_kill,
         )
-        self._wishes.writes.append(CreateDriver(config_map(start), driver_pod(start)))
+        self._wishes.writes.append(CreateDriver(driver_pod(start)))
 
     def stop(self, grace_seconds: float) -> None:
         """Delete the pod of the driver that lives, with time for its batch and its script."""

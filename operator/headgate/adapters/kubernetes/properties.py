@@ -20,10 +20,9 @@ from headgate.adapters.kubernetes.names import (
 from headgate.api.labels import EXECUTOR
 from headgate.reconcile.launch import Launch
 
-CONF: Final = "/etc/headgate/conf"
-"""Where the driver finds its ConfigMap."""
-PROPERTIES_FILE: Final = "spark.properties"
-EXECUTOR_FILE: Final = "executor.yaml"
+LARGEST_CONF: Final = 100_000
+"""Bytes of properties that a resource may set. A driver gets them in one variable of its environment, of which Linux
+allows 128 KiB, with ours and with what escapes add."""
 
 VOLUME_CLAIMS: Final = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
 OWN_VOLUME_CLAIMS: Final = "spark.kubernetes.driver.ownPersistentVolumeClaim"
@@ -114,7 +113,6 @@ def _cluster_properties(
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.driver.pod.name": driver_name(launch.application, attempt),
         "spark.kubernetes.executor.podNamePrefix": f"{launch.application}-{attempt}",
-        "spark.kubernetes.executor.podTemplateFile": f"{CONF}/{EXECUTOR_FILE}",
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR,
         "spark.kubernetes.container.image": image_of(launch, defaults),
     }

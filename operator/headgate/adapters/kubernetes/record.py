@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.manifests import script_path
 from headgate.adapters.kubernetes.names import FINALIZER
-from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.properties import LARGEST_CONF, DriverDefaults
 from headgate.adapters.kubernetes.refusals import Trouble
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.packing import json_bytes, packed_json, packed_value, unpacked_value
@@ -140,6 +140,12 @@ def _impossible_here(application: SparkApplication, defaults: DriverDefaults) ->
     if not path.startswith("/"):
         return (
             f"spec.main.file: {spec.main.file} is not a file of the image; name it as local:///opt/app/job.py"
+        )
+    set_there = {**spec.spark_conf, **spec.during_backlog.spark_conf}
+    if (size := len(msgspec.json.encode(set_there))) > LARGEST_CONF:
+        return (
+            f"spec.sparkConf: has {size} bytes with duringBacklog.sparkConf, and a driver takes {LARGEST_CONF} at "
+            "most; put what is long into files of the image"
         )
     return None
 

@@ -37,27 +37,21 @@ class PublishControl:
 
 @dataclass(frozen=True, slots=True)
 class CreateDriver:
-    """Create a driver's ConfigMap and then its pod."""
+    """Create a driver's pod."""
 
-    config_map: Manifest
     pod: Manifest
 
 
 @dataclass(frozen=True, slots=True)
 class EndPod:
-    """Ask the kubelet to end a pod within `grace_seconds`; `None`: within its own grace period."""
+    """Delete a pod: ask the kubelet to end it within `grace_seconds`; `None`: within its own grace period.
+
+    One that has ended goes at once.
+    """
 
     pod: str
     uid: str
     grace_seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClearAway:
-    """Delete a pod that has ended, with its ConfigMap."""
-
-    pod: str
-    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,6 @@ Write = (
     | PublishControl
     | CreateDriver
     | EndPod
-    | ClearAway
     | ReleaseApplication
     | RemoveApplication
 )
