@@ -108,6 +108,19 @@ def test_a_document_that_is_refused_for_a_minute_is_told_in_the_servers_words() 
     assert o.state() == "Running"
 
 
+def test_a_document_that_is_refused_again_and_again_is_one_document_and_one_event() -> None:
+    o = sealed()
+    o.declare(**SLOWER)
+    pass_by(o, 20)
+    generation = o.status()["controlGeneration"]
+    pass_by(o, 600, steps=20)
+    assert o.status()["controlGeneration"] == generation
+    told = [one for one in o.cluster.objects.values() if one.get("reason") == "ControlPublished"]
+    assert [(one["message"], one["count"]) for one in told] == [
+        (f"settings changed without a restart: control document {generation}", 1)
+    ]
+
+
 def test_a_document_that_is_taken_after_all_is_no_obstacle_any_more() -> None:
     o = sealed()
     o.declare(**SLOWER)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,6 +168,26 @@ def test_the_generation_rises_even_where_the_document_was_lost_or_put_back() -> 
     assert next_document(declared, {}, published=None, last_generation=7).generation == 8
     older = next_document(with_source(paused=True), {}, published=None, last_generation=2)
     assert next_document(declared, {}, published=older, last_generation=7).generation == 8
+
+
+def test_a_document_that_has_not_arrived_is_tried_again_under_its_generation() -> None:
+    declared, paused = with_source(), with_source(paused=True)
+    first = next_document(declared, {}, published=None, last_generation=0)
+    tried = next_document(paused, {}, published=first, last_generation=1)
+    assert next_document(paused, {}, published=first, last_generation=2, tried=tried) is tried
+    assert next_document(declared, {}, published=first, last_generation=2, tried=tried) is first
+
+
+@pytest.mark.parametrize(("last_generation", "of_another"), [(3, None), (2, 2), (2, 3)])
+def test_a_generation_that_somebody_else_may_have_used_is_not_used_again(
+    last_generation: int, of_another: int | None
+) -> None:
+    declared, paused = with_source(), with_source(paused=True)
+    first = next_document(declared, {}, published=None, last_generation=0)
+    tried = next_document(paused, {}, published=first, last_generation=1)
+    published = None if of_another is None else replace(first, generation=of_another)
+    again = next_document(paused, {}, published=published, last_generation=last_generation, tried=tried)
+    assert again.generation == max(last_generation, of_another or 0) + 1
 
 
 def test_a_document_that_went_through_the_file_is_recognised_as_the_same() -> None:

@@ -47,8 +47,16 @@ class Plan:
     """What is to be written down first."""
 
 
-def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: float) -> Plan:
-    """Return the plan. `jitter` is a fresh random number in 0..1, for the pause before a restart."""
+def decide(
+    application: SparkApplication,
+    seen: Seen,
+    kept: Kept,
+    *,
+    jitter: float,
+    tried: ControlDocument | None = None,
+) -> Plan:
+    """Return the plan. `jitter` is a fresh random number in 0..1, for the pause before a restart; `tried` is the
+    document that was to be published last, unless that is known to have arrived."""
     judged = _judge(application, seen, kept, kept.latches)
     choice = chosen(application, seen, _verdicts(judged), conf=kept.backlog_conf, history=kept.history)
     conf = BacklogConf() if choice is None else choice.conf
@@ -67,7 +75,9 @@ def decide(application: SparkApplication, seen: Seen, kept: Kept, *, jitter: flo
             judged = _judge(application, seen, kept, {})
     verdicts = _verdicts(judged)
     told = _told(verdicts, choice, seen.published)
-    document = next_document(application, told, published=seen.published, last_generation=kept.generation)
+    document = next_document(
+        application, told, published=seen.published, last_generation=kept.generation, tried=tried
+    )
     has_reader = seen.living_driver is not None or isinstance(step.action, Start)
     publishes = has_reader and document != seen.published
     return Plan(

@@ -40,8 +40,12 @@ def next_document(
     *,
     published: ControlDocument | None,
     last_generation: int,
+    tried: ControlDocument | None = None,
 ) -> ControlDocument:
-    """Return the document that the driver should have: `published` itself where that says the same."""
+    """Return the document that the driver should have: `published` itself where that says the same.
+
+    `tried` is the one that was to be published last, and may not have arrived: tried again it is the same one.
+    """
     annotations = application.metadata.annotations
     asked = Asked(paused_sources(annotations), checkpoint_requests(annotations))
     wanted = ControlDocument(
@@ -55,8 +59,14 @@ def next_document(
     )
     if published is not None and replace(published, generation=0) == wanted:
         return published
-    before = max(last_generation, 0 if published is None else published.generation)
-    return replace(wanted, generation=before + 1)
+    seen = 0 if published is None else published.generation
+    if (
+        tried is not None
+        and seen < tried.generation == last_generation
+        and replace(tried, generation=0) == wanted
+    ):
+        return tried
+    return replace(wanted, generation=max(last_generation, seen) + 1)
 
 
 def executor_instances(application: SparkApplication, verdicts: Mapping[str, Verdict]) -> int | None:

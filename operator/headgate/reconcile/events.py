@@ -65,7 +65,8 @@ def changes(
     yield from _failures(before, after, seen)
     yield from _verdict_changes(before, after, seen)
     yield from _conf_changes(before, seen, plan)
-    if _settings_changed_live(seen, plan):
+    is_told = before.control_generation == plan.document.generation
+    if not is_told and _settings_changed_live(seen, plan):
         message = f"settings changed without a restart: control document {plan.document.generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
     if before.executor_instances not in (None, after.executor_instances):

@@ -52,12 +52,13 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     where the loop runs.
     """
     seen, memory = observe(application, ports, memory, now)
-    plan = decide(application, seen, memory.kept, jitter=jitter)
+    plan = decide(application, seen, memory.kept, jitter=jitter, tried=memory.tried)
     plan = replace(plan, step=worded(plan.step))
     tolerance = ports.upkeep.dwell_share * application.spec.metrics.stale_after.total_seconds()
     saves = plan.kept.is_worth_saving(memory.saved, dwell_tolerance_seconds=tolerance)
     apply(plan, ports, now=now, saves=saves)
-    memory = replace(memory, kept=plan.kept, saved=plan.kept if saves else memory.saved)
+    tried = plan.document if plan.publishes else None
+    memory = replace(memory, kept=plan.kept, saved=plan.kept if saves else memory.saved, tried=tried)
     events, memory = report(application, seen, plan, memory, ports)
     dwells = {query.name: query.backlog.reentry.dwell.total_seconds() for query in application.spec.queries}
     clock_at = memory.kept.clock_at(dwells, memory.saved, tolerance)

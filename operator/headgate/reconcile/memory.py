@@ -18,6 +18,7 @@ from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
 from headgate.reconcile.ports import Outage, Reading, Upkeep
 from headgate.reconcile.track import Track
+from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
 
 T = TypeVar("T")
@@ -185,6 +186,8 @@ class LoopMemory:
     status_written_at: float = 0.0
     refresh_at: float = 0.0
     """Unix time from which it is written again for its numbers alone, however little they have moved."""
+    tried: ControlDocument | None = None
+    """The document that the last turn was to publish; `None`: there was nothing to publish."""
     swings_until: float = 0.0
     """Unix time until which the writes for swings so far count (`swings`)."""
 

@@ -29,7 +29,7 @@ from headgate.adapters.kubernetes.ports import (
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.record import Record, RefusedSpec, digest_of
 from headgate.adapters.kubernetes.refusals import PredecessorRemains, Trouble, start_trouble, telling_trouble
-from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
+from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.clock import steady_seconds
@@ -197,7 +197,7 @@ class Turn:
         memory = replace(memory, status_written=self._ports.reports.last())
         saved = self._ports.store.load()
         there = Kept() if saved is None else Kept.from_json(saved, self._complain)
-        return memory if there == memory.saved else replace(memory, kept=there, saved=there)
+        return memory if there == memory.saved else replace(memory, kept=there, saved=there, tried=None)
 
     def _complain(self, complaint: str) -> None:
         log.warning(complaint, application=str(self._owner.key))
@@ -205,7 +205,9 @@ class Turn:
     async def _carry_out(self, memory: LoopMemory, application: SparkApplication | None = None) -> None:
         wishes = self._wishes
         creates = next((write for write in wishes.writes if isinstance(write, CreateDriver)), None)
-        if creates or wishes.memory is not None or wishes.status is not None:
+        # Whoever knows less than the cluster fails with the status, and comes no further.
+        is_guarded = creates or any(isinstance(write, PublishControl) for write in wishes.writes)
+        if is_guarded or wishes.memory is not None or wishes.status is not None:
             memory = memory.having_written_all(self._ports.upkeep, self._sight.now)
             wishes.writes.insert(0, WriteStatus(_status_content(memory)))
         if creates:
