@@ -5,7 +5,8 @@
 Rows are written after each scenario, and those of the others stay; the plot beside them is drawn from them.
 `--scale 0.01` tries everything out with a hundredth of the records, and writes nothing, or to another file that is
 named (`--results`). What runs leave behind and what they compared is kept in `--work`. Exit code 0: everything was
-measured, whether or not it reached its goal; 1: something could not be measured, or two results differ; 2: usage.
+measured, whether or not it reached its goal; 1: something could not be measured, or two results differ, those of
+earlier calls included; 2: usage.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def main() -> int:
     code = SUITE.run(options.only, bench, results, f" --scale {options.scale:g}" if options.scale < 1 else "")
     if results is not None:
         tell(f"drawn: {plot.draw(results)}")
-    return code
+    return code if comparison.all_equal else 1
 
 
 def compared(scale: float) -> str:

@@ -61,6 +61,11 @@ class Comparison:
             found = ", ".join(f"{name} {outputs[name]}" for name in different)
             raise DifferentOutputsError(f"{workload}: {reference} wrote {expected}, but {found}")
 
+    @property
+    def all_equal(self) -> bool:
+        """Whether every pair was equal, those of earlier calls included."""
+        return all(is_equal for found in self.pairs.values() for is_equal in found)
+
     def _keep(self) -> None:
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)

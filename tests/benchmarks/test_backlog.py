@@ -150,6 +150,16 @@ def test_what_earlier_calls_compared_counts_until_the_workload_is_compared_anew(
     assert Comparison.kept(file).pairs == {"windows": [True]}
 
 
+def test_a_difference_that_an_earlier_call_found_fails_until_it_is_gone(tmp_path, monkeypatch):
+    kept = tmp_path / "compared.json"
+    monkeypatch.setattr(command.SUITE.__class__, "run", lambda *_: 0)
+    monkeypatch.setattr(command.plot, "draw", lambda results: results)
+    monkeypatch.setattr("sys.argv", ["backlog", "--only", "outputs", f"--work={tmp_path}"])
+    for pairs, code in ({"join": [True, False]}, 1), ({"join": [True, True]}, 0), ({}, 0):
+        kept.write_text(json.dumps(pairs))
+        assert command.main() == code
+
+
 def test_results_without_rows_show_nothing():
     with pytest.raises(ValueError, match="join, a: the result has no rows"):
         Comparison().compare("join", dict.fromkeys("ab", Output(0, 0)))
