@@ -3,6 +3,8 @@
 import threading
 import time
 
+import structlog
+
 from headgate_spark.engine import beginnings
 from headgate_spark.engine.beginnings import Beginnings
 
@@ -60,15 +62,16 @@ def test_a_slow_answer_is_waited_for_over_several_rounds_and_in_none_beyond_its_
     assert len(calls) == 1
 
 
-def test_a_split_whose_beginning_cannot_be_found_is_given_to_the_planner_as_it_is():
+def test_a_split_whose_beginning_cannot_be_found_is_never_planned_and_said_once():
     def find(splits):
         raise ConnectionError("the broker is gone")
 
     found = Beginnings("orders", find)
-    for _ in range(beginnings.TRIES):
-        assert not found.are_settled(START, LATEST, PATIENT)
-    assert found.are_settled(START, LATEST, PATIENT)
+    with structlog.testing.capture_logs() as logged:
+        for _ in range(3 * beginnings.TRIES):
+            assert not found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == START
+    assert [(line["source"], line["error"]) for line in logged] == [("orders", "the broker is gone")]
 
 
 def test_a_broker_that_is_away_for_a_moment_is_asked_again():
@@ -106,8 +109,8 @@ def test_where_a_split_began_is_forgotten_once_the_source_says_where_it_is():
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
 
 
-def test_a_split_that_was_given_up_is_looked_up_when_it_comes_back():
-    answers = iter([*[ConnectionError("the broker is gone")] * beginnings.TRIES, {"orders/1": 7}])
+def test_a_split_that_nobody_could_tell_of_is_looked_up_until_somebody_can():
+    answers = iter([*[ConnectionError("the broker is gone")] * (beginnings.TRIES + 1), {"orders/1": 7}])
 
     def find(splits):
         answer = next(answers)
@@ -116,8 +119,7 @@ def test_a_split_that_was_given_up_is_looked_up_when_it_comes_back():
         return answer
 
     found = Beginnings("orders", find)
-    for _ in range(beginnings.TRIES):
+    for _ in range(beginnings.TRIES + 2):
         assert not found.are_settled(START, LATEST, PATIENT)
-    assert found.are_settled(START, {"orders/0": 9}, PATIENT)
-    assert not found.are_settled(START, LATEST, PATIENT)
+    assert found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}

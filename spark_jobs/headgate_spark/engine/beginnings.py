@@ -21,7 +21,8 @@ from headgate_spark.planner.model import Position
 log = structlog.get_logger("headgate")
 
 TRIES = 3
-"""A broker that was away for one of them is back by the next: each takes as long as the client's timeouts."""
+"""So many failures in a row are worth a warning: a broker that was away for one of them is back by the next, because
+each takes as long as the client's timeouts."""
 
 Find = Callable[[Mapping[str, str], Collection[str]], Position]
 """Return the first offsets of splits (`topic/0`) of a source with these options; may take long and raise anything."""
@@ -35,8 +36,6 @@ class Beginnings:
         self._source = source
         self._find = find
         self._known: dict[str, int] = {}
-        self._given_up: set[str] = set()
-        self._asked: frozenset[str] = frozenset()
         self._answer: Future[Position] | None = None
         self._failures = 0
         """In a row."""
@@ -53,13 +52,11 @@ class Beginnings:
         # A split that goes and comes back is another: where the first began, the second may have ended long ago.
         awaited = latest.keys() - start.keys()
         self._known = {split: at for split, at in self._known.items() if split in awaited}
-        self._given_up &= awaited
-        new = latest.keys() - self.completed(start).keys() - self._given_up
+        new = frozenset(awaited - self._known.keys())
         if not new:
             return True
         if self._answer is None:
-            self._asked = frozenset(new)
-            self._answer = _on_a_thread(lambda: self._find(self._asked))
+            self._answer = _on_a_thread(lambda: self._find(new))
         self._take_answer(self._answer, deadline)
         return False
 
@@ -75,16 +72,12 @@ class Beginnings:
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
-        if self._failures < TRIES:
-            return
-        self._failures = 0
-        self._given_up |= self._asked
-        log.warning(
-            "new splits are read whole in one batch, because nobody could tell where they begin",
-            source=self._source,
-            splits=sorted(self._asked),
-            error=str(error),
-        )
+        if self._failures == TRIES:
+            log.warning(
+                "a source is held, because it cannot be told where new splits begin; it is asked again",
+                source=self._source,
+                error=str(error),
+            )
 
 
 def _on_a_thread(work: Callable[[], Position]) -> Future[Position]:
