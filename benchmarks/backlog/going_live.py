@@ -76,7 +76,10 @@ def query(flow: Flow) -> Mapping[str, object]:
 def run(
     session: Session, workload: str, flow: Flow, records_per_batch: int | None, *, under_load: bool
 ) -> Run:
-    """Make one run. `under_load`: live records arrive from its beginning on, and not from the end of the backlog on.
+    """Make one run. `under_load`: live records arrive from its beginning on, and not only when it has caught up.
+
+    It has caught up when the backlog is committed and Spark has closed what that closes, in a batch without records:
+    one batch of everything leaves all of that to it.
 
     Raises TimeoutError where it does not get on.
     """
@@ -100,7 +103,8 @@ def run(
     try:
         if not under_load:
             wait("the backlog", flow.recording.backlog_rows, WAIT_SECONDS)
-            sign.touch()
+            turn.with_suffix(".caught_up").touch()
+            session.child.wait_for("the live part", lambda: sign.exists() or None, WAIT_SECONDS)
         wait("the recording", flow.recording.rows, flow.live_seconds + WAIT_SECONDS)
     finally:
         turn.with_suffix(".stop").touch()

@@ -53,13 +53,14 @@ def test_events_come_live_as_densely_as_before():
 def test_catching_up_and_living_on_are_figures_of_their_own(query):
     flow = Flow(nexmark.EVENTS, Path("auctions"), nexmark.SPEED, query.reads)
     runs = {
-        nexmark.LOW: [nexmark.Outcome(20.0, 10, [1.0, 2.0]), nexmark.Outcome(30.0, 10, [2.0, 2.0])],
-        GOVERNED: [nexmark.Outcome(5.0, 2, [3.0, 3.0]), nexmark.Outcome(5.0, 2, [1.0, 1.0])],
+        nexmark.LOW: [nexmark.Outcome(20.0, 10, 0.5, [1.0, 2.0]), nexmark.Outcome(30.0, 10, 0.5, [2.0, 2.0])],
+        GOVERNED: [nexmark.Outcome(5.0, 2, 4.0, [3.0, 3.0]), nexmark.Outcome(5.0, 2, 4.0, [1.0, 1.0])],
     }
     found = nexmark.figures(query, flow, runs)
     faster, latency = (found[figure.id] for figure in (query.catch_up, query.latency))
     assert faster.runs == [4.0, 6.0]
     assert (faster.details["interval_low"], faster.details["interval_high"]) == (4.0, 6.0)
+    assert faster.details["closing_seconds"] == {nexmark.LOW: [0.5, 0.5], GOVERNED: [4.0, 4.0]}
     assert faster.details["records"] == 300_000 * query.reads
     assert latency.runs == pytest.approx([3.0 / 1.95, 0.5])
     assert latency.details["latency_median_seconds"] == {nexmark.LOW: [1.5, 2.0], GOVERNED: [3.0, 1.0]}
@@ -81,7 +82,7 @@ def test_a_run_has_caught_up_when_it_has_committed_the_backlog():
     flow = Flow(nexmark.EVENTS, Path("auctions"), nexmark.SPEED)
     made = Run(109.5, batches, Output(1, 1))
     found = nexmark.outcome(made, flow, 1.0)
-    assert (found.seconds, found.batches, found.latencies) == (5.0, 2, [1.0])
+    assert found == nexmark.Outcome(seconds=5.0, batches=2, closing=4.5, latencies=[1.0])
     assert nexmark.outcome(made, flow, 0.0).latencies == [1.0, 1.0]
     with pytest.raises(ValueError, match="batches took all 8 s of the live part"):
         nexmark.outcome(made, flow, 3.0)

@@ -9,9 +9,10 @@
 `DIR/<n>.done` appears at the end of the run and says what it came to. The session stays, so that all runs but the
 first meet a JVM that is warm; its heap is collected before and after each of them. A stream whose request has
 `live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut arrives from the moment on
-at which that file was made, `speed` times as fast as its event times say. With `bootstrap` the inputs are topics;
-with `output`, a directory, the result is written there instead of dropped. The mode `read` says what a result comes
-to that another engine has written.
+at which that file was made, `speed` times as fast as its event times say. The job makes it, unless it is there, once
+`DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap` the inputs are topics; with
+`output`, a directory, the result is written there instead of dropped. The mode `read` says what a result comes to
+that another engine has written.
 """
 
 from __future__ import annotations
@@ -93,8 +94,12 @@ def live(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     result = WORKLOADS[request["workload"]]([replayed(spark, one, request) for one in request["inputs"]])
     writer = written(observed(result, OBSERVED), result.output_mode, request["query"], checkpoint)
     query = writer.trigger(processingTime=request["trigger"]).start()
+    caught_up, begins = turn.with_suffix(".caught_up"), Path(request["live"])
     while not turn.with_suffix(".stop").exists():
         query.awaitTermination(0.2)
+        if caught_up.exists() and not begins.exists():
+            query.processAllAvailable()
+            begins.touch()
     query.processAllAvailable()
     query.stop()
     return outcome([json.loads(progress.json) for progress in query.recentProgress])

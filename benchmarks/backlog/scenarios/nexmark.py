@@ -5,9 +5,10 @@ know: without state (0), joins (3, 8), sliding windows (5), few keys (7), sessio
 row (4, 5). A query reads all events once for each kind that it joins, as from a topic, but by replaying a recording.
 
 Beside plain Spark at low latency runs `headgate local`, whose verdicts are its own: what it takes to find a backlog
-out is in its time. The auction goes on when a run has worked its backlog off, so that each is live for as long, and
-75 times as fast as before: ten minutes, with the windows and sessions that end in them, arrive in eight seconds. A
-result is that of both parts, and is compared with the one of a batch job over the whole recording.
+out is in its time. The auction goes on when a run has worked its backlog off and closed what that closes, so that
+each is live for as long, and 75 times as fast as before: ten minutes, with the windows and sessions that end in them,
+arrive in eight seconds. A result is that of both parts, and is compared with the one of a batch job over the whole
+recording.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Outcome:
     """From its first trigger to the commit that reached the end of the backlog."""
     batches: int
     """Of them in which the backlog was read."""
+    closing: float
+    """From that commit to the beginning of the live part, seconds: a batch without records may lie between."""
     latencies: Sequence[float]
     """Of each live batch: its commit minus the arrival of its oldest event, in seconds."""
 
@@ -113,6 +116,7 @@ def outcome(made: Run, flow: Flow, settled: float) -> Outcome:
     return Outcome(
         seconds=batches[-1].committed - batches[0].started,
         batches=sum(one.records > 0 for one in batches),
+        closing=made.began - batches[-1].committed,
         latencies=counted,
     )
 
@@ -134,6 +138,7 @@ def figures(of: Query, flow: Flow, runs: Mapping[str, Sequence[Outcome]]) -> dic
         "records": flow.recording.backlog_rows * of.reads,
         "seconds": seconds,
         "batches": {name: [one.batches for one in found] for name, found in runs.items()},
+        "closing_seconds": {name: [one.closing for one in found] for name, found in runs.items()},
     }
     live = {
         **interval(latency),
