@@ -86,7 +86,7 @@ QUERY_MEMORY_BOUND = _gauge(
 QUERY_COST_BOUND = _gauge(
     "query_cost_bound_records",
     _QUERY,
-    "The largest batch, as of the last grant, by what the records of larger ones took.",
+    "The size that the last grant was held to by what records of larger batches took, or to try a smaller one.",
 )
 QUERY_SPILLED = _counter(
     "query_spilled_bytes", _QUERY, "Bytes that tasks of batches wrote to disk for want of memory."

@@ -13,15 +13,17 @@ def a_ceiling(*batches: tuple[int, float]) -> Ceiling:
     """A ceiling that has seen full batches of so many records and seconds."""
     ceiling = Ceiling()
     for records, seconds in batches:
-        ceiling.measure(Sample(records, seconds))
+        ceiling.measure(Sample(records, seconds), by_grant=False)
     return ceiling
 
 
-def sizes(ceiling: Ceiling, seconds: Callable[[int], float], batches: int) -> list[int]:
-    """Take as many records as the ceiling allows, so many times."""
+def sizes(
+    ceiling: Ceiling, seconds: Callable[[int], float], batches: int, first: float = math.inf
+) -> list[int]:
+    """Take as many records as the ceiling allows, so many times; never more than `first`."""
     taken = []
     for _ in range(batches):
-        taken.append(math.ceil(ceiling.records))
+        taken.append(math.ceil(min(ceiling.records, first, 4 * max(taken, default=10**5))))
         ceiling.measure(Sample(taken[-1], seconds(taken[-1])))
     return taken
 
@@ -32,11 +34,10 @@ def sizes(ceiling: Ceiling, seconds: Callable[[int], float], batches: int) -> li
         [],
         [(1000, 9.0)],
         [(1000, 1.0), (4000, 4.0), (16_000, 16.0)],
-        [(1000, 1.0), (1100, 9.0)],
-        [(1000, 1.0), (4000, 5.0)],
+        [(1000, 1.0), (4000, 4.2)],
         [(1000, 1.0), (4000, 3.5), (16_000, 11.0)],
     ],
-    ids=["none", "one", "linear", "one size", "a third slower", "still gaining"],
+    ids=["none", "one", "linear", "a little slower", "still gaining"],
 )
 def test_nothing_bounds_batches_that_have_met_no_cliff(batches):
     assert a_ceiling(*batches).records == math.inf
@@ -63,6 +64,36 @@ def test_one_dear_batch_may_have_been_chance_so_its_size_is_tried_at_once():
     seen = [(1000, 1.0), (4000, 16.0), (2000, 2.0)]
     assert a_ceiling(*seen).records == 4000
     assert a_ceiling(*seen, (4000, 4.0)).records == math.inf
+    assert a_ceiling((1000, 1.0), (1100, 9.0), (1000, 1.0)).records == 1100
+
+
+def test_a_larger_batch_that_was_a_little_slower_is_taken_back_once_its_batches_tell():
+    seen = [(1000, 1.0), (4000, 4.25)]
+    assert a_ceiling(*seen).records == math.inf
+    assert a_ceiling(*seen, *[(4000, 4.25)] * 5).records < 4000
+
+
+def test_below_a_size_that_is_kept_to_smaller_ones_are_tried_once():
+    ceiling = Ceiling()
+    taken = sizes(ceiling, lambda n: 1 + n / 1000, 60, first=1600)
+    assert taken[:4] == [1600, 1600, 1600, 400]
+    assert set(taken[8:]) == {1600}
+
+
+def test_a_quicker_size_below_is_kept_to():
+    taken = sizes(Ceiling(), lambda n: n / 1000 * (3.0 if n > 300 else 1.0), 40, first=1000)
+    assert set(taken[-20:]) <= set(range(200, 301)) | {round(1.2 * n) for n in range(200, 301)}
+
+
+def test_nothing_is_tried_below_a_size_of_which_smaller_ones_foretold_what_it_takes():
+    taken = sizes(a_ceiling((100, 1.1), (400, 1.4)), lambda n: 1 + n / 1000, 40, first=1600)
+    assert set(taken) == {1600}
+
+
+def test_smaller_sizes_are_tried_where_the_size_that_is_kept_to_gets_slower():
+    ceiling = a_ceiling((100, 1.1), (400, 1.4))
+    sizes(ceiling, lambda n: 1 + n / 1000, 20, first=1600)
+    assert min(sizes(ceiling, lambda n: 2 + n / 500, 30, first=1600)) == 400
 
 
 def test_two_dear_batches_are_a_cliff_and_the_size_below_it_is_kept_to():

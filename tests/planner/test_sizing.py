@@ -156,7 +156,7 @@ def test_a_batch_of_more_than_twice_its_target_halves_the_next_grant():
         ([(1000, 1.0), (4000, 4.0)], None),
         ([(1000, 9.0), (1000, 12.0)], None),
         ([(1000, 1.0), (4000, 16.0)], 2000),
-        ([(1000, 1.0), (4000, 16.0), (2000, 8.0)], 1415),
+        ([(1000, 1.0), (4000, 16.0), (2000, 8.0)], 500),
         ([(1000, 5.0), (1100, 44.0)], 250),
     ],
     ids=["none", "in time", "growing", "a little late", "a dear one", "a cliff", "overrun"],

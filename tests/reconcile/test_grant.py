@@ -18,7 +18,7 @@ BEHIND = {"backlog": True, "interval_seconds": 60.0, "throughput": 68_000.0}
 LIVE = {"backlog": False, "interval_seconds": 5.0, "throughput": 68_000.0}
 SPANNING = {"backlog": True, "interval_seconds": 0.0, "throughput": 68_000.0}
 MEMORY = "memory: a larger batch would spill, or did"
-DEARER = "larger batches made records dearer"
+DEARER = "larger batches made records dearer, or a smaller one is tried"
 WHOLE = "all that was pending: one batch spans the backlog"
 
 

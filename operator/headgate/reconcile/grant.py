@@ -71,7 +71,9 @@ def _memory(granted: Granted) -> str | None:
 
 def _cost(granted: Granted) -> str | None:
     bound = granted.reported.cost_bound_records
-    return None if bound is None or granted.records < bound else "larger batches made records dearer"
+    if bound is None or granted.records < bound:
+        return None
+    return "larger batches made records dearer, or a smaller one is tried"
 
 
 def _whole(granted: Granted) -> str | None:

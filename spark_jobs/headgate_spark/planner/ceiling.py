@@ -1,233 +1,292 @@
 """The size from which on a larger batch makes each of its records dearer.
 
-Up to some size a batch gets cheaper per record, since its fixed cost is shared. Beyond it there may be a cliff: a
-cache that no longer holds the keys, a shuffle that goes to disk, a sink that throttles. A target in seconds does not
-see it: two batches of half the size would be done sooner than the one that takes as long as it should. And the line
-through what smaller batches took leads over the cliff, again and again.
+Up to some size a batch gets cheaper per record: its fixed cost is shared, and so is a key's write to the state.
+Beyond it records get dearer: at once, where a cache no longer holds the keys or a shuffle goes to disk, or bit by
+bit, where work grows faster than the records do. A target in seconds does not see it: two batches of half the size
+would be done sooner than the one that takes as long as it should. And the line through what smaller batches took
+leads over the cliff.
 
-So every full batch is held against the line through those that were clearly smaller. Where it took much longer, the
-size with the most records per second is searched for. Rates rise up to the cliff and fall beyond it, so it is
+So the size with the most records per second is searched for. Rates rise up to it and fall beyond it, so it is
 enclosed by three sizes of which the middle one has the highest rate (Kiefer, 1953); a batch in the wider of the two
-gaps, at its geometric mean, narrows the bracket. After about five batches the middle size is kept to.
+gaps, at its geometric mean, narrows the bracket. After about five batches the middle size is kept to. A search
+begins
 
-"Much" is more than batches differ by chance, as those before did from their line. Without that, where records are a
-small part of what a batch takes, two slow batches looked like a cliff, and a query whose rate limit had been lifted
-stayed at a hundredth of its rate for minutes.
+- where a larger batch had fewer records per second than a smaller one;
+- once where batches keep to a size and smaller ones did not foretell what it takes, and again where that has
+  changed: batches of a quarter and of sizes between look whether one is quicker.
+
+"Fewer" is beyond chance: how much batches of one size differ is measured. In doubt the larger size is kept, since
+it is what the target asks for, until its batches tell. One slow batch may have been a broker that was away, so its
+size is tried once more as soon as one between was quick.
 
 What made the difference may pass, so the size above is tried again: once the batches since the last try took
-`PATIENCE` times what that one cost too much, so that tries cost 2 % of the time whatever the cliff. Where the cliff
-comes nearer, batches of the size that is kept to get slower than they were, and smaller ones are tried as well.
+`PATIENCE` times what that one cost too much, so that tries cost 2 % of the time whatever the cliff.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
-from headgate_spark.planner.throughput import Cost, Sample, fit
+from headgate_spark.planner.throughput import Sample, fit
 
-CLEARLY = 1.25
-"""Sizes nearer to each other than this are as good as equal: there is no search between them."""
-SAME = 1.02
+SAME = 1.07
 """Sizes nearer to each other than this are one: shares and limits make a batch a little smaller than its grant."""
-FORETOLD = 0.72
-"""Part of its duration that the line must have foretold for a batch; else it may have met a cliff. Garbage
-collections and neighbours make batches of one size differ by a fifth."""
-BEYOND_CHANCE = 2.0
-"""Standard deviations from the line within which what a batch took may be chance."""
-LINE_PARAMETERS = 2
-"""So many batches lie on their line whatever they took: they tell nothing of chance."""
-GAINING = 1.1
-"""How many times the best rate of all smaller batches shows that larger ones still pay, whatever was foretold."""
-CONFIRMED = 0.95
-"""Part of the best rate that a second size must fall short of, where one batch alone has shown a cliff. That one may
-have been chance: a broker that was away, a neighbour that took the machine."""
-EQUAL = 0.99
-"""Part of the best rate that a larger size needs once the cliff is certain."""
-WORTH_SHRINKING = 1.1
-"""How many times the rate a smaller batch must have had before batches are made smaller for it."""
+CLEARLY = 1.25
+"""Sizes that differ by more tell of cost, those that differ by less of chance."""
+TWICE = 2
+"""Sizes that differ by less do not tell what clearly larger ones take."""
+FINE = 1.2
+"""There is no search between sizes nearer to each other than this,"""
+COARSE = 2.0
+"""or, where chance is great, than at most this."""
+TOLERANCE = 0.02
+"""Part of a rate that is too little to mind."""
+DEVIATIONS = 1.5
+"""Standard deviations beyond which a difference is not held for chance."""
+EXPECTED_CHANCE = (0.03, 0.03, 0.03)
+"""By how much batches of one size differ, as long as few pairs of them have shown it."""
+PAIRS = 16
+"""Pairs of batches that show it."""
+TO_DEVIATION = 0.954
+"""The median difference of two values, in their standard deviations, if they are normally distributed."""
+EXPLAINED = 0.95
+"""Part of its duration that the line must have foretold for a batch whose size is kept to without a look below."""
 PATIENCE = 48
-"""Seconds of batches for each second that a try costs too much."""
+"""Seconds of batches for each second that a try costs too much,"""
+PATIENCE_BATCHES = 16
+"""and batches of its size, where it cost next to nothing."""
 REMEMBERED = 8
 """Batches that a line goes through. Among many more, slow drift would look like a cliff."""
 AWAY = 8
-"""Batches in a row below the bracket after which it is given up: something else bounds them by now."""
-SETTLED = 8
-"""Batches of one size whose mean is the rate that later ones are held against."""
-SLOWER = 0.83
-"""Part of that rate to which it may fall before smaller sizes are tried."""
+"""Batches in a row below all that is searched after which that is given up: something else bounds them by now."""
+KEPT = 3
+"""Batches of one size after which it is looked below it."""
+BETWEEN_LOOKS = 30
+"""Batches from one look below to the next, at least."""
+SETTLED = 4
+"""Batches of one size that tell its rate; what later ones take is drift."""
 RECENT = 5
-"""Batches over which the present rate is smoothed."""
-FURTHER = 2
-"""How many times a size that turned out to be below the cliff the next one to try is."""
+"""Batches whose median is the present rate of a size."""
+SLOWER = 0.9
+"""Part of its rate to which a size may fall before smaller ones are tried."""
+MAX_AGE = 8
+"""Batches after which a size is forgotten, where nothing is searched for: by drift an older one looks quicker."""
+FURTHER = 4
+"""How many times smaller the smallest size is that is searched at once,"""
+FURTHER_LOOK = 16
+"""and where no larger one was slower."""
 
 
 @dataclass(slots=True)
 class _Size:
-    """A size that is kept to, and how quick its batches were at first and of late."""
+    """A size that was tried, and the logarithms of the records per second of its batches."""
 
-    first: Sample
-    batches: int = 1
-    rate: float = field(init=False)
-    recent: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.rate = self.recent = _rate(self.first)
-
-    @property
-    def records(self) -> int:
-        return self.first.records
+    records: int
+    first: list[float] = field(default_factory=list)
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    batches: int = 0
+    number: int = 0
+    """Of the batch that was its last."""
 
     @property
-    def is_slower(self) -> bool:
-        return self.recent < SLOWER * self.rate
+    def rate(self) -> float:
+        return median(self.first)
 
-    def measure(self, sample: Sample) -> None:
+    @property
+    def drift(self) -> float:
+        """By how much its batches are quicker than they were at first."""
+        return median(self.recent) - self.rate if len(self.recent) == RECENT else 0.0
+
+    def measure(self, sample: Sample, number: int) -> None:
+        rate = math.log(sample.records / sample.seconds)
+        if len(self.first) < SETTLED:
+            self.first.append(rate)
+        self.recent.append(rate)
         self.batches += 1
-        if self.batches <= SETTLED:
-            self.rate = self.batches / ((self.batches - 1) / self.rate + 1 / _rate(sample))
-            self.recent = self.rate
-        else:
-            self.recent += (_rate(sample) - self.recent) / RECENT
+        self.number = number
+
+    def shifted(self, drift: float) -> None:
+        self.first = [rate + drift for rate in self.first]
 
 
-@dataclass(slots=True)
-class _Cliff:
-    """Three sizes around it; the rate of `best` is the highest."""
+class _Chance:
+    """How much batches of one size differ."""
 
-    low: int
-    best: _Size
-    high: Sample
-    chance: float = 1.0
-    """How many times longer than foretold a batch may take by chance; at least 1."""
-    is_certain: bool = False
-    """Whether two batches have shown it."""
-    is_doubted: bool = False
-    """Whether only one has, and one between was as quick as a smaller one."""
-    seconds_to_wait: float = 0.0
-    """Of batches, before `high` is tried again."""
-    away: int = 0
-    """Batches in a row that were smaller than all that is searched."""
+    def __init__(self) -> None:
+        self._differences = deque(EXPECTED_CHANCE, maxlen=PAIRS)
 
     @property
-    def is_found(self) -> bool:
-        return _are_near(self.low, self.best.records) and _are_near(self.best.records, self.high.records)
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm of what batches of one size take."""
+        return median(self._differences) / TO_DEVIATION
 
     @property
-    def next(self) -> float:
-        """Records for the next batch."""
-        if self.is_doubted:
-            return self.high.records
-        if self.is_found:
-            return self.best.records if self.seconds_to_wait > 0 else self.high.records
-        best, high = self.best.records, self.high.records
-        return math.sqrt(best * (high if high * self.low >= best**2 else self.low))
+    def resolution(self) -> float:
+        """How many times a size another one is that is worth a try."""
+        return min(max(FINE, math.exp(DEVIATIONS * self.deviation)), COARSE)
+
+    def measure(self, sample: Sample, before: Collection[Sample]) -> None:
+        """Learn from a batch and the one of those before it that is nearest to it in size."""
+        nearest = min(before, key=lambda s: abs(math.log(s.records / sample.records)), default=None)
+        if nearest is not None and _are_within(CLEARLY, nearest.records, sample.records):
+            rates = sample.records / sample.seconds, nearest.records / nearest.seconds
+            self._differences.append(abs(math.log(rates[0] / rates[1])))
+
+    def is_slower(self, one: _Size, other: _Size) -> bool:
+        """Tell whether `one` has fewer records per second."""
+        spread = self.deviation * math.sqrt(1 / len(one.first) + 1 / len(other.first))
+        return other.rate - one.rate > TOLERANCE + DEVIATIONS * spread
 
 
 class Ceiling:
-    """What full batches have shown of the cliff of one query."""
+    """What full batches have shown of the best size of one query."""
 
     def __init__(self) -> None:
         self._samples: deque[Sample] = deque(maxlen=REMEMBERED)
-        self._cliff: _Cliff | None = None
+        self._chance = _Chance()
+        self._tried: list[_Size] = []
+        self._number = 0
+        """Of batches so far."""
+        self._seconds_to_wait = 0.0
+        """Of batches, before the size above the best one is tried again."""
+        self._away = 0
+        """Batches in a row that were smaller than all that is searched."""
+        self._looks = False
+        """Whether smaller sizes are tried though no larger one was slower."""
+        self._last_look = -BETWEEN_LOOKS
+        self._explained: int | None = None
+        """A size of which smaller batches foretold what it takes, or below which there was a look."""
 
     @property
     def records(self) -> float:
         """How many records the next batch may have."""
-        return math.inf if self._cliff is None else self._cliff.next
+        if not self._searches:
+            return math.inf
+        best, low, high = self._best, self._low, self._high
+        if high is None:
+            return math.sqrt(best.records * low)
+        above = [size for size in self._tried if size.records > best.records]
+        if sum(size.batches for size in above) == 1 and best.number > high.number:
+            return high.records  # one slow batch may have been chance, since one between was quick
+        if self._is_found:
+            return best.records if self._seconds_to_wait > 0 else high.records
+        return math.sqrt(best.records * (high.records if high.records * low >= best.records**2 else low))
 
-    def measure(self, sample: Sample) -> None:
-        """Learn from a full batch."""
-        if self._cliff is None:
-            self._cliff = _suspected(sample, self._samples)
-        else:
-            self._cliff = _searched(self._cliff, sample)
+    @property
+    def _best(self) -> _Size:
+        """The largest size that is not slower than the quickest."""
+        quickest = max(self._tried, key=lambda size: size.rate)
+        return max((s for s in self._tried if not self._chance.is_slower(s, quickest)), key=_records)
+
+    @property
+    def _high(self) -> _Size | None:
+        """The smallest size above it; it was slower."""
+        best = self._best.records
+        return min((size for size in self._tried if size.records > best), key=_records, default=None)
+
+    @property
+    def _low(self) -> int:
+        """The largest size below the best one that was tried, or where a search of sizes that were not begins."""
+        best = self._best.records
+        untried = max(1, best // (FURTHER_LOOK if self._looks else FURTHER))
+        return max((s.records for s in self._tried if s.records < best), default=untried)
+
+    @property
+    def _searches(self) -> bool:
+        return bool(self._tried) and (self._looks or self._high is not None)
+
+    @property
+    def _is_searched_below(self) -> bool:
+        return self._are_near(self._low, self._best.records)
+
+    @property
+    def _is_found(self) -> bool:
+        high = self._high
+        return self._is_searched_below and (high is None or self._are_near(self._best.records, high.records))
+
+    def _are_near(self, size: int, larger: int) -> bool:
+        return larger <= max(size * self._chance.resolution, size + 1)
+
+    def measure(self, sample: Sample, *, by_grant: bool = True) -> None:
+        """Learn from a full batch. `by_grant`: nothing but its grant made it as large as it was."""
+        self._number += 1
+        self._seconds_to_wait -= sample.seconds
+        self._chance.measure(sample, self._samples)
+        is_away, before = self._is_away(sample), list(self._samples)
         self._samples.append(sample)
+        if is_away:
+            return
+        size = self._size_of(sample)
+        size.measure(sample, self._number)
+        best = self._best
+        if size.records > best.records:
+            too_much = sample.seconds - sample.records / math.exp(best.rate)
+            self._seconds_to_wait = max(PATIENCE * too_much, PATIENCE_BATCHES * sample.seconds)
+        if size is best and size.drift < math.log(SLOWER) - self._chance.deviation:
+            self._became_slower(size)
+        if not self._searches:
+            self._tried = [s for s in self._tried if s.number > self._number - MAX_AGE]
+            if by_grant and size.batches >= KEPT:
+                self._look_below(size, sample, before)
+        elif self._looks and self._high is not None:
+            self._looks = False
+        elif self._looks and self._is_searched_below:
+            self._looks, self._tried = False, [best]
+
+    def _is_away(self, sample: Sample) -> bool:
+        """Tell whether something else than the search has made a batch too small to tell anything of it."""
+        if not self._searches:
+            return False
+        least = self._best.records / CLEARLY if self._is_found else self._low
+        self._away = self._away + 1 if sample.records * SAME < least else 0
+        if self._away == AWAY:
+            self._tried, self._looks, self._away = [], False, 0
+        return self._away > 0
+
+    def _size_of(self, sample: Sample) -> _Size:
+        size = min(self._tried, key=lambda s: abs(math.log(s.records / sample.records)), default=None)
+        if size is None or not _are_within(SAME, size.records, sample.records):
+            size = _Size(sample.records)
+            self._tried.append(size)
+        elif size.records > self._best.records:
+            size.first.clear()  # what made it slow may have passed
+        return size
+
+    def _look_below(self, kept: _Size, sample: Sample, before: Sequence[Sample]) -> None:
+        """Try smaller sizes, unless it is known what they take, or was tried not long ago."""
+        if self._explained is not None and _are_within(CLEARLY, kept.records, self._explained):
+            return
+        if _is_foretold(sample, before):
+            self._explained = kept.records
+        elif self._number - self._last_look >= BETWEEN_LOOKS:
+            self._explained, self._last_look = kept.records, self._number
+            self._looks, self._tried = True, [kept]
+
+    def _became_slower(self, best: _Size) -> None:
+        """Look below it again; larger sizes will have become slower as well."""
+        drift = best.drift
+        self._tried = [size for size in self._tried if size.records >= best.records]
+        for size in self._tried:
+            size.shifted(drift)
+        self._explained = None
 
 
-def _suspected(sample: Sample, before: Iterable[Sample]) -> _Cliff | None:
-    """Return the cliff that a batch may have met, by what those before it took."""
-    smaller = [s for s in before if s.records * CLEARLY <= sample.records]
-    if not smaller:
-        return None
-    best = max(smaller, key=_rate)
-    cost = fit(smaller)
-    chance = math.exp(BEYOND_CHANCE * _scatter(smaller, cost))
-    shortfall = max(1.0, chance * FORETOLD)
-    is_foretold = cost.seconds(sample.records) >= min(FORETOLD, 1 / chance) * sample.seconds
-    if is_foretold or _rate(sample) * shortfall >= GAINING * _rate(best):
-        return None
-    below = (s.records for s in smaller if s.records * CLEARLY <= best.records)
-    return _Cliff(max(below, default=best.records), _Size(best), sample, chance)
+def _is_foretold(sample: Sample, before: Sequence[Sample]) -> bool:
+    """Tell whether the line through batches half as large, and smaller ones, foretold how long a batch takes."""
+    smaller = [s for s in before if s.records * TWICE <= sample.records]
+    sizes = [s.records for s in smaller]
+    if not sizes or max(sizes) < TWICE * min(sizes):
+        return False
+    return fit(smaller).seconds(sample.records) >= EXPLAINED * sample.seconds
 
 
-def _scatter(samples: Sequence[Sample], cost: Cost) -> float:
-    """Return how batches vary: the standard deviation of the logarithm of seconds taken over seconds foretold."""
-    squares = (math.log(s.seconds / cost.seconds(s.records)) ** 2 for s in samples)
-    return math.sqrt(sum(squares) / max(1, len(samples) - LINE_PARAMETERS))
+def _are_within(ratio: float, one: int, other: int) -> bool:
+    return max(one, other) <= ratio * min(one, other)
 
 
-def _searched(cliff: _Cliff, sample: Sample) -> _Cliff | None:
-    """Return what is known of the cliff after one more batch."""
-    best = cliff.best.records
-    lowest = best / CLEARLY if cliff.is_found else cliff.low
-    if sample.records * SAME < lowest:
-        return _stayed_away(cliff, sample)
-    cliff.away = 0
-    if sample.records > best * SAME:
-        return _tried_above(cliff, sample)
-    if sample.records * SAME < best and not cliff.is_found:
-        return _tried_below(cliff, sample)
-    return _kept_to(cliff, sample)
-
-
-def _stayed_away(cliff: _Cliff, sample: Sample) -> _Cliff | None:
-    cliff.seconds_to_wait -= sample.seconds
-    cliff.away += 1
-    return cliff if cliff.away < AWAY else None
-
-
-def _tried_above(cliff: _Cliff, sample: Sample) -> _Cliff | None:
-    best = cliff.best
-    if _rate(sample) < best.rate * (EQUAL if cliff.is_certain else min(CONFIRMED, 1 / cliff.chance)):
-        cliff.high = min(cliff.high, sample, key=_records)
-        cliff.is_certain, cliff.is_doubted = True, False
-        cliff.seconds_to_wait = PATIENCE * max(0.0, sample.seconds - sample.records / best.rate)
-        return cliff
-    if sample.records * SAME < cliff.high.records:
-        cliff.low, cliff.best, cliff.is_doubted = best.records, _Size(sample), not cliff.is_certain
-        return cliff if _rate(cliff.high) <= _rate(sample) else None
-    if not cliff.is_certain:
-        return None
-    return _Cliff(best.records, _Size(sample), Sample(FURTHER * sample.records, math.inf), is_certain=True)
-
-
-def _tried_below(cliff: _Cliff, sample: Sample) -> _Cliff:
-    if _rate(sample) < WORTH_SHRINKING * cliff.best.rate:
-        cliff.low = sample.records
-    else:
-        cliff.high, cliff.best = cliff.best.first, _Size(sample)
-    return cliff
-
-
-def _kept_to(cliff: _Cliff, sample: Sample) -> _Cliff:
-    cliff.seconds_to_wait -= sample.seconds
-    cliff.best.measure(sample)
-    if cliff.best.is_slower:
-        now = Sample(cliff.best.records, cliff.best.records / cliff.best.recent)
-        cliff.best, cliff.low = _Size(now), max(1, now.records // FURTHER**2)
-    return cliff
-
-
-def _are_near(size: int, larger: int) -> bool:
-    return larger <= max(size * CLEARLY, size + 1)
-
-
-def _records(sample: Sample) -> int:
-    return sample.records
-
-
-def _rate(sample: Sample) -> float:
-    return sample.records / sample.seconds
+def _records(size: _Size) -> int:
+    return size.records

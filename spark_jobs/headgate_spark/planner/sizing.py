@@ -30,7 +30,8 @@ a cold first batch led to grants of one record that lasted for good. So where al
 that is kept to although it takes longer than its target, one batch is made of half as many records, or of two instead
 of one. If records really are that dear, this is one batch in twenty.
 
-Where larger batches make each record dearer, they are not made larger (`planner.ceiling`). Memory bounds a grant as
+Where larger batches make each record dearer, they are not made larger, and where nothing tells whether they do,
+smaller ones are tried (`planner.ceiling`). Memory bounds a grant as
 well (`planner.memory`): no batch is made larger than the first that spilled or nearly did.
 
 Growth and halving look at the target that holds now. A query that enters a backlog after batches of half a second
@@ -45,7 +46,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 
 from headgate_contract import BatchControl
-from headgate_spark.planner.ceiling import Ceiling
+from headgate_spark.planner.ceiling import SAME, Ceiling
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.throughput import Cost, Sample, Throughput
@@ -86,7 +87,7 @@ class Grant:
     target_seconds: float | None
     """How long it should take; `None` for a batch that spans a backlog, however long that is."""
     cost_bound: int | None = None
-    """Records beyond which they were seen to get dearer; `None`: no larger batch has shown that."""
+    """Records beyond which they were seen to get dearer, or of a try whether fewer are cheaper; `None`: neither."""
 
 
 def with_remainder(grant: Grant, pending: int, batch: BatchControl, memory: MemoryBound) -> Grant:
@@ -136,7 +137,7 @@ class BatchSizer:
         return Grant(_whole(records), seconds, None if bound == math.inf else _whole(bound))
 
     def _cost_bound(self, seconds: float) -> float:
-        """Return how many records a batch may have by what larger ones cost."""
+        """Return how many records a batch may have by what larger ones cost, or smaller ones might."""
         ceiling = self._ceiling.records if seconds <= MUCH_LONGER * self._asked else math.inf
         return min(ceiling, self._in_time(seconds)) if self._has_overrun(seconds) else ceiling
 
@@ -203,7 +204,7 @@ class BatchSizer:
         self._asked = asked
         self._last_measured = sample
         self._throughput.measure(sample)
-        self._ceiling.measure(sample)
+        self._ceiling.measure(sample, by_grant=sample.records * SAME >= grant.records)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
         """Learn what a batch took; it may come one batch late."""
