@@ -205,6 +205,20 @@ BATCHES = Row(
             unit="s",
         ),
         Panel(
+            "Failed, or out of reach",
+            "Queries that have failed and are not started again, and sources that cannot be asked what they have; "
+            "the names of the lines say why, and what to do.",
+            [
+                Line(
+                    f"max by ({QUERY}, cause) (headgate_query_failed{OF_QUERY})", f"{{{{cause}}}} {PER_QUERY}"
+                ),
+                Line(
+                    f"max by ({SOURCE}, cause) (headgate_source_out_of_reach{OF_QUERY})",
+                    f"{{{{cause}}}} {PER_SOURCE}",
+                ),
+            ],
+        ),
+        Panel(
             "What went wrong",
             "Planner calls that failed, and control documents that were refused, per second.",
             [
