@@ -1,7 +1,8 @@
 """What a cluster full of running drivers costs, and what a restart of the operator costs there.
 
 Two scenarios. `growth`: the cluster grows to a thousand applications and then to three thousand, and at each size the
-ticks are timed: from the start of a look at Prometheus to the end of the last turn that it led to, writes included.
+ticks are timed: from the start of a look at Prometheus to the end of the last turn that it led to, writes included;
+three times as many applications may make them three times as long.
 `full`: ten thousand are there, each with its driver, and the operator is started anew. Then it is left alone for ten
 minutes, in which one per cent of the verdicts change each minute, its ticks are timed and its writes are counted.
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.statistics import median, percentile
+from benchmarks.local.statistics import divided, median, percentile
 from benchmarks.operator.measuring import drivers
 from benchmarks.operator.process import Operator, Scrape, operator, problems
 from benchmarks.operator.scenario import Bench, Scenario
@@ -47,7 +48,8 @@ def measure_growth(bench: Bench) -> Mapping[str, Measured]:
                 _grow(place, process, size, bench)
                 ticks = _timed(process, size, bench, TICKS_SECONDS)
                 found[f"tick_p99_seconds_{name}"] = ticks.measured()
-    return found
+    least, most = (found[f"tick_p99_seconds_{name}"].runs for name in SIZES)
+    return found | {"tick_p99_growth": Measured(divided(most, least), {"sizes": SIZES})}
 
 
 def measure_full(bench: Bench) -> Mapping[str, Measured]:
@@ -222,7 +224,10 @@ def _seconds_to(process: Operator, pattern: str) -> float:
 
 GROWTH = Scenario(
     "growth",
-    tuple(Figure(f"tick_p99_seconds_{size}", "s", Goal("<=", 2)) for size in SIZES),
+    (
+        *(Figure(f"tick_p99_seconds_{size}", "s", Goal("<=", 2)) for size in SIZES),
+        Figure("tick_p99_growth", "ratio", Goal("<=", SIZES[-1] / SIZES[0])),
+    ),
     measure_growth,
 )
 WHEN_FULL = Scenario(
