@@ -158,6 +158,21 @@ def test_a_source_that_a_person_has_paused_does_not_hold_the_group():
     assert query.ends == {"flights": {"0": 1800}, "weather": {"0": 0}}
 
 
+def test_the_time_for_which_a_person_paused_a_source_is_not_silence_of_its_own():
+    going = backlog(flights=member(1, idle_after=30), weather=member(1, idle_after=30))
+    paused = backlog(flights=member(1, idle_after=30), weather=member(1, idle_after=30, paused=True))
+    driver, query = one_query(going, flights={"0": every(500, 1500)}, weather={"0": [44]})
+    driver.run_for(5)
+    query.spark.control(paused)
+    driver.run_for(60)
+    query.arrive("flights", "0", 8000)
+    query.spark.control(going)
+    driver.run_for(25)
+    assert query.latest_read["flights"] == 1000
+    driver.run_for(10)
+    assert query.latest_read["flights"] == 8000
+
+
 def test_a_split_that_begins_with_offsets_of_no_record_is_read():
     """Compaction takes records away, and leaves the beginning of the log where it was."""
     driver, query = one_query(backlog(3, flights=member(1)), flights={"0": [NO_TIME] * 5 + [1000, 2000]})

@@ -287,9 +287,13 @@ class Membership:
         return Standing(self._index.reached(split, room.end), held_until)
 
     def _note_drained(self, views: Sequence[View], now: float) -> None:
-        """Note which splits have nothing pending, and since when."""
+        """Note which splits have nothing pending, and since when: one that is held back is not silent."""
         drained = {
-            split for view in views for split, room in view.splits.items() if _is_drained(view, split, room)
+            split
+            for view in views
+            if not view.released
+            for split, room in view.splits.items()
+            if _is_drained(view, split, room)
         }
         self._drained = {split: self._drained.get(split, now) for split in drained}
 
