@@ -103,7 +103,7 @@ class Inputs:
 
     whole: Sequence[str]
     part: Sequence[str]
-    """A small part of the same, which every variant reads once before anything counts."""
+    """A small part of the same, which every variant reads before anything counts."""
     bootstrap: str
     """Where the broker is."""
 
@@ -145,12 +145,17 @@ def in_turns(
 ) -> dict[str, list[Ran]]:
     """Run every variant over a part, and then once per round over the whole; returns the runs of the rounds.
 
-    Those that are to run `once` have the first round only.
+    Those that are to run `once` have the first round only. Those that make one batch of the whole run over it before
+    the first round as well: a driver that takes more turns, of hundreds of batches, is warm sooner.
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
     for variant in workload.variants:
         engine_of[variant.engine].run(of_part(variant))
+    for variant in workload.variants:
+        if variant.records_per_batch is None and not variant.once:
+            run = engine_of[variant.engine].run(of_whole(variant))
+            bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
     for turn in range(bench.rounds):
         taking_part = [variant for variant in workload.variants if not (variant.once and turn)]
         for variant in rotated(taking_part, turn):

@@ -1,8 +1,8 @@
 """A Spark driver that lives on between runs: the engine of every run that is not somebody else's.
 
 Runs take turns, and what is compared must meet equal conditions: a driver that is started for each run would
-compare how long a JVM compiles. One session is plain and one governed; both have read everything once, in small,
-before anything counts. The job is asked by files (`jobs/turns.py`).
+compare how long a JVM compiles. One session is plain and one governed; both are warmed up before anything counts
+(`rounds.py`). The job is asked by files (`jobs/turns.py`).
 """
 
 from __future__ import annotations

@@ -112,8 +112,9 @@ def test_what_no_figure_is_taken_of_runs_in_the_first_round_alone(tmp_path):
         UNCAPPED: 1,
         join.LOW: 3,
     }
-    warm_up, first = engine.asked[:4], engine.asked[4:8]
-    assert set(warm_up) == set(first) == set(runs)
+    of_part, of_whole, first = engine.asked[:4], engine.asked[4:6], engine.asked[6:10]
+    assert set(of_part) == set(first) == set(runs)
+    assert set(of_whole) == {GOVERNED, BATCH}
     assert of_bench.comparison.pairs == {"join": [True] * (3 + 2 + 2)}
 
 
