@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
-from support.aligned_spark import Driver, Query
-from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes, event_time
+from support.aligned_spark import Driver, Query, floor
+from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes
 
 NEVER = 36_000.0
 """Seconds that no run takes: who is silent holds its group to the end."""
@@ -85,30 +85,6 @@ def happens(data: st.DataObject, query: Query, drift: float) -> None:
             source.reachable = not source.reachable
 
 
-def latest_read(query: Query) -> int | None:
-    """Let a query plan once; returns the latest event time that it read."""
-    before = query.ends
-    query.spark.round()
-    read = [
-        time
-        for source, splits in query.logs.items()
-        for split, log in splits.items()
-        for time in log[before[source][split] : query.ends[source][split]]
-    ]
-    return max(read, default=None)
-
-
-def floor(queries: list[Query]) -> int:
-    """Return what the slowest split has reached."""
-    times = (
-        event_time(log, query.ends[source][split])
-        for query in queries
-        for source, splits in query.logs.items()
-        for split, log in splits.items()
-    )
-    return min((time for time in times if time is not None), default=NO_TIME)
-
-
 def clear(query: Query, control: QueryControl) -> None:
     """Let everything be in reach again, and silent splits go."""
     query.times.reachable = True
@@ -120,11 +96,6 @@ def clear(query: Query, control: QueryControl) -> None:
         if source.alignment is not None
     }
     query.spark.control(replace(control, sources=sources))
-
-
-def is_through(query: Query) -> bool:
-    """Tell whether a query has read everything."""
-    return query.ends == {s: {p: len(log) for p, log in splits.items()} for s, splits in query.logs.items()}
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
@@ -140,14 +111,16 @@ def test_no_record_is_past_the_limit_and_nobody_starves(times, fleet, drift, dat
     for _ in range(60):
         query = min(running, key=lambda q: q.spark.now)
         happens(data, query, drift)
-        latest = latest_read(query)
+        before = query.ends
+        query.spark.round()
+        latest = query.latest_since(before)
         assert latest is None or latest <= floor(running) + drift * 1000
     for query in running:
         clear(query, data.draw(controls(tuple(query.logs), drift)))
     driver.now = max(query.spark.now for query in running)
     for _ in range(60):
         driver.run_for(60)
-        if all(is_through(query) for query in running):
+        if all(query.is_through for query in running):
             break
     for query in running:
-        assert is_through(query)
+        assert query.is_through

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.model import Trigger, TriggerKind
-from support.aligned_spark import Driver, Query, member
-from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes, event_time
+from support.aligned_spark import Driver, Query, floor, member
+from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes
 
 HOUR = 3600.0
 
@@ -36,43 +35,17 @@ def control(names: tuple[str, ...], drift: float, idle_after: float, grant: int)
     )
 
 
-def floor(queries: list[Query]) -> int:
-    """Return what the slowest split has reached: none of them is ever released."""
-    times = (
-        event_time(log, query.ends[source][split])
-        for query in queries
-        for source, splits in query.logs.items()
-        for split, log in splits.items()
-    )
-    return min((time for time in times if time is not None), default=NO_TIME)
-
-
-def latest_read(query: Query, before: Mapping[str, Mapping[str, int]]) -> int | None:
-    """Return the latest record that was read since."""
-    read = (
-        time
-        for source, splits in query.logs.items()
-        for split, log in splits.items()
-        for time in log[before[source][split] : query.ends[source][split]]
-    )
-    return max(read, default=None)
-
-
 def told_drifts(query: Query) -> list[float]:
     """Return what is told of how far its sources are ahead."""
     standings = [source.alignment for source in query.spark.snapshot.sources]
     return [s.drift for s in standings if s is not None and s.drift is not None]
 
 
-def everything(query):
-    return {s: {p: len(log) for p, log in splits.items()} for s, splits in query.logs.items()}
-
-
 def run_to_the_end(driver):
     """Let twenty minutes pass, or fewer if everything has been read."""
     for _ in range(20):
         driver.run_for(60)
-        if all(query.ends == everything(query) for query in driver.queries.values()):
+        if all(query.is_through for query in driver.queries.values()):
             break
 
 
@@ -89,7 +62,7 @@ def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift
         query = min(running, key=lambda q: q.spark.now)
         before = query.ends
         query.spark.round()
-        latest = latest_read(query, before)
+        latest = query.latest_since(before)
         assert latest is None or latest <= floor(running) + drift * 1000
         assert all(0 <= told <= drift for told in told_drifts(query))
 
@@ -105,7 +78,7 @@ def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, d
         running.append(driver.query(f"query-{n}", control(tuple(named), drift, 0.5, grant), **named))
     run_to_the_end(driver)
     for query in running:
-        assert query.ends == everything(query)
+        assert query.is_through
 
 
 named_logs = st.lists(logs, min_size=1, max_size=3).map(
@@ -152,7 +125,7 @@ def test_a_run_that_ends_by_itself_reads_everything_and_ends(times, run, grant):
     )
     query.spark.run_until(lambda: query.spark.ended is not None)
     assert query.spark.ended == "idle"
-    assert query.ends == everything(query)
+    assert query.is_through
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
@@ -175,7 +148,7 @@ def test_queries_with_unlike_intervals_keep_each_other_going(times, flights, wea
     ]
     run_to_the_end(driver)
     for query in running:
-        assert query.ends == everything(query)
+        assert query.is_through
 
 
 @settings(max_examples=30)

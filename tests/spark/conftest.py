@@ -17,6 +17,15 @@ def spark() -> SparkSession:
 
 
 @pytest.fixture
+def one_task_a_stage(spark: SparkSession) -> Iterator[None]:
+    """Shuffles into one partition: for little data anything more is only time."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.fixture
 def planner(spark: SparkSession) -> Iterator[ScriptedPlanner]:
     """A planner that holds everything until it is told otherwise, in charge of all streams."""
     scripted = ScriptedPlanner()

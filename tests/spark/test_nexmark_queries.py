@@ -16,7 +16,7 @@ from benchmarks.backlog.auctions import tables
 from benchmarks.backlog.scenarios.nexmark import QUERIES, Query
 from benchmarks.local.recording import Recording, prepare
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
 JOBS = Path("benchmarks/backlog/jobs").resolve()
 EVENTS = Recording("auctions", 6_000, 1800, 3, 600)
@@ -35,14 +35,6 @@ def nexmark() -> Iterator[ModuleType]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(EVENTS, tmp_path_factory.mktemp("data"), tables)
-
-
-@pytest.fixture(autouse=True)
-def one_task_a_stage(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 def compared(result: Any) -> DataFrame:

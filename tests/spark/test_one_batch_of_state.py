@@ -18,7 +18,7 @@ from support.governed import NAME, await_rows, driver_in
 from support.recordings import write_recording
 from support.spark import batch_sizes, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
 ROWS, KEYS, ROWS_PER_BATCH = 900, 40, 250
 """Of each recording, a row a second: four small batches, and more rows than keys in each."""
@@ -111,14 +111,6 @@ def written(rows: DataFrame, mode: str, checkpoint: Path, result: Result) -> Dat
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     root = tmp_path_factory.mktemp("recordings")
     return [str(write_recording(root / name, [range(ROWS)])) for name in ("one", "other")]
-
-
-@pytest.fixture(autouse=True)
-def one_task_a_stage(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 @pytest.mark.parametrize(

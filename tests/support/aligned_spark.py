@@ -6,7 +6,7 @@ one that is furthest behind is asked next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
@@ -14,7 +14,7 @@ from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import Trigger
-from support.event_logs import FakeEventTimes, Log
+from support.event_logs import NO_TIME, FakeEventTimes, Log, event_time
 from support.scripted_spark import ScriptedSpark, Stream
 
 GROUP = "delays"
@@ -81,6 +81,33 @@ class Query:
             name: max((t for s, end in ends.items() for t in self.logs[name][s][:end]), default=None)
             for name, ends in self.ends.items()
         }
+
+    def latest_since(self, before: Mapping[str, Mapping[str, int]]) -> int | None:
+        """Return the latest event time that was read of any source since its ends were `before`."""
+        ends = self.ends
+        read = (
+            time
+            for source, splits in self.logs.items()
+            for split, log in splits.items()
+            for time in log[before[source][split] : ends[source][split]]
+        )
+        return max(read, default=None)
+
+    @property
+    def is_through(self) -> bool:
+        """Whether it has read everything."""
+        return self.ends == {s: {p: len(log) for p, log in splits.items()} for s, splits in self.logs.items()}
+
+
+def floor(queries: Iterable[Query]) -> int:
+    """Return the event time that the slowest split has reached, where none of them is let go."""
+    times = (
+        event_time(log, query.ends[source][split])
+        for query in queries
+        for source, splits in query.logs.items()
+        for split, log in splits.items()
+    )
+    return min((time for time in times if time is not None), default=NO_TIME)
 
 
 class Driver:
