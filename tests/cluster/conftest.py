@@ -37,7 +37,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Do not wait in vain for what a chapter before should have brought about."""
     if _is_chapter(item) and item.parent is not None and (failed := item.parent.stash.get(FAILED, None)):
-        pytest.fail(f"{failed} has failed, and this goes on where that ends")
+        pytest.fail(f"{failed} has failed, and this goes on where that ends", pytrace=False)
 
 
 FAILED = pytest.StashKey[str]()

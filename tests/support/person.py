@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -135,8 +136,12 @@ class Person:
             raise AssertionError(f"{error}\n{self._everything()}") from None
 
     def _everything(self) -> str:
-        described = self.kubectl("describe", "hgapp", self._name)
+        """Return all of it, what is read first at the beginning: a long report is cut."""
+        application = self.application()
+        status = json.dumps(application.get("status"), indent=1)
+        events = "\n".join(f"{event.kind} {event.reason}: {event.message}" for event in self.events())
         pods = self.kubectl("get", "pods", "-o", "wide")
         labels = f"headgate.dev/application={self._name},headgate.dev/role=driver"
         logs = self.kubectl("logs", "-l", labels, "--tail=40", "--ignore-errors")
-        return f"{described}\n{pods}\n{logs}"
+        spec = json.dumps(application["spec"], indent=1)
+        return f"{pods}\n{status}\n{events}\n{logs}\n{spec}"
