@@ -72,9 +72,13 @@ def drivers(bench: Bench, topic: str, number: int) -> Iterator[Mapping[str, Read
 
 
 def document(topic: str) -> ControlDocument:
-    """Return the document that gives the governed driver the batches that the plain one has."""
+    """Return the document that gives the governed driver the batches that the plain one has.
+
+    It is the source's limit that cuts them, as `maxOffsetsPerTrigger` does; a size that the planner keeps to would be
+    put to the test by smaller ones.
+    """
     control = QueryControl(
-        batch=BatchControl(initial_records=BATCH, max_records=BATCH),
+        batch=BatchControl(initial_records=RECORDS),
         sources={topic: SourceControl(rate_limit=RateControl(records_per_checkpoint=BATCH))},
     )
     return ControlDocument(generation=1, queries=dict.fromkeys(FIGURES, control))
