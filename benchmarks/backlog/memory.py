@@ -16,8 +16,11 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-OPTIONS = "-Xlog:gc:file={log}:time:filecount=0"
-"""What makes a JVM write one line for each collection."""
+COLLECTOR = "-XX:+UseParallelGC"
+"""What every JVM that is compared collects by, Flink's included. To G1, in a heap of a few gigabytes, Spark's pages
+and Kafka's fetches are humongous objects, and it marks the whole heap again and again for them."""
+OPTIONS = COLLECTOR + " -Xlog:gc:file={log}:time:filecount=0"
+"""That, and one line for each collection."""
 COLLECTION = re.compile(r"\[(?P<at>[^\]]+)\].* \d+[KMG]->(?P<after>\d+)(?P<unit>[KMG])\(")
 BYTES = {"K": 2**10, "M": 2**20, "G": 2**30}
 STAGE = '{"Event":"SparkListenerStageCompleted"'

@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.backlog.flink import settings
 from benchmarks.backlog.flink.gateway import Finished, Jobs, Session, job_of
 from benchmarks.backlog.flink.settings import JAVA, SLOTS, Ports, TaskManagerMemory
+from benchmarks.backlog.memory import COLLECTOR
 from support.maven import jars, pinned
 from support.servers import Server, answers, free_port
 
@@ -95,7 +96,8 @@ def configured(folder: Path, configuration: Mapping[str, str]) -> Path:
 def process(name: str, command: Sequence[str], conf: Path) -> Server:
     """Return one process of a cluster, its log beside its configuration."""
     *options, main_class = command
-    java = ["java", *JAVA, f"-Dlog4j2.configurationFile={conf / 'log4j2.properties'}", *options, main_class]
+    logging = f"-Dlog4j2.configurationFile={conf / 'log4j2.properties'}"
+    java = ["java", COLLECTOR, *JAVA, logging, *options, main_class]
     arguments = [] if name == "gateway" else ["--configDir", str(conf)]
     environment = {**os.environ, "FLINK_CONF_DIR": str(conf)}
     return Server([*java, *arguments], conf.parent / f"{name}.log", environment)
