@@ -134,7 +134,7 @@ def goal(row: Mapping[str, Any]) -> str:
 
 
 def backlogs(document: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the lines of the table of all figures of backlogs, and what they were measured with."""
+    """Yield the lines of two tables, all figures of backlogs and the times of variants, and what measured them."""
     if document is None:
         yield "Nothing has been measured yet."
         return
@@ -143,6 +143,14 @@ def backlogs(document: Mapping[str, Any] | None) -> Iterator[str]:
     for row in document["results"]:
         name, *others = plot.cells(row)
         yield f"| `{name}` | {' | '.join(others)} |"
+    yield ""
+    yield "| workload | records | median seconds of each variant (batches or checkpoints), slowest first |"
+    yield "|---|---|---|"
+    for workload in plot.by_workload(document["results"]).values():
+        taken = ", ".join(
+            f"{name} {seconds:.1f} ({batches:.0f})" for name, seconds, batches in plot.medians(workload)
+        )
+        yield f"| {workload['workload']} | {workload['records']:,} | {taken} |"
     yield ""
     yield f"`{document['command']}`, {plot.measured_with(document)}."
 

@@ -99,20 +99,27 @@ def commits(variant: str) -> str:
     return "checkpoints" if variant.startswith("flink") else "batches"
 
 
+def medians(details: Mapping[str, Any]) -> list[tuple[str, float, float]]:
+    """Return each variant of a workload with its median seconds and number of commits, the slowest first."""
+    found = [
+        (name, median(runs), median(details["batches"][name])) for name, runs in details["seconds"].items()
+    ]
+    return sorted(found, key=lambda variant: -variant[1])
+
+
 def plot(details: Mapping[str, Any]) -> str:
     """Return one bar for each variant of a workload, the slowest first."""
-    seconds = {name: median(runs) for name, runs in details["seconds"].items()}
-    batches = {name: median(runs) for name, runs in details["batches"].items()}
-    order = sorted(seconds, key=lambda name: -seconds[name])
+    variants = medians(details)
     rows = [
         Row(
             SERIES.get(name, "plain_low_latency"),
-            [Bar(0, seconds[name], "calm" if name in LIMITS else "busy", name)],
-            f"{name}: {seconds[name]:.1f} s, {batches[name]:.0f} {commits(name)}",
+            [Bar(0, seconds, "calm" if name in LIMITS else "busy", name)],
+            f"{name}: {seconds:.1f} s, {batches:.0f} {commits(name)}",
         )
-        for name in order
+        for name, seconds, batches in variants
     ]
     title = f"{details['workload']}: {details['records']:,} records"
+    slowest = max(seconds for _, seconds, _ in variants)
     return heading(title, "Median seconds of each variant; alternated runs, equal results.") + bars(
-        title, seconds_scale(max(seconds.values()) * SPARE), rows
+        title, seconds_scale(slowest * SPARE), rows
     )

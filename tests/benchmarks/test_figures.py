@@ -18,6 +18,12 @@ from benchmarks.figures import (
     with_figures,
 )
 
+TIMES = {
+    "workload": "a",
+    "records": 1_000_000,
+    "seconds": {"headgate": [2.0, 1.5, 2.5], "b": [24.0, 25.0, 30.0]},
+    "batches": {"headgate": [1, 1, 1], "b": [20, 20, 20]},
+}
 RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True}}}
 
 
@@ -46,18 +52,22 @@ def test_only_the_table_is_written():
         with_figures("a page", iter([]))
 
 
-def test_the_page_on_backlogs_has_every_figure_with_its_interval_its_runs_and_its_goal():
+def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
     reached = {"id": "a_vs_b", "value": 12.5, "goal": ">= 12", "holds": True, "runs": [12.0, 12.5, 13.0]}
     missing = {"id": "c", "value": None, "goal": "<= 1", "holds": False, "runs": [], "error": "no broker"}
     document = {
         "command": "make bench-backlog",
         "machine": {"cores": 2},
         "versions": {"pyspark": "4.3.0"},
-        "results": [{**reached, "details": {"interval_low": 12.0, "interval_high": 13.0}}, missing],
+        "results": [{**reached, "details": {**TIMES, "interval_low": 12.0, "interval_high": 13.0}}, missing],
     }
     assert list(backlogs(document))[2:] == [
         "| `a_vs_b` | 12.5 | 12 to 13 | 3 | >= 12 | yes |",
         "| `c` | - | - | 0 | <= 1 | no |",
+        "",
+        "| workload | records | median seconds of each variant (batches or checkpoints), slowest first |",
+        "|---|---|---|",
+        "| a | 1,000,000 | b 25.0 (20), headgate 2.0 (1) |",
         "",
         "`make bench-backlog`, cores 2, pyspark 4.3.0.",
     ]
