@@ -234,18 +234,19 @@ def test_the_last_batch_of_a_backlog_takes_a_small_remainder_along(pending, maxi
     ),
 )
 def test_a_grant_is_at_least_a_record_and_never_over_its_caps(batches, target, batch):
-    sizer, last_full = BatchSizer(), None
+    sizer, last_full, largest = BatchSizer(), None, 0
     for available, seconds, cut in batches:
         granted = sizer.grant(target, batch)
         assert 1 <= granted.records <= batch.max_records
         if last_full is None:
             assert granted.records <= batch.initial_records
         else:
-            assert granted.records <= last_full * batch.max_growth + 1
+            assert granted.records <= max(last_full * batch.max_growth, largest) + 1
         records_read = min(available, granted.records)
         sizer.ended(granted, records_read, seconds, cut=cut)
         if 2 * records_read >= granted.records:
             last_full = records_read
+            largest = max(largest, last_full)
 
 
 @given(
@@ -308,3 +309,16 @@ def test_a_slow_batch_that_had_little_to_read_does_not_halve_the_next():
     grant = sizer.grant(0.5, control)
     sizer.ended(grant, 300, 5.0, cut=False)
     assert sizer.grant(0.5, control).records == grant.records
+
+
+def test_a_size_that_may_not_grow_is_come_back_to_after_smaller_ones_were_tried():
+    size = 1_000_000
+    batch = BatchControl(initial_records=size, max_growth=1, max_records=size)
+    sizer, granted = BatchSizer(), []
+    for _ in range(20):
+        grant = sizer.grant(10, batch)
+        granted.append(grant.records)
+        sizer.ended(grant, grant.records, 0.5 + grant.records / 200_000, cut=True)
+
+    assert min(granted) < size
+    assert granted[-1] == size

@@ -177,6 +177,11 @@ class Ceiling:
         return math.sqrt(best.records * (high.records if high.records * low >= best.records**2 else low))
 
     @property
+    def largest(self) -> int:
+        """Records of the largest size that is compared; 0 where none is."""
+        return max((size.records for size in self._tried), default=0)
+
+    @property
     def _best(self) -> _Size:
         """The largest size that is not slower than the quickest."""
         quickest = max(self._tried, key=lambda size: size.rate)

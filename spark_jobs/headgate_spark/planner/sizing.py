@@ -149,9 +149,14 @@ class BatchSizer:
         if self._last_full is None:
             limits.append(batch.initial_records)
         else:
-            limits.append(max(self._last_full, self._proven(target)) * batch.max_growth)
+            grown = max(self._last_full, self._proven(target)) * batch.max_growth
+            limits.append(max(grown, self._tried(seconds)))
         limits.append(self._in_time(seconds))
         return limits
+
+    def _tried(self, seconds: float) -> int:
+        """Return the largest of the sizes that are compared: growth keeps no batch from the best of them."""
+        return self._ceiling.largest if seconds <= MUCH_LONGER * self._asked else 0
 
     def _in_time(self, seconds: float) -> float:
         """Return how many records should take `seconds`, or tell what they cost where nothing else does."""
