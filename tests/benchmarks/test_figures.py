@@ -1,6 +1,9 @@
-"""The table of figures in the README."""
+"""The figures in documents: tables that are written, and ids that are named."""
 
 import importlib
+import re
+from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 
@@ -27,10 +30,23 @@ TIMES = {
 RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True}}}
 
 
+NAMED = re.findall(r"`([a-z0-9_*]+)`\sin\s\[(\w+)\.json\]", Path("docs/why.md").read_text(encoding="utf-8"))
+"""Figures that a page names instead of quoting them: their ids, or patterns of them, and the files they are in."""
+
+
+def measured(file):
+    scenarios = importlib.import_module(f"benchmarks.{file}.catalog").SCENARIOS
+    return {figure.id for scenario in scenarios for figure in scenario.figures}
+
+
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.id)
 def test_every_figure_that_the_readme_quotes_is_measured_by_a_scenario(line):
-    scenarios = importlib.import_module(f"benchmarks.{line.file}.catalog").SCENARIOS
-    assert line.id in {figure.id for scenario in scenarios for figure in scenario.figures}
+    assert line.id in measured(line.file)
+
+
+@pytest.mark.parametrize(("name", "file"), NAMED)
+def test_every_figure_that_the_reasons_name_is_measured_by_a_scenario(name, file):
+    assert any(fnmatch(figure, name) for figure in measured(file))
 
 
 def test_what_has_no_value_is_left_out():
