@@ -256,3 +256,35 @@ def test_a_deletion_that_a_watch_tells_is_handed_on() -> None:
 
     assert world.queued == [Key("team", "flights")] * 2
     assert world.keys() == ()
+
+
+@dataclass
+class Clock:
+    """Time that passes only where somebody sleeps or lists, and ends the run at `end`."""
+
+    end: float
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self.end:
+            raise asyncio.CancelledError
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_most_of_the_time_until_all_was_heard_of_is_left_for_hearing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, world = Clock(end=200), World()
+    monkeypatch.setattr("headgate.handlers.resync.time", clock)
+    monkeypatch.setattr("headgate.handlers.resync.asyncio", clock)
+    world.api.objects[APPLICATIONS] = [application("unheard-of")]
+    world.api.on_list = lambda: clock.passes(2)  # both kinds: four seconds a comparison
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(world.resync.run())
+
+    assert len(world.api.asked) / 2 == 10

@@ -1,7 +1,7 @@
 """Compares what was heard with what is there: at the start until it is all known, and now and then afterwards.
 
 After a watch was away, Kopf lists and takes in what is there; of what has gone meanwhile nobody tells. Listing finds
-it: what was known before the listing began, and is not in it, is gone. Only metadata is listed.
+it: what was known before the listing began, and is not in it, is gone. Only who it is and its version are listed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ log = structlog.get_logger("headgate.resync")
 SELECTORS: Mapping[Kind, str | None] = {APPLICATIONS: None, PODS: DRIVER_SELECTOR}
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Between listings while not everything has been heard of: something may have gone in between."""
+LISTING = 0.2
+"""Part of that time that goes into listing, at most: of ten thousand applications one takes seconds, in which the
+watches are not listened to."""
+LONGEST_REST = 20.0
+"""After a listing that took long, since it may have been the API server that did."""
 
 
 class Listing(Protocol):
@@ -83,11 +88,13 @@ class Resync:
         """Compare again and again."""
         pause = FIRST_PAUSE
         while True:
+            started = time.monotonic()
             await self.compare()
+            took = time.monotonic() - started
             if self.synced.is_set():
                 await asyncio.sleep(self.seconds)
             else:
-                await self._until_synced(pause)
+                await self._until_synced(max(pause, min(took / LISTING - took, LONGEST_REST)))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def compare(self) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -40,7 +40,29 @@ nobody would read the warnings, and what it does not know it leaves out either w
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+_Continue = TypedDict("_Continue", {"continue": str}, total=False)
+
+
+class _Version(TypedDict):
+    uid: str
+    resourceVersion: str
+
+
+class _Item(TypedDict):
+    metadata: _Version
+
+
+class _Versions(TypedDict):
+    """What is read of a listing of metadata. Most of it says who wrote which field; to read that takes seven times as
+    long."""
+
+    metadata: _Continue
+    items: list[_Item] | None
+
+
 _JSON = msgspec.json.Decoder()
+_DECODERS = {_METADATA_ONLY: msgspec.json.Decoder(_Versions)}
+"""By what is asked for, where not all of it is read."""
 
 
 class Kind(NamedTuple):
@@ -112,7 +134,10 @@ class Cluster:
         labels: str | None = None,
         metadata_only: bool = False,
     ) -> list[Manifest]:
-        """Return all objects of a namespace, or of all namespaces, that bear the labels (a selector)."""
+        """Return all objects of a namespace, or of all namespaces, that bear the labels (a selector).
+
+        `metadata_only`: of each nothing but `uid` and `resourceVersion` in its `metadata`.
+        """
         accept = _METADATA_ONLY if metadata_only else "application/json"
         return [item async for item in self._items(kind, namespace, labels, accept)]
 
@@ -184,7 +209,7 @@ class Cluster:
                 self._listener(verb=call.method, kind=call.kind.plural, status=status, seconds=seconds)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(call, response.status, content, response.headers.get("Retry-After"))
-        answer: Manifest = _JSON.decode(content)
+        answer: Manifest = _DECODERS.get(call.accept, _JSON).decode(content)
         return answer
 
     async def _send(self, call: _Call) -> tuple[aiohttp.ClientResponse, bytes]:
