@@ -490,6 +490,29 @@ def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
     assert governor.runs[0].memory.repeated == 3
 
 
+@pytest.mark.parametrize(
+    ("left", "waits"),
+    [
+        (Resumption(), True),
+        (Resumption(7, repeats=False, offsets=('{"row":5}', '{"row":0}')), False),
+        (OSError("the name node is in safe mode"), False),
+    ],
+    ids=["a new checkpoint", "the same one", "nobody can tell"],
+)
+def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
+    governor, checkpoint, left, waits
+):
+    checkpoint.hybrid.save({"ends": {"replay": {"row": 5}}, "finished": ["replay"]})
+    checkpoint.left = left
+    sources = {"replay": SourceControl(), "replay-2": SourceControl(after="replay")}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    opened(governor, 1)
+    opened(governor, 2)
+    start(governor, FakeQuery())
+    governor.admit(1, '{"row":0}')
+    assert governor.runs[0].snapshot().sources[1].phase == waits
+
+
 class FakePositions:
     """What is published of one source, until its query ends."""
 

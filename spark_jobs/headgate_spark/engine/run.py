@@ -246,6 +246,8 @@ class QueryRun:
     _in_flight: bool = False
     _watched_rounds: int = 0
     _stopping: bool = False
+    _is_new: bool = False
+    """Whether no batch was ever planned in its checkpoint; false also where nobody can tell."""
     _quiet_rounds: int = 0
     _query_id: str = ""
     _memory_noted: bool = False
@@ -304,6 +306,7 @@ class QueryRun:
         """
         try:
             self.resumption = self.checkpoint.resumption()
+            self._is_new = self.resumption.batch is None
             before = BatchMemory.of(self.checkpoint.batches.load())
             self.memory = before.resumed(self.resumption).under(self._settings)
             if self.memory != before:
@@ -558,7 +561,8 @@ class QueryRun:
             )
 
     def _load_hybrid(self) -> HybridMemory:
-        kept = self.checkpoint.hybrid.load()
+        """Return what is kept of histories; of another checkpoint that was in this place nothing counts."""
+        kept = None if self._is_new else self.checkpoint.hybrid.load()
         if kept is None:
             return HybridMemory()
         return HybridMemory(kept["ends"], frozenset(kept["finished"]))
