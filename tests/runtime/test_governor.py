@@ -6,13 +6,16 @@ from contextlib import nullcontext
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine import governor as module
+from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.run import Started
+from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import Trigger, TriggerKind
+from support.event_logs import FakeEventTimes
 
 
 class FakeQuery:
@@ -397,6 +400,43 @@ def test_a_stop_does_not_wait_for_a_run_that_has_ended(governor):
     start(governor, ended)
     ended.active = False
     assert governor.stop() == []
+
+
+class Times(FakeEventTimes):
+    """Event times of any source of a run."""
+
+    def problem(self, source):
+        return None
+
+    def prepare(self, source, max_future_seconds, event_time):
+        pass
+
+    def close(self):
+        pass
+
+
+def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
+    alignment = DriverAlignment(lambda: Times({Split("replay", "row"): [0] * 5}))
+    governor = Governor(
+        acquire_lock=lambda _: FakeLock(),
+        open_checkpoint=lambda _: checkpoint,
+        observer=FakeMeasures(),
+        alignment=alignment,
+    )
+    member = SourceControl(alignment=AlignmentControl(group="trips", max_drift_seconds=1))
+    control = QueryControl(interval_seconds=60, sources={"replay": member})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    opened(governor, 1)
+    start(governor, FakeQuery())
+    governor.admit(1, '{"row":0}')
+    other = alignment.of_run("other").part
+    other.control({"flights": member}, 0.0)
+    assert other.interval == 60
+    (run,) = governor.runs
+    governor.closed(1)
+    run.take_control(control)  # whoever waits for the lock of a run has it when that has ended
+    assert run.admit(1, '{"row":0}') == run.plan(1, {"1": '{"row":5}'}) == "hold"
+    assert other.interval is None
 
 
 def reads_all_but_what_is_paused(governor, trigger):

@@ -246,6 +246,7 @@ class QueryRun:
     _in_flight: bool = False
     _watched_rounds: int = 0
     _stopping: bool = False
+    _has_ended: bool = False
     _is_new: bool = False
     """Whether no batch was ever planned in its checkpoint; false also where nobody can tell."""
     _quiet_rounds: int = 0
@@ -337,6 +338,8 @@ class QueryRun:
 
     def admit(self, handle: int, start: str | None) -> str:
         """Answer the first step of a planning, in the shim's words."""
+        if self._has_ended:
+            return "hold"
         if (refusal := self._refusal()) is not None:
             return f"fail:{refusal}"
         planner = self._planner()
@@ -356,6 +359,8 @@ class QueryRun:
 
     def plan(self, handle: int, latest: Mapping[str, str | None]) -> str:
         """Answer the second step, now that the latest offsets are known."""
+        if self._has_ended:
+            return "hold"
         positions: dict[str, Position | None] = {}
         deadline = time.monotonic() + BUDGET_SECONDS
         for key, offset in latest.items():
@@ -395,6 +400,8 @@ class QueryRun:
 
     def take_control(self, control: QueryControl | None) -> None:
         """Act by `control` from the next planning; `None`: the query is not in the document."""
+        if self._has_ended:
+            return
         self.control = control
         if self.alignment is not None:
             self.alignment.follow(control)
@@ -409,7 +416,12 @@ class QueryRun:
             self.alignment = None
 
     def close(self) -> None:
-        """Give back what it holds: it has ended."""
+        """Give back what it holds: it has ended.
+
+        A document or a question that waited for the lock meanwhile does nothing any more: what a run that has ended
+        told its groups would stand for ever.
+        """
+        self._has_ended = True
         self.leave_groups()
         for topics in self._known_topics.values():
             topics.close()
