@@ -158,6 +158,26 @@ def test_files_that_cannot_be_read_are_told_with_the_remedy(
 
 
 @pytest.mark.spark
+def test_files_of_the_history_that_have_gone_since_the_cut_are_missed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    joining = Joining(tmp_path / "a%3Ab c", "inner", 0, 4, 1, 1)
+    joining.arrive([([Event(0, 0)], []), ([Event(0, 1)], [])])
+    source = joining.side("left", LEFT, "at", 1).source
+    assert isinstance(source, Files)
+    cut = source.cut(spark)
+    assert source.history(spark, cut).count() == 2
+    joining.arrive([([Event(0, 2)], [])])
+    (joining.folder / "left" / "001 of left.parquet").unlink()
+    with pytest.raises(
+        BackfillError, match=r"left/001.*left\.parquet was cut as history and is gone: put it back"
+    ):
+        source.history(spark, cut)
+    passed_over = replace(source, options={**source.options, "ignoreMissingFiles": "true"})
+    assert passed_over.history(spark, cut).count() == 1
+
+
+@pytest.mark.spark
 def test_columns_of_one_name_are_refused(
     spark: SparkSession, joining: Joining, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,10 @@ every start, whatever has arrived meanwhile. No row is in both parts, and none i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
@@ -107,12 +108,26 @@ class Files:
         return sorted(row[0] for row in self._read(spark.read).select(_FILE).distinct().collect())
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
-        """Return the rows of the files that were there, as a batch."""
-        return self._read(spark.read).filter(_is_one_of(cut))
+        """Return the rows of the files that were there, as a batch.
+
+        Raises `BackfillError` where one of them is gone: a filter by their names would miss its rows without a word.
+        """
+        rows = self._read(spark.read)
+        if not self._may_be_gone and (gone := _gone(cut, rows.inputFiles())):
+            raise BackfillError(
+                f"file {gone[0]} was cut as history and is gone: put it back, cut what is there with a new "
+                "checkpoint, or pass over what is gone with ignoreMissingFiles=true"
+            )
+        return rows.filter(_is_one_of(cut))
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the rows of all other files, as a stream. The files of the history are listed, but not read."""
         return self._read(spark.readStream).filter(~_is_one_of(cut))
+
+    @property
+    def _may_be_gone(self) -> bool:
+        options = {name.lower(): value for name, value in self.options.items()}
+        return str(options.get("ignoremissingfiles", "false")).strip().lower() == "true"
 
     def _read(self, reader: Any) -> DataFrame:
         try:
@@ -135,6 +150,17 @@ class Files:
 
 
 _FILE = "_metadata.file_path"
+
+
+def _gone(cut: Sequence[str], there: Iterable[str]) -> list[str]:
+    """Return the files of a cut that are not there; both may write schemes and special characters in other ways."""
+    found = {path for file in there for path in _spellings(file)}
+    return [file for file in cut if not _spellings(file) & found]
+
+
+def _spellings(file: str) -> set[str]:
+    path = urlsplit(file).path
+    return {path, unquote(path)}
 
 
 def _is_one_of(files: list[str]) -> Column:
