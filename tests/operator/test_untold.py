@@ -38,6 +38,12 @@ def is_there(o: Operation) -> bool:
     return (APPLICATIONS.plural, *KEY) in o.cluster.objects
 
 
+def events(o: Operation, reason: str) -> list[tuple[str, str, int]]:
+    """Type, message and count of the Events of a reason."""
+    found = [one for one in o.cluster.objects.values() if one.get("reason") == reason]
+    return [(one["type"], one["message"], one["count"]) for one in found]
+
+
 def pass_by(o: Operation, seconds: float, *, steps: int = 10) -> None:
     """Let time pass; turns that fail are made again."""
     for _ in range(steps):
@@ -115,10 +121,15 @@ def test_a_document_that_is_refused_again_and_again_is_one_document_and_one_even
     generation = o.status()["controlGeneration"]
     pass_by(o, 600, steps=20)
     assert o.status()["controlGeneration"] == generation
-    told = [one for one in o.cluster.objects.values() if one.get("reason") == "ControlPublished"]
-    assert [(one["message"], one["count"]) for one in told] == [
-        (f"settings changed without a restart: control document {generation}", 1)
+    assert events(o, "ControlPublished") == [
+        (
+            "Normal",
+            f"the running driver is told new settings, without a restart: control document {generation}",
+            1,
+        )
     ]
+    ((kind, message, count),) = events(o, "ControlRefused")
+    assert (kind, POLICY in message, count) == ("Warning", True, 1)
 
 
 def test_a_document_that_is_taken_after_all_is_no_obstacle_any_more() -> None:

@@ -38,7 +38,7 @@ BACKLOG_LEFT = "BacklogLeft"
 DRIVER_ENDED = "DriverEnded"
 """A driver ended by itself, and another one is started at once."""
 CONTROL_PUBLISHED = "ControlPublished"
-"""The driver was told new settings, without a restart."""
+"""The running driver is told new settings; whether it has taken them, the condition `Reconciling` says."""
 EXECUTORS_CHANGED = "ExecutorsChanged"
 """Another number of executors is asked for: by the resource, or by a verdict."""
 SOURCE_OUT_OF_REACH = "SourceOutOfReach"
@@ -67,7 +67,8 @@ def changes(
     yield from _conf_changes(before, seen, plan)
     is_told = before.control_generation == plan.document.generation
     if not is_told and _settings_changed_live(seen, plan):
-        message = f"settings changed without a restart: control document {plan.document.generation}"
+        generation = plan.document.generation
+        message = f"the running driver is told new settings, without a restart: control document {generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
     if before.executor_instances not in (None, after.executor_instances):
         message = f"executors: {before.executor_instances} before, {after.executor_instances} now"

@@ -236,7 +236,13 @@ class Turn:
         """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a turn."""
         record, error = self._record, self._carrier.untold
         if isinstance(error, ApiRefused | ApiUnavailable):
-            record.untold = telling_trouble(error, record.untold, self._sight.now)
+            before, now = record.untold, self._sight.now
+            record.untold = trouble = telling_trouble(error, before, now)
+            if trouble.is_certain and (before is None or not before.is_certain):
+                # What was to be told is announced already, and would be the last word of it.
+                obstacle = trouble.obstacle
+                event = Event(at=now, reason=obstacle.reason, message=obstacle.message, is_warning=True)
+                self._ports.reports.tell(event)
         elif error is None and record.untold is not None:
             record.untold, record.is_surprised = None, True
 
