@@ -425,10 +425,14 @@ def test_a_checkpoint_of_what_does_not_run_is_noted(headgate: Headgate, cluster:
 
 
 def test_status_shows_one_application_with_its_last_events(headgate: Headgate, cluster: HttpCluster) -> None:
-    cluster.put(flights())
+    uid = cluster.put(flights())["metadata"]["uid"]
     cluster.reports("flights", state="Running", attempt=3, queries=[BACKLOG])
-    for name, message in (("flights", "in backlog by WatermarkLag"), ("other", "not this one")):
-        about = {"kind": "SparkApplication", "name": name}
+    for name, whose, message in (
+        ("flights", uid, "in backlog by WatermarkLag"),
+        ("flights", "that of one that was deleted", "not this one"),
+        ("other", "another", "not this one"),
+    ):
+        about = {"kind": "SparkApplication", "name": name, "uid": whose}
         event = {"reason": "BacklogEntered", "message": message, "lastTimestamp": "2026-03-01T08:00:00Z"}
         cluster.events.append({"metadata": {"namespace": "default"}, "involvedObject": about, **event})
 

@@ -89,6 +89,7 @@ class HttpCluster:
         stored["metadata"] = {
             "generation": 1,
             "creationTimestamp": "2026-03-01T08:00:00Z",
+            "uid": f"uid-of-{stored['metadata']['name']}",
             **stored["metadata"],
             "namespace": namespace,
             "resourceVersion": str(self._version),

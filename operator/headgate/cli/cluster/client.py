@@ -77,9 +77,10 @@ class Cluster:
         return self._named("PATCH", name, patch)
 
     def events(self, application: Mapping[str, Any]) -> list[Manifest]:
-        """Return the Events on the application, in no order."""
+        """Return the Events on the application, in no order; none of one of the same name that was deleted."""
         metadata = application["metadata"]
-        selected = f"involvedObject.kind={KIND},involvedObject.name={metadata['name']}"
+        about = {"kind": KIND, "name": metadata["name"], "uid": metadata["uid"]}
+        selected = ",".join(f"involvedObject.{member}={value}" for member, value in about.items())
         path = f"/api/v1/namespaces/{quote(metadata['namespace'], safe='')}/events"
         answer = self._call("GET", path, query={"fieldSelector": selected, "limit": str(PAGE)})
         items: list[Manifest] = answer["items"]
