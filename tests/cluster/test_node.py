@@ -7,6 +7,7 @@ import pytest
 from support.cluster import KubectlError
 from support.driver import QUICK_START
 from support.node_config import SANDBOX_IMAGE
+from support.node_images import our_images
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("powerless")]
@@ -108,6 +109,13 @@ def test_our_images_run_without_any_right(nodes, image, command, printed):
     )
     wait_for(nodes, namespace, image, "jsonpath={.status.phase}=Succeeded")
     assert printed in nodes.kubectl("logs", image, "-n", namespace)
+
+
+def test_our_images_are_no_larger_than_they_are_known_to_be():
+    """In MiB, unpacked: Debian, Python and libraries; for Spark a JRE and its jars as well."""
+    largest = {"headgate.test/operator:1": 380, "headgate.test/spark:1": 1180}
+    mib = {image.name: sum(layer.stat().st_size for layer in image.layers) >> 20 for image in our_images()}
+    assert {name: size for name, size in mib.items() if size > largest[name]} == {}
 
 
 def test_a_node_that_loses_its_power_is_not_ready(nodes, powerless):
