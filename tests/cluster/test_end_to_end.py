@@ -63,6 +63,12 @@ class Story:
         with self.nodes.network():
             return self._metrics.value(f'{expression}{{pod="{self.driver["metadata"]["name"]}"}}')
 
+    def alerts(self, states: str) -> set[str]:
+        """Return the names of the alerts whose state matches a pattern."""
+        with self.nodes.network():
+            found = self._metrics.query(f'ALERTS{{alertstate=~"{states}"}}')
+        return {alert.labels["alertname"] for alert in found}
+
     def goes_on_with(self, attempt: int) -> None:
         """Wait until a driver runs and commits batches, where the one before it has ended."""
         before = self.volume.committed
@@ -200,6 +206,14 @@ def test_an_executor_whose_pod_is_stopped_leaves_in_order_and_is_replaced(story:
 
 def test_a_limit_that_holds_nothing_any_more_is_told_of_for_a_minute(story: Story) -> None:
     story.person.reads("Throttled", "False")
+
+
+def test_no_alert_fires_where_all_is_well(story: Story) -> None:
+    """But the one that no operator is scraped here: it shows that alerts are evaluated."""
+    unscraped = "HeadgateOperatorDown"
+    wait_until(lambda: unscraped in story.alerts("pending|firing"), "an evaluation of the alerts")
+
+    assert story.alerts("firing") - {unscraped} == set()
 
 
 def test_a_suspended_application_stops_between_two_batches(story: Story) -> None:
