@@ -200,6 +200,19 @@ def test_a_query_that_fails_beside_its_siblings_is_told_with_its_cause(o: OnServ
     assert (o.state(), o.names()) == ("Running", ["flights-driver-1"])
 
 
+def test_a_source_whose_broker_does_not_answer_is_told_with_its_cause_and_waits(o: OnServer) -> None:
+    o.run()
+    cause = "query delays: source flights: broker:9092 has not answered yet; see that it runs"
+    metrics = o.fake.metrics(Key(o.namespace, "flights"))
+    labels = {"application": "flights", "query": "delays", "source": "flights", "cause": cause}
+    metrics.values.append((names.SOURCE_OUT_OF_REACH.name, labels, 1.0))
+    o.turns(1)
+    events = json.loads(o.kubectl("get", "events", "-o", "json"))["items"]
+    assert [event["message"] for event in events if event["reason"] == "SourceOutOfReach"] == [cause]
+    assert o.status()["queries"][0]["sources"][0]["outOfReach"] == cause
+    assert (o.state(), o.names()) == ("Running", ["flights-driver-1"])
+
+
 # Checkpoints ---------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import pytest
 from headgate.adapters.attention import Attention
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.metrics_source import ChosenPoller
-from headgate.adapters.pulse import DriverPulse, SourcePulse
+from headgate.adapters.pulse import DriverPulse, QueryPulse, SourcePulse
 from headgate.adapters.unmeasured import Unmeasured
 from headgate.api.application import SparkApplication
 from support.looping import application, query, source
@@ -58,6 +58,26 @@ def test_numbers_that_moved_by_more_than_a_factor_of_two_are_worth_a_turn(
     assert watched.gets_a_turn(1000.0, pulse(1000.0))
     assert not watched.gets_a_turn(1029.0, pulse(1029.0, lag, pending))
     assert watched.gets_a_turn(1030.0, pulse(1030.0, lag, pending)) is moved
+
+
+def test_a_source_that_is_out_of_reach_and_one_that_is_again_within_are_worth_a_turn_at_once() -> None:
+    watched, key = Watched(), ("delays", "undeclared")
+
+    def pulse_of(at: float, cause: str | None) -> dict[Key, DriverPulse]:
+        return {KEY: DriverPulse(1, at, sources={key: SourcePulse(pending=0.0, out_of_reach=cause)})}
+
+    causes = [None, "broker:9092 does not answer", "broker:9092 does not answer", "no such topic", None]
+    given = [watched.gets_a_turn(1000.0 + 5 * n, pulse_of(1000.0 + 5 * n, c)) for n, c in enumerate(causes)]
+    assert given == [True, True, False, True, True]
+
+
+def test_the_end_of_a_query_that_nobody_declared_is_worth_a_turn_at_once() -> None:
+    watched = Watched()
+    given = [
+        watched.gets_a_turn(at, {KEY: DriverPulse(1, at, queries={"undeclared": QueryPulse(active)})})
+        for at, active in ((1000.0, 1.0), (1005.0, 1.0), (1010.0, 0.0), (1015.0, 0.0))
+    ]
+    assert given == [True, False, True, False]
 
 
 def test_small_numbers_are_all_alike() -> None:

@@ -81,12 +81,17 @@ def test_exceptions_are_what_is_listed() -> None:
         Column.EXCEPTIONS,
         series("source_paused", "1"),
         series("source_finished", "1", source="history"),
+        series("source_out_of_reach", "1", source="weather", cause="no such topic"),
         Sample(Labels(**{**labels_of(series("", "")), "name": "", "reason": "RateLimit"}), (5000.0, "3.5")),
     )
     assert found.sources == {
         FLIGHTS: SourcePulse(paused=True, held={"RateLimit": 3.5}),
         ("delays", "history"): SourcePulse(finished=True),
+        ("delays", "weather"): SourcePulse(out_of_reach="no such topic"),
     }
+    told = sort(found.readings(), oldest=0.0)
+    assert told is not None
+    assert told.queries["delays"].sources["weather"].out_of_reach == "no such topic"
 
 
 def labels_of(sample: Sample[Labels]) -> dict[str, str]:

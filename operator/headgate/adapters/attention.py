@@ -2,9 +2,10 @@
 
 A turn reads, decides and compares for a few milliseconds; ten thousand of them do not fit into a tick. But what a
 turn would decide depends on little: on which side of its thresholds each number is, whether it is known, which
-attempt and which control document it belongs to. That is the *signature* of an application. While it stays as it
-was at the last turn, another turn would decide the same; `tests/prometheus/test_attention_laws.py` holds this
-against a loop that is turned at every tick.
+attempt and which control document it belongs to. And people are told at once of a query that has ended, and of a
+source that is out of reach, declared or not. All that is the *signature* of an application. While it stays as it was
+at the last turn, another turn would decide the same; `tests/prometheus/test_attention_laws.py` holds this against a
+loop that is turned at every tick.
 
 Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: the turn
 that left it running says when the next one has to come, and that one is told until when every look has found the
@@ -204,6 +205,8 @@ def signature_of(rule: Rule, pulse: DriverPulse | None, answers: Answers, now: f
         pulse.generation,
         len(pulse.queries),
         len(pulse.sources),
+        tuple(sorted([name for name, query in pulse.queries.items() if query.active == 0])),
+        tuple(sorted([one.out_of_reach for one in pulse.sources.values() if one.out_of_reach is not None])),
         tuple([None if query is None else (query.active, query.started_at) for query in queries]),
         tuple([_source(one, pulse.sources.get(one.key)) for one in rule.sources]),
     )

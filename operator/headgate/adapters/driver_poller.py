@@ -206,4 +206,5 @@ def _source_pulse(source: SourceMetrics, held_by: str | None) -> SourcePulse:
         paused=source.paused is True,
         finished=source.finished is True,
         held=None if held_by is None else {held_by: 1.0},
+        out_of_reach=source.out_of_reach,
     )

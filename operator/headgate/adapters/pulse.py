@@ -29,7 +29,7 @@ class Column(StrEnum):
     PENDING = "pending"
     PHASES = "phases"
     EXCEPTIONS = "exceptions"
-    """Sources that are paused, finished or held: few, so only they are listed."""
+    """Sources that are paused, finished, held or out of reach: few, so only they are listed."""
 
 
 class QueryPulse(msgspec.Struct, gc=False):
@@ -49,6 +49,8 @@ class SourcePulse(msgspec.Struct, gc=False):
     finished: bool = False
     held: dict[str, float] | None = None
     """Seconds in the last minute by remarkable reason; `None` where there was none."""
+    out_of_reach: str | None = None
+    """Why it cannot be asked what it has; `None`: it can, as far as is known."""
 
 
 class DriverPulse(msgspec.Struct, gc=False):
@@ -112,7 +114,7 @@ MEMBERS: Mapping[Column, Mapping[str, object]] = {
     Column.LAGS: {"lag": None},
     Column.PENDING: {"pending": None},
     Column.PHASES: {"phase": None},
-    Column.EXCEPTIONS: {"paused": False, "finished": False, "held": None},
+    Column.EXCEPTIONS: {"paused": False, "finished": False, "held": None, "out_of_reach": None},
 }
 """What a column brings of a source, and what stands there where it brings nothing."""
 
@@ -139,5 +141,8 @@ def _of_source(pulse: DriverPulse, labels: Mapping[str, str], source: SourcePuls
         yield reading(metrics.SOURCE_PHASE.name, source.phase, Column.PHASES)
     yield reading(metrics.SOURCE_PAUSED.name, float(source.paused), Column.EXCEPTIONS)
     yield reading(metrics.SOURCE_FINISHED.name, float(source.finished), Column.EXCEPTIONS)
+    if source.out_of_reach is not None:
+        why = {**labels, "cause": source.out_of_reach}
+        yield reading(metrics.SOURCE_OUT_OF_REACH.name, 1.0, Column.EXCEPTIONS, why)
     for reason, seconds in {"": 0.0, **(source.held or {})}.items():
         yield reading(HELD_LATELY, seconds, Column.EXCEPTIONS, {**labels, "reason": reason})

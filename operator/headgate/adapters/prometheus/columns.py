@@ -113,6 +113,8 @@ def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
         source.paused = True
     elif labels.name == metrics.SOURCE_FINISHED.name:
         source.finished = True
+    elif labels.name == metrics.SOURCE_OUT_OF_REACH.name:
+        source.out_of_reach = max(source.out_of_reach or "", labels.cause)  # whatever their order, as above
     elif labels.reason:
         source.held = {**(source.held or {}), labels.reason: value}
 

@@ -27,7 +27,6 @@ DETAILS = (
     metrics.QUERY_FUTURE_BATCHES,
     metrics.QUERY_WATERMARK_HELD_BY,
     metrics.SOURCE_INFO,
-    metrics.SOURCE_OUT_OF_REACH,
     metrics.SOURCE_PLANNED,
     metrics.SOURCE_RATE_LIMIT,
     metrics.SOURCE_ALIGNMENT_LIMIT,
@@ -62,7 +61,8 @@ def pulse(column: Column, matchers: str) -> str:
         case Column.PHASES:
             return _selector([metrics.SOURCE_PHASE], matchers)
         case Column.EXCEPTIONS:
-            flags = _selector([metrics.SOURCE_PAUSED, metrics.SOURCE_FINISHED], matchers)
+            names = [metrics.SOURCE_PAUSED, metrics.SOURCE_FINISHED, metrics.SOURCE_OUT_OF_REACH]
+            flags = _selector(names, matchers)
             pace = "|".join(sorted(UNREMARKABLE))
             held = _selector([metrics.SOURCE_HELD], _both(matchers, f'reason!~"{pace}"'))
             return f"{flags} == 1 or increase({held}[1m]) > 0"
