@@ -7,6 +7,9 @@ import pytest
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.turn import AT_REST_SECONDS
+from headgate.reconcile.conditions import FIRST_SCRAPE_SECONDS
+from headgate.reconcile.events import MORE_QUERIES_SECONDS
+from headgate.reconcile.ports import Outage, OutageReason
 from headgate_contract import metrics as names
 from support.looping import query
 from support.operating import KEY, Operation
@@ -68,6 +71,38 @@ def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
         looks[o.status()["executorsRunning"]] = again - o.cluster.now
     assert looks[3] == 30.0
     assert AT_REST_SECONDS / 2 <= looks[8] <= AT_REST_SECONDS * 3 / 2
+
+
+def test_a_driver_that_nobody_has_heard_of_is_looked_at_when_somebody_should_have() -> None:
+    o = Operation()
+    o.measurements.metrics(KEY).outage = Outage(OutageReason.NO_SERIES, "no series")
+    o.declare()
+    o.turns(2)
+    o.cluster.pod_runs(POD.name)
+    o.turn()
+    assert o.condition("Reconciling")["reason"] == "DriverStarting"
+    assert o.due[KEY] - o.cluster.now <= FIRST_SCRAPE_SECONDS
+    o.cluster.now = o.due[KEY]
+    o.turns_that_are_due()
+    assert (o.condition("Ready")["status"], o.condition("Ready")["reason"]) == ("False", "MetricsUnavailable")
+    assert o.due[KEY] - o.cluster.now > AT_REST_SECONDS / 4, "once"
+
+
+def test_a_query_that_is_not_in_the_job_is_told_when_the_job_should_have_started_it() -> None:
+    o = Operation()
+    o.run()
+    o.measurements.metrics(KEY).reports("others", started_at=o.cluster.now)
+    o.turn()
+    assert not told_of_unknown_names(o)
+    assert o.due[KEY] - o.cluster.now <= MORE_QUERIES_SECONDS
+    o.cluster.now = o.due[KEY]
+    o.turns_that_are_due()
+    assert len(told_of_unknown_names(o)) == 1
+    assert o.due[KEY] - o.cluster.now > AT_REST_SECONDS / 4, "once"
+
+
+def told_of_unknown_names(o: Operation) -> list[str]:
+    return [one["message"] for one in o.cluster.objects.values() if one.get("reason") == "UnknownName"]
 
 
 def test_a_driver_at_rest_is_looked_at_again_at_a_moment_of_its_own() -> None:

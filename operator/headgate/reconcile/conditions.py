@@ -222,3 +222,12 @@ def is_not_heard_yet(seen: Seen) -> bool:
             return not driver.is_ready
         case reason:
             return reason in _NOT_YET
+
+
+def should_be_heard_at(seen: Seen) -> float | None:
+    """Return the Unix time from which it is not too early any more; `None`: it is not, or that time has come."""
+    driver = seen.living_driver
+    if driver is None or not is_not_heard_yet(seen):
+        return None
+    at = driver.started_at + FIRST_SCRAPE_SECONDS
+    return at if at > seen.now else None

@@ -6,6 +6,7 @@ from then, once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -179,7 +180,7 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
     )
     if not present:
         return tuple(pauses)
-    is_settled = not _starts_queries(present.values(), seen)
+    is_settled = _has_started_all_at(present.values(), seen) is None
     of_queries = (
         complaint
         for query in application.spec.queries
@@ -189,15 +190,26 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
     return (*pauses, *of_queries)
 
 
-def _starts_queries(present: Iterable[QueryMetrics], seen: Seen) -> bool:
-    """Return whether the job has started a query so lately that there may be more to come.
+def missing_at(application: SparkApplication, seen: Seen) -> float | None:
+    """Return the Unix time from which a declared query that the job has not started counts as not in it.
+
+    `None`: the job has them all, or that time has come already, or nothing is known of the job.
+    """
+    present = {} if seen.metrics is None else seen.metrics.queries
+    has_all = all(query.name in present for query in application.spec.queries)
+    return _has_started_all_at(present.values(), seen) if present and not has_all else None
+
+
+def _has_started_all_at(present: Iterable[QueryMetrics], seen: Seen) -> float | None:
+    """Return the Unix time until which there may be more queries to come; `None`: there are none any more.
 
     The driver's clock may be another: a start that is far ahead of ours is not taken for one of just now.
     """
     starts = [query.started_at for query in present if query.started_at is not None]
     if not starts and seen.living_driver is not None:
         starts = [seen.living_driver.started_at]
-    return bool(starts) and abs(seen.now - max(starts)) < MORE_QUERIES_SECONDS
+    at = max(starts, default=-math.inf) + MORE_QUERIES_SECONDS
+    return at if seen.now < at < seen.now + 2 * MORE_QUERIES_SECONDS else None
 
 
 def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Complaint]:

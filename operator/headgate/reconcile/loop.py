@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import Step
 from headgate.reconcile.apply import apply
+from headgate.reconcile.conditions import should_be_heard_at
 from headgate.reconcile.decide import Plan, decide
+from headgate.reconcile.events import missing_at
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.observe import Seen, observe
 from headgate.reconcile.ports import Event, Ports
@@ -31,10 +33,8 @@ class Outcome:
     """Unix time from which a look at the metrics is worth a turn though it shows nothing new: a re-entry clock has
     run out by then, or has to be written down. `None`: no such clock runs."""
 
-    @property
-    def wake_at(self) -> float | None:
-        """Unix time at which there is something to do even if nothing is heard before."""
-        return self.plan.step.until
+    wake_at: float | None
+    """Unix time at which there is something to do, or to tell, even if nothing is heard before."""
 
 
 def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller can know
@@ -62,7 +62,9 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     events, memory = report(application, seen, plan, memory, ports)
     dwells = {query.name: query.backlog.reentry.dwell.total_seconds() for query in application.spec.queries}
     clock_at = memory.kept.clock_at(dwells, memory.saved, tolerance)
-    return Outcome(seen=seen, plan=plan, memory=memory, events=events, clock_at=clock_at)
+    times = (plan.step.until, should_be_heard_at(seen), missing_at(application, seen))
+    wake_at = min((time for time in times if time is not None), default=None)
+    return Outcome(seen=seen, plan=plan, memory=memory, events=events, clock_at=clock_at, wake_at=wake_at)
 
 
 def recall(ports: Ports, complain: Callable[[str], None]) -> LoopMemory:
