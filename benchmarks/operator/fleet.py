@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -64,14 +65,16 @@ class Fleet:
         self._changed_at = time.time()
 
     def seen(self, pod: Manifest) -> bool:
-        """Take in a pod; returns whether it is new."""
+        """Take in a pod; returns whether it is new. One that another fleet has played goes on as it was."""
         metadata = pod["metadata"]
-        generation = json.loads(metadata["annotations"][CONTROL])["generation"]
+        document = json.loads(metadata["annotations"][CONTROL])
         if (known := self._by_uid.get(metadata["uid"])) is not None:
-            known.generation = generation
+            known.generation = document["generation"]
             return False
         host = address(len(self._drivers))
-        driver = Driver(host, _labels(metadata, host), generation, time.time())
+        began = datetime.fromisoformat(metadata["creationTimestamp"]).timestamp()
+        behind = {name for name, query in document["queries"].items() if query.get("backlog")}
+        driver = Driver(host, _labels(metadata, host), document["generation"], began, behind)
         self._by_uid[metadata["uid"]] = driver
         self._drivers.append(driver)
         return True

@@ -59,12 +59,10 @@ def measure_full(bench: Bench) -> Mapping[str, Measured]:
     folder.mkdir(parents=True, exist_ok=True)
     with site(folder) as place, drivers(place, bench, size) as prometheus:
         settings = {"prometheus_url": prometheus.url, "tick": TICK}
-        if len(place.pods()) < size:
-            with operator(place.kubeconfig, folder / "grown.log", **settings) as process:
-                process.lead(LONGEST_SECONDS)
-                _grow(place, process, size, bench)
-                process.running.stop()
-        time.sleep(bench.seconds(SETTLE_SECONDS))
+        with operator(place.kubeconfig, folder / "grown.log", **settings) as process:
+            process.lead(LONGEST_SECONDS)
+            _grow(place, process, size, bench)
+            process.running.stop()
         bench.ready("a restart")
         before = _uids(place)
         with operator(place.kubeconfig, folder / "operator.log", **settings) as process:
