@@ -2,11 +2,13 @@
 
 Sources are asked one after the other at every trigger (100 ms, or as soon as a batch is over), a batch takes what a
 linear cost says, and its report arrives before the next question. What the planner leases is held without asking it.
+`on_ticks` has triggers where Spark has them: at the full tenths of a second, whenever the batch before was over.
 Every answer is checked against what no answer may do: go back, go past the latest position, or leave out a split.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -190,6 +192,7 @@ class ScriptedSpark:
         records_per_second: float = 50_000.0,
         now: float = START,
         leases: bool = True,
+        on_ticks: bool = False,
         resumed: Mapping[str, Position] | None = None,
         bound: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
@@ -197,6 +200,7 @@ class ScriptedSpark:
         self.unplanned = {source.name for source in sources} - (resumed or {}).keys()
         """Sources without an offset in the checkpoint: one that answers its start makes a batch."""
         self.leases = leases
+        self.on_ticks = on_ticks
         self.sources = {source.name: source for source in sources}
         self.trigger = trigger or Trigger()
         self.now = self.began = now
@@ -297,6 +301,8 @@ class ScriptedSpark:
         known = {name: getattr(self.sources[name], "read_bytes", None) for name in read}
         file_bytes = {name: size for name, size in known.items() if size is not None}
         self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1, file_bytes))
+        if self.on_ticks:
+            self.now = max(self.now, self._next_trigger(planned_at))
 
     def _note_planned(self) -> None:
         self.unplanned -= {name for name, answer in self.answers.items() if not isinstance(answer, Hold)}
@@ -317,7 +323,10 @@ class ScriptedSpark:
             self._take_lease()
         if self.trigger.kind is not TriggerKind.PROCESSING_TIME and self.ended is None:
             self.ended = "idle"
-        self.now += BASE
+        self.now = self._next_trigger(self.now)
+
+    def _next_trigger(self, last: float) -> float:
+        return (math.floor(last / BASE + NOT_WORTH_A_WAIT) + 1) * BASE if self.on_ticks else last + BASE
 
     def _latest(self, names: tuple[str, ...]) -> dict[str, Position | None]:
         streams = {name: self.sources[name] for name in names}

@@ -2,9 +2,11 @@
 
 One token is one record. Spark asks only now and then, so the bucket is computed when it is looked at, from the
 time that has passed; no timer runs. Tokens are kept as fractions: three records a second over eight splits are
-three records a second. The law that follows, over any window of W seconds:
+three records a second, and those of a full bucket are kept too: batches come some milliseconds early or late, and of
+three records each second a sixth were lost where a full bucket cut the rest of one. The law that follows, over any
+window of W seconds:
 
-    planned <= rate * W + burst
+    planned <= rate * W + burst + 1
 
 Asked by `planner.query`, once per source and planning.
 """
@@ -17,6 +19,8 @@ from headgate_contract import RateControl
 
 MIN_FILL_SECONDS = 1.0
 """A bucket holds at least a second of its rate, so that a short commit interval does not starve it."""
+FRACTION = 1 - 1e-6
+"""Of a record, that stays beside a full bucket: what the batch before could not take."""
 
 
 def burst_of(rate: float, interval: float, max_burst: float) -> float:
@@ -31,7 +35,7 @@ def burst_of(rate: float, interval: float, max_burst: float) -> float:
 
 
 class Bucket:
-    """Tokens that come in at `rate` a second, `burst` at most. Starts full."""
+    """Tokens that come in at `rate` a second, `burst` at most and what is left of a record. Starts full."""
 
     def __init__(self, rate: float, burst: float, now: float) -> None:
         self.rate = rate
@@ -41,25 +45,30 @@ class Bucket:
 
     def change(self, rate: float, burst: float, now: float) -> None:
         """Take another rate from `now` on. Tokens are kept, cut to the new burst."""
-        self._tokens = min(burst, self.tokens(now))
+        tokens = self.tokens(now)
         self._at = max(self._at, now)
         self.rate, self.burst = rate, burst
+        self._tokens = min(self._most, tokens)
 
     def tokens(self, now: float) -> float:
         """Return the tokens at `now`; negative after a batch of a source that could not be told how much.
 
         A clock that goes back grants nothing, and what it takes back it does not grant twice.
         """
-        return min(self.burst, self._tokens + self.rate * max(0.0, now - self._at))
+        return min(self._most, self._tokens + self.rate * max(0.0, now - self._at))
 
     def take(self, records: float, now: float) -> None:
         """Take tokens out; a negative number puts them back, up to the burst."""
-        self._tokens = min(self.burst, self.tokens(now) - records)
+        self._tokens = min(self._most, self.tokens(now) - records)
         self._at = max(self._at, now)
 
     def seconds_until(self, tokens: float, now: float) -> float:
         """Return how long it takes until there are `tokens` (the burst at most)."""
         return max(0.0, min(tokens, self.burst) - self.tokens(now)) / self.rate
+
+    @property
+    def _most(self) -> float:
+        return self.burst + FRACTION
 
 
 class RateLimit:
