@@ -138,8 +138,12 @@ class BatchSizer:
 
     def _cost_bound(self, seconds: float) -> float:
         """Return how many records a batch may have by what larger ones cost, or smaller ones might."""
-        ceiling = self._ceiling.records if seconds <= MUCH_LONGER * self._asked else math.inf
+        ceiling = math.inf if self._is_much_longer(seconds) else self._ceiling.records
         return min(ceiling, self._in_time(seconds)) if self._has_overrun(seconds) else ceiling
+
+    def _is_much_longer(self, seconds: float) -> bool:
+        """Whether a target is one for which the sizes that were compared tell nothing."""
+        return seconds > MUCH_LONGER * self._asked
 
     def _has_overrun(self, seconds: float) -> bool:
         return self._overran is not None and self._overran.seconds > OVERRUN * seconds
@@ -156,7 +160,7 @@ class BatchSizer:
 
     def _tried(self, seconds: float) -> int:
         """Return the largest of the sizes that are compared: growth keeps no batch from the best of them."""
-        return self._ceiling.largest if seconds <= MUCH_LONGER * self._asked else 0
+        return 0 if self._is_much_longer(seconds) else self._ceiling.largest
 
     def _in_time(self, seconds: float) -> float:
         """Return how many records should take `seconds`, or tell what they cost where nothing else does."""
@@ -204,7 +208,7 @@ class BatchSizer:
 
     def _measure(self, grant: Grant, sample: Sample) -> None:
         asked = self._asked if grant.target_seconds is None else grant.target_seconds
-        if asked > MUCH_LONGER * self._asked:
+        if self._is_much_longer(asked):
             self._ceiling = Ceiling()
         self._asked = asked
         self._last_measured = sample
