@@ -6,6 +6,7 @@ Hypothesis makes up the events; a failing sequence is printed and can be pasted 
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,6 +236,28 @@ def test_a_rate_is_reached_while_records_are_pending_and_batches_are_shorter_tha
     reached = sum(batch.total for batch in spark.batches[1:])
     assert 0.99 * rate <= reached / (last.planned_at - first.planned_at) <= 1.01 * rate
     assert spark.now - last.planned_at < 2 * max(1, interval)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.03, 0.07])
+@pytest.mark.parametrize("interval", [0.25, 0.999, 1.005, 1.05, 1.09, 1.11, 2.55, 9.95])
+def test_a_rate_is_reached_though_the_interval_ends_between_two_triggers(interval, phase):
+    rate = 1000
+    flights = SourceControl(rate_limit=RateControl(records_per_second=rate))
+    control = QueryControl(interval_seconds=interval, sources={"flights": flights})
+    spark = ScriptedSpark(
+        Stream("flights", {"0": 10**9}),
+        control=control,
+        records_per_second=1e12,
+        now=1000 + phase,
+        on_ticks=True,
+    )
+    spark.run_for(100 * interval)
+    first, last = spark.batches[0], spark.batches[-1]
+    reached = sum(batch.total for batch in spark.batches[1:])
+    assert reached >= 0.99 * rate * (last.planned_at - first.planned_at)
+    law, burst = RateLaw(), burst_of(rate, interval, 10)
+    for batch in spark.batches:
+        law.check(rate, burst, batch.total, batch.planned_at)
 
 
 @settings(max_examples=30, deadline=None)

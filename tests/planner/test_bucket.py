@@ -25,9 +25,16 @@ def a_limit(control: RateControl | None, interval: float = 1.0, now: float = 0.0
         (1000, 120, 10, 10_000),
         (0.25, 1, 10, 1),
         (1000, 5, 0, 1),
+        (1000, 1.05, 10, 1100),
+        (1000, 1.1, 10, 1100),
+        (1000, 2.3, 10, 2300),
+        (1000, 9.95, 10, 10_000),
+        (1000, 10.05, 10, 10_000),
     ],
 )
-def test_a_bucket_holds_an_interval_of_its_rate_within_bounds(rate, interval, max_burst, burst):
+def test_a_bucket_holds_an_interval_up_to_the_next_trigger_of_its_rate_within_bounds(
+    rate, interval, max_burst, burst
+):
     assert burst_of(rate, interval, max_burst) == burst
 
 

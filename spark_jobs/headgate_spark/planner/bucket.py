@@ -16,7 +16,9 @@ from __future__ import annotations
 import math
 
 from headgate_contract import RateControl
+from headgate_spark.planner.gate import BASE_SECONDS
 
+TRIGGERS_A_SECOND = round(1 / BASE_SECONDS)
 MIN_FILL_SECONDS = 1.0
 """A bucket holds at least a second of its rate, so that a short commit interval does not starve it."""
 FRACTION = 1 - 1e-6
@@ -26,12 +28,18 @@ FRACTION = 1 - 1e-6
 def burst_of(rate: float, interval: float, max_burst: float) -> float:
     """Return how many tokens the bucket holds.
 
-        burst = max(1, rate * min(max(E, 1s), maxBurst)),   E = commit interval in force, in seconds
+        burst = max(1, rate * min(max(E, 1s), maxBurst)),   E = commit interval in force, up to the next trigger
 
     A batch comes once per `E`, so what flows in meanwhile has to fit; `maxBurst` bounds what a source may be
-    asked for at once.
+    asked for at once. A batch begins at a trigger: of an interval of 1.05 s every other one lasts 1.1 s, and what
+    comes in its last 50 ms would be lost.
     """
-    return max(1.0, rate * min(max(interval, MIN_FILL_SECONDS), max_burst))
+    return max(1.0, rate * min(max(_up_to_a_trigger(interval), MIN_FILL_SECONDS), max_burst))
+
+
+def _up_to_a_trigger(seconds: float) -> float:
+    triggers = math.ceil(round(seconds / BASE_SECONDS, 6))
+    return triggers / TRIGGERS_A_SECOND
 
 
 class Bucket:
