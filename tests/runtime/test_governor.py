@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,7 +10,8 @@ from structlog.testing import capture_logs
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine import governor as module
 from headgate_spark.engine.alignment import DriverAlignment
-from headgate_spark.engine.checkpoint import CheckpointInUseError
+from headgate_spark.engine.checkpoint import CheckpointInUseError, FileCheckpoint
+from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.run import Started
@@ -551,6 +553,80 @@ def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     start(governor, FakeQuery())
     governor.admit(1, '{"row":0}')
     assert governor.runs[0].snapshot().sources[1].phase == waits
+
+
+DAMAGED = (
+    b"",
+    b'{"ends": {"replay": {"row": 5',
+    b"\xff\xfe\x00",
+    b"[" * 100_000,
+    b"null",
+    b"17",
+    b'{"finished": []}',
+    b'{"ends": {"replay": {"row": "5"}}, "finished": []}',
+    b'{"ends": {"replay": 5}, "finished": []}',
+    b'{"ends": {}, "finished": "replay"}',
+    b'{"ends": {}, "finished": [5]}',
+)
+"""What may be found of the memory of histories."""
+
+
+@pytest.fixture
+def keeping(checkpoint, tmp_path):
+    """Keep in files what is known of histories, and say what the newest of them holds."""
+    checkpoint.left = Resumption(7, repeats=False, offsets=('{"row":5}', '{"row":0}'))
+    kept = FileCheckpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
+    checkpoint.hybrid = kept.hybrid
+    folder = tmp_path / "ck.headgate"
+    folder.mkdir()
+    kept.hybrid.save({"ends": {"replay": {"row": 5}}, "finished": ["replay"]})
+
+    def holds(content):
+        (folder / "hybrid.2.json").write_bytes(content)
+        return folder / "hybrid.2.json"
+
+    return holds
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_and_remedy(
+    governor, keeping, content
+):
+    file = keeping(content)
+    waiting = QueryControl(sources={"replay": SourceControl(), "replay-2": SourceControl(after="replay")})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": waiting}))
+    opened(governor, 1)
+    opened(governor, 2)
+    start(governor, FakeQuery())
+    told = governor.admit(1, '{"row":5}')
+    assert told.startswith(
+        "fail:query copy: source replay-2: whether its history has been read cannot be told"
+    )
+    assert f"file {file} is damaged (" in told
+    assert told.endswith("; put it back from a copy, or delete it: nothing is lost then, or read twice")
+    assert governor.failures == 0
+    file.unlink()
+    for handle in (1, 2):
+        governor.closed(handle)
+    for handle in (3, 4):
+        opened(governor, handle, run="r2")
+    start(governor, FakeQuery(), run="r2")
+    assert governor.admit(3, '{"row":5}') == "survey:3,4"
+    assert [source.phase for source in governor.runs[0].snapshot().sources] == [False, False]
+
+
+def test_a_damaged_memory_of_histories_is_nothing_to_a_query_without_one_until_it_has_one(governor, keeping):
+    file = keeping(b"{")
+    sources = {"replay": SourceControl(), "replay-2": SourceControl()}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    opened(governor, 1)
+    opened(governor, 2)
+    start(governor, FakeQuery())
+    assert governor.admit(1, '{"row":5}') == "survey:1,2"
+    sources["replay-2"] = SourceControl(after="replay")
+    governor.take_document(ControlDocument(generation=2, queries={"copy": QueryControl(sources=sources)}))
+    assert str(file) in governor.admit(1, '{"row":5}')
+    assert file.read_bytes() == b"{"
 
 
 class FakePositions:

@@ -50,6 +50,21 @@ def test_the_live_source_waits_for_the_end_of_the_history_also_after_restarts(tm
     assert sorted(ids_in(tmp_path / "out")) == sorted([*range(ROWS), *range(ROWS)])
 
 
+def test_a_damaged_memory_of_the_history_is_named_with_the_remedy(tmp_path, arguments):
+    slow = history_first(rate_limit_during_backlog=RateControl(records_per_second=20, max_burst_seconds=1))
+    with driver(tmp_path / "before", *arguments, control=slow) as running:
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    (kept,) = (tmp_path / "ck.headgate").glob("hybrid.*.json")
+    kept.write_text(kept.read_text()[:-5])
+    with driver(tmp_path / "refused", *arguments, control=slow) as refused:
+        assert refused.wait() == 1
+        assert "query hybrid: source live: whether its history has been read cannot be told" in refused.log
+        assert f"{kept} is damaged (" in refused.log
+        assert "or delete it: nothing is lost then, or read twice" in refused.log
+
+
 def test_a_watermark_on_each_branch_is_refused_with_the_remedy(tmp_path, arguments):
     with driver(tmp_path / "run", *arguments, "--watermark-per-branch", control=history_first()) as refused:
         assert refused.wait() == 1

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import structlog
 
 from headgate_spark.engine.directory import Directory, HadoopDirectory, LocalDirectory
+from headgate_spark.engine.histories import memory_in
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore, Store
 
@@ -121,7 +122,7 @@ class FileCheckpoint:
     def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
         self._location = location.rstrip("/")
         side = open_directory(side_directory(location))
-        self.hybrid: Store = NumberedStore(side, "hybrid")
+        self.hybrid: Store = NumberedStore(side, "hybrid", memory_in)
         self.batches: Store = NumberedStore(side, "batches")
         self.topics: Store = NumberedStore(side, "topics")
         self._logs = [open_directory(f"{self._location}/{log}") for log in ("offsets", "commits")]

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 
 class Directory(Protocol):
-    """Files of text by name. Each method raises what the file system raises."""
+    """Files of text by name; `str()` of it is where it is. Each method raises what the file system raises."""
 
     def names(self) -> list[str]:
         """Return the names of what is in it; none where it does not exist."""
 
     def read(self, name: str) -> str:
-        """Return the text of a file."""
+        """Return the text of a file. Raises ValueError where it cannot be the text that was written."""
 
     def create(self, name: str, text: str) -> None:
         """Write a new file, whole or not at all; raises OSError where it is there already."""
@@ -31,6 +31,9 @@ class HadoopDirectory:
         self._uri = uri
         self._fs = self._path().getFileSystem(hadoop_conf)
 
+    def __str__(self) -> str:
+        return self._uri
+
     def names(self) -> list[str]:
         """Return the names of what is in it; none where it does not exist."""
         if not self._fs.exists(self._path()):
@@ -38,10 +41,14 @@ class HadoopDirectory:
         return [str(status.getPath().getName()) for status in self._fs.listStatus(self._path())]
 
     def read(self, name: str) -> str:
-        """Return the text of a file."""
+        """Return the text of a file. Raises ValueError where it does not fit the checksum that is beside it."""
         stream = self._fs.open(self._path(name))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        except Exception as error:
+            if "ChecksumException" in str(error):
+                raise ValueError(f"it does not fit its checksum, .{name}.crc") from None
+            raise
         finally:
             stream.close()
 
@@ -75,12 +82,15 @@ class LocalDirectory:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def __str__(self) -> str:
+        return str(self._path)
+
     def names(self) -> list[str]:
         """Return the names of what is in it; none where it does not exist."""
         return [entry.name for entry in self._path.iterdir()] if self._path.is_dir() else []
 
     def read(self, name: str) -> str:
-        """Return the text of a file."""
+        """Return the text of a file. Raises ValueError where it is none."""
         return (self._path / name).read_text(encoding="utf-8")
 
     def create(self, name: str, text: str) -> None:

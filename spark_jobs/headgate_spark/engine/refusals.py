@@ -22,7 +22,7 @@ def refusal(
     `formats` has the format of each source of the job by its name; `watermarks_below_union` is how many watermarks of
     its plan stand below a union.
     """
-    afters = {} if control is None else {name: s.after for name, s in control.sources.items() if s.after}
+    afters = _afters(control)
     for name, history in sorted(afters.items()):
         if formats.get(history) in ENDLESS:
             return (
@@ -34,6 +34,21 @@ def refusal(
     return None
 
 
+def damaged_histories(query: str, control: QueryControl | None, damage: str) -> str | None:
+    """Return why nothing can be planned where what is kept of histories is damaged; `None`: no source waits for one.
+
+    `damage` names the file. Without it the one before it counts, and without any it is as if `after` had just been
+    declared: what has been read is in Spark's own checkpoint.
+    """
+    waiting = ", ".join(sorted(_afters(control)))
+    if not waiting:
+        return None
+    return (
+        f"query {query}: source {waiting}: whether its history has been read cannot be told, since {damage}; put it "
+        "back from a copy, or delete it: nothing is lost then, or read twice"
+    )
+
+
 def unplanned(query: str, argument: str) -> str:
     """Say that a query cannot be governed at all, and the remedy; `argument` is the one that its `trigger` has.
 
@@ -43,6 +58,11 @@ def unplanned(query: str, argument: str) -> str:
         f"query {query} uses trigger({argument}=…), where Spark plans no batches, so nothing of it is governed; use "
         "trigger(processingTime=…), or remove it from the resource"
     )
+
+
+def _afters(control: QueryControl | None) -> dict[str, str]:
+    """Return the sources that wait, each with its history."""
+    return {} if control is None else {name: s.after for name, s in control.sources.items() if s.after}
 
 
 def _watermarks_refusal(query: str, waiting: list[str]) -> str:

@@ -23,9 +23,10 @@ from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.event_time import ReachedEventTime
 from headgate_spark.engine.failures import out_of_reach, told
+from headgate_spark.engine.histories import memory_in, value_of
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
-from headgate_spark.engine.refusals import refusal
+from headgate_spark.engine.refusals import damaged_histories, refusal
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import Retreat
 from headgate_spark.engine.sources import Descriptor
@@ -249,6 +250,8 @@ class QueryRun:
     _has_ended: bool = False
     _is_new: bool = False
     """Whether no batch was ever planned in its checkpoint; false also where nobody can tell."""
+    _damage: str | None = None
+    """Which file of those that keep histories is damaged, and in what way."""
     _quiet_rounds: int = 0
     _query_id: str = ""
     _memory_noted: bool = False
@@ -343,6 +346,8 @@ class QueryRun:
         if (refusal := self._refusal()) is not None:
             return f"fail:{refusal}"
         planner = self._planner()
+        if (refusal := self._damaged_histories()) is not None:
+            return f"fail:{refusal}"
         goes_on = self._waits.ended(self.clock())
         if not goes_on and handle == next(iter(self.sources)):
             self._waits.trigger_begins()
@@ -574,14 +579,21 @@ class QueryRun:
 
     def _load_hybrid(self) -> HybridMemory:
         """Return what is kept of histories; of another checkpoint that was in this place nothing counts."""
-        kept = None if self._is_new else self.checkpoint.hybrid.load()
-        if kept is None:
+        try:
+            kept = None if self._is_new else self.checkpoint.hybrid.load()
+            return HybridMemory() if kept is None else memory_in(kept)
+        except ValueError as error:
+            self._damage = str(error)
             return HybridMemory()
-        return HybridMemory(kept["ends"], frozenset(kept["finished"]))
 
     def _save_hybrid(self, memory: HybridMemory) -> None:
-        ends = {name: dict(end) for name, end in memory.ends.items()}
-        self.checkpoint.hybrid.save({"ends": ends, "finished": sorted(memory.finished)})
+        self.checkpoint.hybrid.save(value_of(memory))
+
+    def _damaged_histories(self) -> str | None:
+        """Return why the query cannot go on with what is kept of histories, with the remedy."""
+        if self._damage is None:
+            return None
+        return damaged_histories(self.name, self.control, self._damage)
 
     def _resumed(self) -> dict[str, Position] | None:
         """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""

@@ -7,6 +7,7 @@ without Headgate at any time.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from headgate_spark.engine.directory import Directory
@@ -15,11 +16,15 @@ KEPT = 2
 """Values that stay: the newest, and the one before it for whoever is reading just now."""
 
 
+class DamagedFileError(ValueError):
+    """A file does not hold what was saved in it. The message names it and what is wrong."""
+
+
 class Store(Protocol):
     """Keeps one small JSON value per checkpoint."""
 
     def load(self) -> Any | None:
-        """Return the value saved last, or `None`."""
+        """Return the value saved last, or `None`. Raises `DamagedFileError`, and what the file system raises."""
 
     def save(self, value: Any) -> None:
         """Keep `value`; when this returns, a crash cannot lose it."""
@@ -28,20 +33,24 @@ class Store(Protocol):
 class NumberedStore:
     """Each value is a new file, `<name>.<number>.json`; the highest number counts."""
 
-    def __init__(self, directory: Directory, name: str) -> None:
+    def __init__(
+        self, directory: Directory, name: str, check: Callable[[Any], object] = lambda value: value
+    ) -> None:
+        """`check` raises ValueError for a value that nobody has saved."""
         self._directory = directory
         self._name = name
+        self._check = check
 
     def load(self) -> Any | None:
-        """Return the value of the highest number, or `None`."""
+        """Return the value of the highest number, or `None`. Raises `DamagedFileError`."""
         return self.newest()[1]
 
     def newest(self) -> tuple[int, Any | None]:
-        """Return the highest number with its value; 0 and `None` where there is none."""
+        """Return the highest number with its value; 0 and `None` where there is none. Raises `DamagedFileError`."""
         numbers = self._numbers()
         if not numbers:
             return 0, None
-        return numbers[-1], json.loads(self._directory.read(self._file(numbers[-1])))
+        return numbers[-1], self._value(self._file(numbers[-1]))
 
     def save(self, value: Any) -> None:
         """Write `value` under the next number. Raises what the file system raises."""
@@ -58,6 +67,14 @@ class NumberedStore:
         self._directory.create(self._file(number), json.dumps(value))
         for old in numbers[: 1 - KEPT]:
             self._directory.delete(self._file(old))
+
+    def _value(self, file: str) -> Any:
+        try:
+            value = json.loads(self._directory.read(file))
+            self._check(value)
+        except (ValueError, RecursionError) as error:
+            raise DamagedFileError(f"file {self._directory}/{file} is damaged ({error})") from None
+        return value
 
     def _numbers(self) -> list[int]:
         parts = [name.split(".") for name in self._directory.names()]
