@@ -120,6 +120,17 @@ def test_a_state_whose_computation_was_killed_is_that_of_the_same_cut(
     assert rows(counted(spark, inputs).state) == Counter([(2, 1), (1, 2)])
 
 
+@pytest.mark.usefixtures("rocksdb")
+def test_a_state_of_which_a_file_is_gone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(1, 1, 2)])
+    counted(spark, inputs)
+    gone = next(Path(f"{inputs.checkpoint}.headgate/backfill/state").glob("*.parquet"))
+    gone.unlink()
+    with pytest.raises(backfill.BackfillError, match=rf"file {gone} of .* is gone: put it back, or delete"):
+        counted(spark, inputs)
+
+
 def test_a_state_store_without_initial_state_is_refused_before_a_cut_is_kept(
     spark: SparkSession, tmp_path: Path
 ) -> None:

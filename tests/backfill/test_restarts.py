@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,66 @@ def test_a_backfill_is_not_another_one_after_a_restart(spark: SparkSession, tmp_
         BackfillError, match="belongs to a backfill with join = inner, not left_semi: write it as it was"
     ):
         joining.backfilled(spark, how="left_semi")
+
+
+def files(joining: Joining, *below: str) -> list[Path]:
+    """What is kept beside the checkpoint, in the order of names."""
+    return sorted(Path(f"{joining.checkpoint}.headgate", *below[:-1]).glob(below[-1]))
+
+
+@pytest.mark.parametrize("table", ["history", "replayed-left", "replayed-right"])
+def test_a_result_that_is_gone_before_the_query_has_run_is_refused_and_not_missing_in_silence(
+    spark: SparkSession, tmp_path: Path, table: str
+) -> None:
+    joining = Joining(tmp_path, "inner", 0, 4, 1, 1)
+    joining.arrive([HISTORY])
+    joining.backfilled(spark)
+    gone = files(joining, "backfill", table, "*.parquet")[0]
+    gone.unlink()
+    with pytest.raises(BackfillError) as refused:
+        joining.backfilled(spark)
+    assert str(refused.value) == (
+        f"file {gone} of the computed history is gone: put it back, or delete {joining.checkpoint}.headgate, and the "
+        "history is cut and computed anew"
+    )
+    shutil.rmtree(f"{joining.checkpoint}.headgate")
+    joining.backfilled(spark)
+
+
+def test_a_checkpoint_that_is_deleted_alone_begins_with_what_was_computed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    joining = Joining(tmp_path, "left_outer", -2, 4, 1, 1)
+    joining.arrive([HISTORY])
+    finish(joining.written_by(joining.backfilled(spark)))
+    for left in (joining.checkpoint, f"{joining.checkpoint}-out"):
+        shutil.rmtree(left)
+    joining.arrive([*LIVE, closing(LIVE)])
+    found, expected = joining.compared(spark, joining.backfilled(spark))
+    assert found == expected
+
+
+def test_of_a_query_that_has_run_nothing_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
+    joining = Joining(tmp_path, "inner", 0, 4, 1, 1)
+    joining.arrive([HISTORY])
+    finish(joining.written_by(joining.backfilled(spark)))
+    for file in files(joining, "backfill", "history", "*.parquet"):
+        file.unlink()  # the query has read them
+    joining.backfilled(spark)
+    history = Path(f"{joining.checkpoint}.headgate/backfill/history")
+    shutil.rmtree(history)
+    with pytest.raises(
+        BackfillError, match=rf"directory {history} is gone.*: put it back, or make an empty one"
+    ):
+        joining.backfilled(spark)
+    history.mkdir()
+    joining.backfilled(spark)
+    journal = files(joining, "backfill.*.json")
+    journal[-1].unlink()
+    with pytest.raises(
+        BackfillError, match=r"does not say that step replayed .*: put the folder back as it was"
+    ):
+        joining.backfilled(spark)
+    shutil.rmtree(f"{joining.checkpoint}.headgate")
+    with pytest.raises(BackfillError, match=rf"no backfill.*put {joining.checkpoint}\.headgate back"):
+        joining.backfilled(spark)

@@ -63,6 +63,8 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
         if not journal.has("replayed"):
             batch = Batch(matching, *_histories(spark, matching, cuts, live))
             _compute(batch, journal, staged)
+        if not journal.has_batches:  # later some may be deleted: what the query has read
+            journal.see_results(spark, "history", "replayed")
     return continued(spark, matching, live, staged)
 
 

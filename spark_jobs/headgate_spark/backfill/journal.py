@@ -12,10 +12,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate_spark.backfill import refusals
+from headgate_spark.backfill.parquet import directory, gone
 from headgate_spark.backfill.refusals import BackfillError
 from headgate_spark.engine.checkpoint import CheckpointInUseError, acquire_lock, side_directory
-from headgate_spark.engine.directory import HadoopDirectory
-from headgate_spark.engine.store import NumberedStore
+from headgate_spark.engine.directory import Directory
+from headgate_spark.engine.store import DamagedFileError, NumberedStore
 
 NAME = "backfill"
 
@@ -28,17 +30,21 @@ class Journal:
     ) -> None:
         """`question` is what the backfill is asked to do; `has_batches`: whether its query has run before.
 
-        Raises `BackfillError` where that is not what the checkpoint was made for.
+        Raises `BackfillError` where that is not what the checkpoint was made for, or what is kept is damaged.
         """
         self._store = store
         self._checkpoint = checkpoint
+        self._folder = side_directory(checkpoint)
         self._question = dict(question)
-        self._number, kept = store.newest()
-        if kept is None and has_batches:
+        self.has_batches = has_batches
+        try:
+            self._number, kept = store.newest()
+        except DamagedFileError as error:
             raise BackfillError(
-                f"checkpoint {checkpoint} has batches of a query but no backfill: their rows are read already; "
-                "choose a new checkpoint"
-            )
+                refusals.journal_damaged(checkpoint, self._folder, str(error), has_batches=has_batches)
+            ) from None
+        if kept is None and has_batches:
+            raise BackfillError(refusals.journal_gone(checkpoint, self._folder))
         if kept is not None and kept["question"] != self._question:
             raise BackfillError(_changed(checkpoint, kept["question"], self._question))
         self._done: dict[str, Any] = {} if kept is None else kept["done"]
@@ -50,11 +56,21 @@ class Journal:
     def step(self, name: str, work: Callable[[], Any]) -> Any:
         """Return what the step has returned, at an earlier start or now.
 
-        Raises `BackfillError` where another run has recorded a step since this journal was opened.
+        Raises `BackfillError` where another run has recorded a step since this journal was opened, and where the step
+        is missing though the query has run.
         """
         if name not in self._done:
+            if self.has_batches:
+                raise BackfillError(refusals.step_gone(self._checkpoint, self._folder, name))
             self._record({**self._done, name: work()}, name)
         return self._done[name]
+
+    def see_results(self, spark: SparkSession, *steps: str) -> None:
+        """Raise `BackfillError` where a file is gone that one of these steps has written, as far as that was kept."""
+        written = [file for step in steps for file in self._done.get(step) or ()]
+        file = gone(spark, staging(self._checkpoint), written)
+        if file is not None:
+            raise BackfillError(refusals.result_gone(file, self._folder, has_batches=self.has_batches))
 
     def _record(self, done: dict[str, Any], name: str) -> None:
         try:
@@ -80,9 +96,21 @@ def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, An
 
 
 def _journal(spark: SparkSession, checkpoint: str, question: Mapping[str, Any]) -> Journal:
-    store = NumberedStore(_directory(spark, side_directory(checkpoint)), NAME)
-    offsets = _directory(spark, f"{checkpoint.rstrip('/')}/offsets")
+    store = store_in(directory(spark, side_directory(checkpoint)))
+    offsets = directory(spark, f"{checkpoint.rstrip('/')}/offsets")
     return Journal(store, checkpoint, question, has_batches=any(name.isdigit() for name in offsets.names()))
+
+
+def store_in(folder: Directory) -> NumberedStore:
+    """Return where steps are kept."""
+    return NumberedStore(folder, NAME, _check)
+
+
+def _check(value: Any) -> None:
+    if not isinstance(value, dict) or not all(
+        isinstance(value.get(key), dict) for key in ("question", "done")
+    ):
+        raise ValueError("it has no question with the steps that are done")
 
 
 def staging(checkpoint: str) -> str:
@@ -101,10 +129,6 @@ def _alone(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     finally:
         if lock is not None:
             lock.release()
-
-
-def _directory(spark: SparkSession, uri: str) -> HadoopDirectory:
-    return HadoopDirectory(spark._jvm, spark._jsc.hadoopConfiguration(), uri)
 
 
 def _changed(checkpoint: str, kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str:

@@ -154,3 +154,46 @@ def parts(history: Types, live: Types) -> str | None:
                 "the history: make both alike in `prepare`"
             )
     return None
+
+
+def journal_gone(checkpoint: str, folder: str) -> str:
+    """Say that nothing is known of the backfill of a checkpoint whose query has run."""
+    return (
+        f"checkpoint {checkpoint} has batches of a query but no backfill: their rows are read already; put {folder} "
+        "back if it was deleted, or choose a new checkpoint"
+    )
+
+
+def step_gone(checkpoint: str, folder: str, step: str) -> str:
+    """Say that a step is missing of a backfill whose query has run: done again, its rows would be read twice."""
+    return (
+        f"checkpoint {checkpoint} has batches of its query, but {folder} does not say that step {step} of the "
+        "backfill is done: put the folder back as it was, or choose a new checkpoint"
+    )
+
+
+def journal_damaged(checkpoint: str, folder: str, damage: str, *, has_batches: bool) -> str:
+    """Say that what a backfill has done cannot be read; `damage` names the file."""
+    return f"checkpoint {checkpoint}: {damage}: put it back from a copy, or {_anew(folder, has_batches=has_batches)}"
+
+
+def result_gone(file: str, folder: str, *, has_batches: bool) -> str:
+    """Say that a part of what was computed is gone, and the stream would go on without it."""
+    return f"file {file} of the computed history is gone: put it back, or {_anew(folder, has_batches=has_batches)}"
+
+
+def directory_gone(path: str) -> str:
+    """Say that a directory which the query lists is gone."""
+    return (
+        f"directory {path} is gone, which the query lists at every start: put it back, or make an empty one if the "
+        "query has read all of it"
+    )
+
+
+def _anew(folder: str, *, has_batches: bool) -> str:
+    """Return how a backfill begins anew. What a query has read of an old one it would read of the new one again."""
+    return (
+        "choose a new checkpoint"
+        if has_batches
+        else f"delete {folder}, and the history is cut and computed anew"
+    )

@@ -15,9 +15,12 @@ from pyspark.sql.utils import is_remote
 
 from headgate_spark.backfill import refusals
 from headgate_spark.backfill.journal import open_journal, staging
-from headgate_spark.backfill.parquet import unwritable
+from headgate_spark.backfill.parquet import unwritable, write
 from headgate_spark.backfill.refusals import refuse
 from headgate_spark.backfill.sources import Cut, Source
+
+STATE = "state"
+"""The directory of the state."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,14 @@ def initial_state(
     takes no initial state, or Parquet cannot keep the state.
     """
     refuse(refusals.spark_connect(is_remote=is_remote()))
-    path = f"{staging(checkpoint)}/state"
+    root = staging(checkpoint)
     with open_journal(spark, checkpoint, {"initial state": str(source)}) as journal:
         cut = journal.step("cut", lambda: _cut(spark, source))
         live = source.live(spark, cut)
         refuse(refusals.mode("live", is_stream=live.isStreaming))
-        journal.step("state", lambda: _write(compute(source.history(spark, cut)), path))
-    return Seeded(live, spark.read.parquet(path))
+        journal.step("state", lambda: _write(compute(source.history(spark, cut)), root))
+        journal.see_results(spark, "state")
+    return Seeded(live, spark.read.parquet(f"{root}/{STATE}"))
 
 
 def _cut(spark: SparkSession, source: Source) -> Cut:
@@ -64,7 +68,7 @@ def _cut(spark: SparkSession, source: Source) -> Cut:
     return source.cut(spark)
 
 
-def _write(rows: DataFrame, path: str) -> None:
+def _write(rows: DataFrame, root: str) -> list[str]:
     refuse(refusals.mode("history", is_stream=rows.isStreaming))
     refuse(refusals.parquet_types(dict(rows.dtypes), unwritable(rows)), "initial state")
-    rows.write.mode("overwrite").parquet(path)
+    return write(rows, root, STATE)

@@ -11,16 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.types import StructType
 
+from headgate_spark.backfill import refusals
 from headgate_spark.backfill.batch import ANSWERED, Batch
 from headgate_spark.backfill.horizon import Horizon, micros
 from headgate_spark.backfill.matching import LEFT, RIGHT, Matching, Side, column
+from headgate_spark.backfill.parquet import write
+from headgate_spark.backfill.refusals import BackfillError
 
 REPLAYED = "_headgate_replayed"
 """Of a row that was before the cut."""
+OUTPUT, REPLAYED_LEFT, REPLAYED_RIGHT = "history", "replayed-left", "replayed-right"
+"""Directories of what is staged; by them the sources of the query are called."""
 
 
 @dataclass(frozen=True)
@@ -32,29 +38,33 @@ class Staged:
     @property
     def output(self) -> str:
         """What the batch has emitted."""
-        return f"{self.root}/history"
+        return f"{self.root}/{OUTPUT}"
 
     @property
     def left(self) -> str:
         """The left rows to be replayed."""
-        return f"{self.root}/replayed-left"
+        return f"{self.root}/{REPLAYED_LEFT}"
 
     @property
     def right(self) -> str:
         """The right rows to be replayed."""
-        return f"{self.root}/replayed-right"
+        return f"{self.root}/{REPLAYED_RIGHT}"
 
-    def write_output(self, batch: Batch, horizon: Horizon) -> None:
-        """Write the result of the history, over what an interrupted run has left of it."""
-        batch.output(horizon).write.mode("overwrite").parquet(self.output)
+    def write_output(self, batch: Batch, horizon: Horizon) -> list[str]:
+        """Write the result of the history, over what an interrupted run has left of it; return its files."""
+        return write(batch.output(horizon), self.root, OUTPUT)
 
-    def write_replayed(self, batch: Batch, horizon: Horizon) -> None:
-        """Write the rows to be replayed, one file a side: a stream takes a file whole or not at all."""
-        for rows, path in (
-            (batch.replayed_left(horizon), self.left),
-            (batch.replayed_right(horizon), self.right),
-        ):
-            rows.repartition(1).write.mode("overwrite").option("maxRecordsPerFile", 0).parquet(path)
+    def write_replayed(self, batch: Batch, horizon: Horizon) -> list[str]:
+        """Write the rows to be replayed, one file a side (a stream takes it whole or not at all); return both."""
+        sides = (
+            (batch.replayed_left(horizon), REPLAYED_LEFT),
+            (batch.replayed_right(horizon), REPLAYED_RIGHT),
+        )
+        return [
+            file
+            for rows, table in sides
+            for file in write(rows.repartition(1), self.root, table, maxRecordsPerFile=0)
+        ]
 
 
 def continued(
@@ -77,7 +87,12 @@ def _whole(spark: SparkSession, side: Side, live: DataFrame, path: str) -> DataF
 
 
 def _read(spark: SparkSession, schema: StructType, path: str) -> DataFrame:
-    return spark.readStream.schema(schema).parquet(path)
+    try:
+        return spark.readStream.schema(schema).parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise BackfillError(refusals.directory_gone(path)) from None
+        raise
 
 
 def _is_new(matching: Matching) -> Column:
