@@ -194,5 +194,12 @@ SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at it
 SOURCE_HELD = _counter(
     "source_held_seconds", ("query", "source", "reason"), "Time for which the source was held, by reason."
 )
+SOURCE_HELD_BACK = _gauge(
+    "source_held_back_seconds",
+    ("query", "source", "reason"),
+    "Time of the last minute for which the source was kept from what it could read, by reason.",
+)
+NORMAL_REASONS = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook", "Grant"})
+"""Reasons of the normal pace: a source that waits for its commit interval or its turn is not held back."""
 
 ALL: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -81,6 +81,28 @@ def test_between_two_batches_that_a_rate_cut_the_rate_is_what_holds():
     assert spark.source("flights").held_seconds[HeldBy.RATE_LIMIT] > 30
 
 
+def test_what_held_a_source_in_the_last_minute_is_told_to_the_second_and_forgotten_after_it():
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.GATE)], now=0)
+
+    def lately(now):
+        return planner.snapshot(now).sources[0].held_lately_seconds
+
+    paused, free = ({"a": SourceControl(paused=is_paused)} for is_paused in (True, False))
+    assert lately(0) == {}
+    for now in (0, 10, 25):
+        planner.control(control(sources=paused), now)
+        planner.admit("a", None, now)
+    assert lately(25) == {HeldBy.PAUSED: 25}
+    assert lately(90) == {HeldBy.PAUSED: 60}
+    planner.control(control(sources=free), 90)
+    planner.admit("a", None, 90)
+    assert lately(120)[HeldBy.PAUSED] == 30
+    assert HeldBy.PAUSED not in lately(150)
+    planner.control(control(sources=paused), 200)
+    planner.admit("a", None, 200)
+    assert lately(207)[HeldBy.PAUSED] == 7
+
+
 def test_held_time_goes_on_while_another_source_is_read():
     planner = QueryPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
     planner.control(control(sources={"b": SourceControl(paused=True)}), 0)

@@ -117,6 +117,7 @@ def known_of_a_source() -> SourceSnapshot:
         finished=True,
         rate_limit_records_per_second=9.0,
         held_seconds=dict.fromkeys(HeldBy, 1.0),
+        held_lately_seconds=dict.fromkeys(HeldBy, 1.0),
         alignment=alignment,
     )
 
@@ -183,3 +184,12 @@ def test_where_everything_is_known_a_scrape_has_all_of_the_contract_and_nothing_
         (name, family.type, frozenset(label for s in family.samples for label in s.labels) - {"le"})
         for name, family in told.items()
     } == {(metric.name, metric.kind.value, frozenset({"application", *metric.labels})) for metric in m.ALL}
+
+
+def test_the_normal_pace_is_nothing_that_a_source_is_held_back_by() -> None:
+    def reasons(metric: m.Metric) -> set[str]:
+        return {sample.labels["reason"] for sample in told_where_everything_is_known()[metric.name].samples}
+
+    assert reasons(m.SOURCE_HELD) == {reason.value for reason in HeldBy}
+    assert reasons(m.SOURCE_HELD_BACK) == reasons(m.SOURCE_HELD) - m.NORMAL_REASONS
+    assert reasons(m.SOURCE_HELD) > m.NORMAL_REASONS

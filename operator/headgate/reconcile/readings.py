@@ -20,8 +20,8 @@ from headgate_contract.metrics import Metric
 
 ARRIVAL_RATE: Final = "headgate:query_arrival_records:rate1m"
 """Records per second that came in over the last minute; labelled `query`."""
-HELD_LATELY: Final = "headgate:source_held_seconds:increase1m"
-"""For how long a source was held in the last minute; labelled `query`, `source` and `reason`. A source that
+HELD_LATELY: Final = "headgate:source_held_back_seconds"
+"""For how long a source was held back in the last minute; labelled `query`, `source` and `reason`. A source that
 was not held has one with an empty reason and 0, which tells it from one that nobody watched."""
 BACKLOG_QUERY: Final = "headgate:source_backlog_query"
 """What `backlog.query` returned; labelled `query` and `source`. It says nothing of the driver, and stands

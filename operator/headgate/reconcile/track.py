@@ -4,8 +4,8 @@ A scrape is a moment. The arrival rate is a difference between two moments, and 
 counts held seconds by reason, and the reason whose count grew is the one that holds now. A track is kept from
 one tick to the next and not over a restart of the loop: it is measured anew within a minute.
 
-Prometheus keeps a history of its own. What it knows of the last minute is taken from there, so that nothing
-depends on how often the loop looked.
+Prometheus is looked at less often than a source is held and let go. So what the driver itself tells of the last
+minute is taken from there, and nothing depends on when the loop looked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from headgate.decision import Progress, arrival_rate
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
+from headgate_contract.metrics import NORMAL_REASONS
 
 WINDOW_SECONDS = 60.0
 """Over how long arrivals are averaged. Long enough that a tick more or less does not matter."""
@@ -23,8 +24,6 @@ HELD_BY_ALIGNMENT = "Alignment"
 """A source waits for the others of its group."""
 HELD_BY_EVENT_TIME = "EventTime"
 """It waits for event times that its group needs, and that are not known yet."""
-UNREMARKABLE = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook", "Grant"})
-"""Holds that belong to normal pace: a source that waits for its commit interval or its turn is not held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class Track:
 
 def _longest(held: Mapping[str, float]) -> str | None:
     """Return the remarkable reason that held for longest; `None` where none did."""
-    remarkable = {reason: held[reason] for reason in held if reason not in UNREMARKABLE and held[reason] > 0}
+    remarkable = {reason: held[reason] for reason in held if reason not in NORMAL_REASONS and held[reason] > 0}
     return max(remarkable, key=lambda reason: remarkable[reason], default=None)
 
 

@@ -189,6 +189,9 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
         yield from of_member(labels, source.alignment)
     for reason, seconds in source.held_seconds.items():
         yield m.SOURCE_HELD, (*labels, reason.value), seconds
+    for reason, seconds in source.held_lately_seconds.items():
+        if reason not in m.NORMAL_REASONS:
+            yield m.SOURCE_HELD_BACK, (*labels, reason.value), seconds
 
 
 def of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator[Sample]:

@@ -228,6 +228,8 @@ class SourceSnapshot:
     finished: bool
     rate_limit_records_per_second: float | None
     held_seconds: Mapping[HeldBy, float] = field(default_factory=dict)
+    held_lately_seconds: Mapping[HeldBy, float] = field(default_factory=dict)
+    """Of the last minute, by the reasons that held it then."""
     held_by: HeldBy | None = None
     alignment: AlignmentSnapshot | None = None
     """`None`: it is in no group."""

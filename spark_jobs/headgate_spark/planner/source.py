@@ -8,6 +8,8 @@ handed out is only booked ahead until the source is asked again.
 from __future__ import annotations
 
 import math
+from collections import deque
+from typing import NamedTuple
 
 from headgate_contract import SourceControl
 from headgate_spark.planner.bucket import RateLimit
@@ -40,17 +42,38 @@ KEPT_FROM_READING = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.ALIGNMENT, He
 """Holds that keep a source from records it could read. Such a source is never idle."""
 
 
+LATELY_SECONDS = 60.0
+"""What counts as lately. Long enough that a source which is held back in each batch is so without a break."""
+
+
+class _Hold(NamedTuple):
+    """A time for which the source was held, for one reason."""
+
+    reason: HeldBy
+    begin: float
+    end: float
+
+
 class HeldTime:
-    """For how long the source has been held, by reason."""
+    """For how long the source has been held, by reason: since the start, and lately."""
 
     def __init__(self) -> None:
         self.reason: HeldBy | None = None
         self._since = 0.0
         self._seconds: dict[HeldBy, float] = {}
+        """Of the holds that have ended."""
+        self._ended: deque[_Hold] = deque()
+        """Those of them that may count as lately."""
 
     def answered(self, reason: HeldBy | None, now: float) -> None:
-        """Book the time since the last answer to the reason that was given then."""
-        self._seconds = self.seconds(now)
+        """Take note of why the source is held from now on; `None`: it may read."""
+        if reason is self.reason:
+            return
+        if self.reason is not None:
+            self._seconds = self.seconds(now)
+            self._ended.append(_Hold(self.reason, self._since, now))
+        while self._ended and self._ended[0].end <= now - LATELY_SECONDS:
+            self._ended.popleft()
         self.reason, self._since = reason, now
 
     def seconds(self, now: float) -> dict[HeldBy, float]:
@@ -59,6 +82,17 @@ class HeldTime:
             return dict(self._seconds)
         lasted = self._seconds.get(self.reason, 0.0) + max(0.0, now - self._since)
         return {**self._seconds, self.reason: lasted}
+
+    def lately(self, now: float) -> dict[HeldBy, float]:
+        """Return the seconds of the last minute, by the reasons that held it in that time."""
+        holds = list(self._ended)
+        if self.reason is not None:
+            holds.append(_Hold(self.reason, self._since, now))
+        found: dict[HeldBy, float] = {}
+        for hold in holds:
+            if (seconds := hold.end - max(hold.begin, now - LATELY_SECONDS)) > 0:
+                found[hold.reason] = found.get(hold.reason, 0.0) + seconds
+        return found
 
 
 class SourceState:
@@ -224,5 +258,6 @@ class SourceState:
             finished=finished,
             rate_limit_records_per_second=self.rate.records_per_second,
             held_seconds=self.held.seconds(now),
+            held_lately_seconds=self.held.lately(now),
             held_by=self.held.reason,
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from headgate.adapters.pulse import Column
-from headgate.reconcile.track import UNREMARKABLE
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
 
@@ -61,11 +60,8 @@ def pulse(column: Column, matchers: str) -> str:
         case Column.PHASES:
             return _selector([metrics.SOURCE_PHASE], matchers)
         case Column.EXCEPTIONS:
-            names = [metrics.SOURCE_PAUSED, metrics.SOURCE_FINISHED, metrics.SOURCE_OUT_OF_REACH]
-            flags = _selector(names, matchers)
-            pace = "|".join(sorted(UNREMARKABLE))
-            held = _selector([metrics.SOURCE_HELD], _both(matchers, f'reason!~"{pace}"'))
-            return f"{flags} == 1 or increase({held}[1m]) > 0"
+            flags = [metrics.SOURCE_PAUSED, metrics.SOURCE_FINISHED, metrics.SOURCE_OUT_OF_REACH]
+            return f"{_selector([*flags, metrics.SOURCE_HELD_BACK], matchers)} > 0"
 
 
 def details(pods: Collection[str], matchers: str) -> str:
