@@ -93,6 +93,7 @@ class FakeApi:
     objects: dict[Kind, list[Manifest]] = field(default_factory=lambda: {APPLICATIONS: [], PODS: []})
     is_down: bool = False
     asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    rests: list[float] = field(default_factory=list)
     on_list: Any = None
 
     async def list(
@@ -102,8 +103,10 @@ class FakeApi:
         *,
         labels: str | None = None,
         metadata_only: bool = False,
+        rest: float = 0.0,
     ) -> list[Manifest]:
         assert metadata_only
+        self.rests.append(rest)
         self.asked.append((kind.plural, namespace, labels))
         if self.is_down:
             raise ApiUnavailable("API server: connection refused")
@@ -222,6 +225,15 @@ def test_only_the_served_namespaces_are_listed_and_only_driver_pods() -> None:
         ("pods", "team-a", DRIVER_SELECTOR),
         ("pods", "team-b", DRIVER_SELECTOR),
     ]
+
+
+def test_once_all_was_heard_of_a_comparison_takes_its_time() -> None:
+    world = World()
+    world.compares()
+    world.resync.synced.set()
+    world.compares()
+
+    assert world.api.rests == [0, 0, 4, 4]
 
 
 def test_it_is_synced_when_the_watches_have_told_what_is_there() -> None:

@@ -26,8 +26,9 @@ SELECTORS: Mapping[Kind, str | None] = {APPLICATIONS: None, PODS: DRIVER_SELECTO
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Between listings while not everything has been heard of: something may have gone in between."""
 LISTING = 0.2
-"""Part of that time that goes into listing, at most: of ten thousand applications one takes seconds, in which the
-watches are not listened to."""
+"""Part of the time that goes into listing, at most: of ten thousand applications one keeps the API server, and us, for
+seconds, in which the watches are not listened to. Until all was heard of it rests after a listing, which tells what
+is waited for; from then on within it, since nobody waits for its end."""
 LONGEST_REST = 20.0
 """After a listing that took long, since it may have been the API server that did."""
 
@@ -42,8 +43,9 @@ class Listing(Protocol):
         *,
         labels: str | None = None,
         metadata_only: bool = False,
+        rest: float = 0.0,
     ) -> list[Manifest]:
-        """Return all objects of a namespace, or of all."""
+        """Return all objects of a namespace, or of all; between two pages it rests for `rest` times as long."""
 
 
 class Remembered(Protocol):
@@ -107,10 +109,13 @@ class Resync:
 
     async def _compare(self, kind: Kind) -> None:
         before = self.known.objects(kind)
+        rest = 1 / LISTING - 1 if self.synced.is_set() else 0.0
         listed = [
             item["metadata"]
             for namespace in self.namespaces or (None,)
-            for item in await self.listing.list(kind, namespace, labels=SELECTORS[kind], metadata_only=True)
+            for item in await self.listing.list(
+                kind, namespace, labels=SELECTORS[kind], metadata_only=True, rest=rest
+            )
         ]
         present = {metadata["uid"] for metadata in listed}
         for uid in (before.keys() & self.known.objects(kind).keys()) - present:

@@ -8,6 +8,7 @@ fifth of a call: ten thousand applications that start are forty thousand of them
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
@@ -133,13 +134,16 @@ class Cluster:
         *,
         labels: str | None = None,
         metadata_only: bool = False,
+        rest: float = 0.0,
     ) -> list[Manifest]:
         """Return all objects of a namespace, or of all namespaces, that bear the labels (a selector).
 
-        `metadata_only`: of each nothing but `uid` and `resourceVersion` in its `metadata`.
+        `metadata_only`: of each nothing but `uid` and `resourceVersion` in its `metadata`. `rest`: how many times as
+        long as one page of many took the next one is left, for whoever is not in a hurry. They are all of the moment
+        of the first one; after some minutes the server does not know that any more, which is `ApiNotFound`.
         """
         accept = _METADATA_ONLY if metadata_only else "application/json"
-        return [item async for item in self._items(kind, namespace, labels, accept)]
+        return [item async for item in self._items(kind, namespace, labels, accept, rest)]
 
     async def describe(self, kind: Kind) -> Manifest:
         """Return the OpenAPI document of the kind's group, with the fields that the API server knows."""
@@ -184,16 +188,20 @@ class Cluster:
         return await self._call(_Call("DELETE", kind, kind.path(*key), body=options))
 
     async def _items(
-        self, kind: Kind, namespace: str | None, labels: str | None, accept: str
+        self, kind: Kind, namespace: str | None, labels: str | None, accept: str, rest: float
     ) -> AsyncIterator[Manifest]:
         query = {"limit": str(PAGE)} | ({} if labels is None else {"labelSelector": labels})
         while True:
+            began = time.monotonic()
             page = await self._call(_Call("GET", kind, kind.path(namespace), query, accept=accept))
+            took = time.monotonic() - began
             for item in page["items"] or ():  # metadata alone of nothing is null
                 yield item
             if not (token := page["metadata"].get("continue")):
                 return
             query["continue"] = token
+            if rest:
+                await asyncio.sleep(rest * took)
 
     async def _call(self, call: _Call) -> Manifest:
         started, status = time.monotonic(), "unavailable"
