@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.prometheus.answer import Labels, Sample
 from headgate.adapters.prometheus.columns import begin
-from headgate.adapters.prometheus.details import details
+from headgate.adapters.prometheus.details import Details, Fact, details
 from headgate.adapters.prometheus.targets import Pod, Run, Target
 from headgate.reconcile.readings import sort
 from headgate_contract import metrics as names
@@ -37,7 +39,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
         [],
         begin({POD: target}),
     )
-    metrics = sort(found[POD].readings(), oldest=0.0)
+    metrics = sort(found[POD].readings(100.0), oldest=0.0)
     assert metrics is not None
     delays = metrics.queries["delays"]
     assert (metrics.executors, delays.memory_bound_records, delays.future_batches) == (3, 1_200_000, 2)
@@ -52,3 +54,10 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     )
     assert cars.out_of_reach == "no answer"
     assert cars.far_ahead == {"rides/3": 17.0}
+
+
+@pytest.mark.parametrize(("later", "is_told"), [(0.0, True), (299.0, True), (301.0, False)])
+def test_details_stand_for_a_while_as_long_as_their_driver_is_heard(later: float, is_told: bool) -> None:
+    found = Details(100.0, (Fact(names.EXECUTORS.name, "", "", "", 3.0),))
+    told = sort(found.readings(100.0 + later), oldest=100.0 + later)
+    assert (told is not None and told.executors == 3) == is_told

@@ -51,7 +51,7 @@ class FakeMeasurements:
     def watch(self, key: Key, application: SparkApplication) -> None:
         self.watched[key] = application
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
         self.clock_at, self.looked_at = clock_at, None
 
     def unchanged_until(self, key: Key) -> float | None:

@@ -100,7 +100,7 @@ class DriverPoller:
         """Scrape it no more."""
         self._attention.forget(key)
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:  # noqa: ARG002
         """A turn has ended. While it says that a clock runs, each page is worth one: it tells more than a pulse."""
         self._attention.judged(key, clock_at=None if clock_at is None else -math.inf)
 

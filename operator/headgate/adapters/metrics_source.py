@@ -19,8 +19,11 @@ class Poller(Protocol):
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
 
     def unchanged_until(self, key: Key) -> float | None:
         """Return the Unix time until which each look has found what the last turn had read, if any has."""
@@ -55,10 +58,13 @@ class ChosenPoller:
         if (chosen := self._chosen.pop(key, None)) is not None:
             self._pollers[chosen].forget(key)
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
         if (chosen := self._chosen.get(key)) is not None:
-            self._pollers[chosen].judged(key, clock_at=clock_at)
+            self._pollers[chosen].judged(key, clock_at=clock_at, again_at=again_at)
 
     def unchanged_until(self, key: Key) -> float | None:
         """Return the Unix time until which each look has found what the last turn had read, if any has."""

@@ -23,7 +23,7 @@ class Unmeasured:
     def forget(self, key: Key) -> None:
         """Do nothing."""
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
         """Do nothing: no tick brings a turn."""
 
     def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002

@@ -54,8 +54,11 @@ class Measurements(Protocol):
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
 
     def unchanged_until(self, key: Key) -> float | None:
         """Return the Unix time until which each look has found what the last turn had read, if any has."""
@@ -214,8 +217,8 @@ class Controller:
             record = self._records[key] = Record(uid)
         return record
 
-    def _decided(self, key: Key, outcome: Outcome) -> None:
-        self._measurements.judged(key, clock_at=outcome.clock_at)
+    def _decided(self, key: Key, outcome: Outcome, again_at: float) -> None:
+        self._measurements.judged(key, clock_at=outcome.clock_at, again_at=again_at)
         self._tell(key, outcome)
 
     async def _look(self, key: Key, manifest: Manifest) -> None:

@@ -81,8 +81,8 @@ class Surroundings:
     """Told of each object that the API server answers with."""
     gone: Callable[[Manifest], object]
     """Told of each pod that turns out to be gone."""
-    decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None
-    """Told of each turn that was carried out."""
+    decided: Callable[[Key, Outcome, float], object] = lambda _key, _outcome, _again_at: None
+    """Told of each turn that was carried out, and of the Unix time at which the next one comes at the latest."""
     clock: Callable[[], float] = steady_seconds
 
 
@@ -154,8 +154,9 @@ class Turn:
             self._ports.reports.tell(told)
         outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
         await self._carry_out(outcome.memory, application)
-        self._around.decided(self._owner.key, outcome)
-        return self._look_again_at(outcome)
+        again_at = self._look_again_at(outcome)
+        self._around.decided(self._owner.key, outcome, again_at)
+        return again_at
 
     async def refuse(self, spec: RefusedSpec) -> float:
         """Say that the resource cannot be acted on, and what becomes of its driver meanwhile; do nothing else."""

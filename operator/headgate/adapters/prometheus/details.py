@@ -1,7 +1,7 @@
 """What people want to know of a driver and no vote depends on: its interval, its grant, how fast records arrive.
 
 Fetching that for everybody at each tick would cost several times what the pulse does. It is fetched for drivers
-whose application gets a turn, and for all others in rotation, so that any turn finds it fresh enough.
+whose application gets a turn now or soon, and for all others in a slow rotation, for turns that nobody could foresee.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ MOST_PODS = 2000
 """In one query: their names have 70 kB, and the answer a quarter of what the pulse of ten thousand has."""
 
 
+KEPT_SECONDS = 300.0
+"""How much older than its pulse the details of a driver may be: what they say is shown, and no vote depends on it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Details:
     """The details of one driver, as of one scrape."""
@@ -43,12 +47,17 @@ class Details:
     """Unix time of the scrape, by the operator's clock."""
     facts: tuple[Fact, ...]
 
-    def readings(self) -> Iterator[Reading]:
-        """Yield the details in the names of the driver's metrics."""
+    def readings(self, heard_at: float) -> Iterator[Reading]:
+        """Yield the details in the names of the driver's metrics, as of `heard_at` (Unix time).
+
+        That is when the driver was heard last. While it is heard they stand, and nothing is left of them long after.
+        """
+        if self.at < heard_at - KEPT_SECONDS:
+            return
         for fact in self.facts:
             labels = {"query": fact.query, "source": fact.source, DETAIL.get(fact.name, ""): fact.detail}
             named = {name: label for name, label in labels.items() if label}
-            yield Reading(name=fact.name, labels=named, value=fact.value, at=self.at)
+            yield Reading(name=fact.name, labels=named, value=fact.value, at=heard_at)
 
 
 def details(

@@ -3,7 +3,7 @@
     1  when was each driver scraped, and by what target            `targets`
     5  the pulse, a column a query, all as of that moment,         `columns`
        of the drivers that were scraped since the tick before
-    2  details of drivers that get a turn, and of some others      `details`; 4 when many are new
+    2  details of drivers that get a turn now or soon, some others `details`; 4 when many are new
     n  expressions of users, at most so many a tick                `expressions`
 
 If the first fails nothing new is known; if another one does, its column grows old. What was known stands until
@@ -51,6 +51,8 @@ class PrometheusPoller:
         self._expressions = Expressions(options, queried)
         self._published = Published()
         self._polled_at = -math.inf
+        self._turns: dict[Key, float] = {}
+        """When each application's next turn is planned for, at the latest."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         """Read what this application asks for, from the next tick on."""
@@ -59,10 +61,15 @@ class PrometheusPoller:
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
         self._attention.forget(key)
+        self._turns.pop(key, None)
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new."""
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
         self._attention.judged(key, clock_at=clock_at)
+        self._turns[key] = again_at
 
     def unchanged_until(self, key: Key) -> float | None:
         """Return the Unix time until which each look has found what the last turn had read, if any has."""
@@ -94,7 +101,7 @@ class PrometheusPoller:
         current = _current(published.pulses)
         pulses = {key: published.pulses[pod].pulse for key, pod in current.items()}
         due = self._attention.due(pulses, self._said, now)
-        rotation = Rotation(now, gap, rules)
+        rotation = Rotation(now, gap, self._turns)
         published, waiting = self._with_details(published, due, current, rotation)
         turned = [key for key in due if key not in waiting]
         self._attention.turned(turned, pulses, now)

@@ -64,8 +64,8 @@ class PrometheusMetrics:
     def _known(self, pod: Pod) -> Iterator[Reading]:
         if (scraped := self._published.pulses.get(pod)) is not None:
             yield from scraped.pulse.readings()
-        if (details := self._published.details.get(pod)) is not None:
-            yield from details.readings()
+            if (details := self._published.details.get(pod)) is not None:
+                yield from details.readings(scraped.pulse.at)
         for (query, source), expression in self._expressions():
             answer = self._answers(expression)
             if answer.value is not None:
