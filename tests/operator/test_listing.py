@@ -25,7 +25,9 @@ def test_between_the_pages_of_a_listing_others_have_their_time(
     monkeypatch.setattr(client, "asyncio", NoPause())
     found = o._run(o.cluster.list(APPLICATIONS, o.namespace, metadata_only=True, rest=rest))
 
-    versions = {name: o.application(name)["metadata"]["resourceVersion"] for name in ("flights", "orders", "weather")}
+    versions = {
+        name: o.application(name)["metadata"]["resourceVersion"] for name in ("flights", "orders", "weather")
+    }
     assert [item["metadata"]["resourceVersion"] for item in found] == list(versions.values())
     assert len(slept) == rests
     assert all(seconds > 0 for seconds in slept)

@@ -250,7 +250,9 @@ def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fl
     page, poller = driver_page("held"), fleet.poller(key=key)
 
     def goes_on() -> bool:
-        seconds = page.values.get((names.SOURCE_HELD_BACK.name, (*labels.items(), ("reason", "RateLimit"))), 0.0)
+        seconds = page.values.get(
+            (names.SOURCE_HELD_BACK.name, (*labels.items(), ("reason", "RateLimit"))), 0.0
+        )
         page.set(names.SOURCE_HELD_BACK, seconds + 1, **labels, reason="RateLimit")
         page.set(names.SOURCE_HELD_BACK, 0.0, **labels, reason="Alignment")
         page.set(names.SOURCE_PROCESSED, 1000 * (seconds + 1), **labels)

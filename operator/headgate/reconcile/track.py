@@ -74,7 +74,9 @@ class Track:
 
 def _longest(held: Mapping[str, float]) -> str | None:
     """Return the remarkable reason that held for longest; `None` where none did."""
-    remarkable = {reason: held[reason] for reason in held if reason not in NORMAL_REASONS and held[reason] > 0}
+    remarkable = {
+        reason: held[reason] for reason in held if reason not in NORMAL_REASONS and held[reason] > 0
+    }
     return max(remarkable, key=lambda reason: remarkable[reason], default=None)
 
 
