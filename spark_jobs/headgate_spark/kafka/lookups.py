@@ -31,6 +31,10 @@ PRODUCERS_SECONDS = 5
 FETCH_BYTES = 65_536
 """Fetched of a partition to look at a few records of it; one batch of its producer, should that be larger."""
 
+FETCH_WAIT_MILLIS = 20
+"""How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what was
+looked at, which may be the end of the log, and its next look waits for that answer first."""
+
 END = -1
 """Asked for in place of a timestamp: the offset after the last record."""
 LATEST_RECORD = -3
@@ -44,6 +48,7 @@ _OF_SAMPLES = {
     "enable.auto.commit": "false",
     "auto.offset.reset": "earliest",
     "max.partition.fetch.bytes": str(FETCH_BYTES),
+    "fetch.max.wait.ms": str(FETCH_WAIT_MILLIS),
 }
 
 
