@@ -1,6 +1,7 @@
 """What stands beside Flink without running it: its SQL, its memory, its answers, and what is made of them."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.flink import cluster, gateway, settings, sql
 from benchmarks.backlog.flink.engine import FlinkEngine
 from benchmarks.backlog.flink.gateway import Finished
+from benchmarks.backlog.memory import COLLECTOR
 from benchmarks.backlog.overshoot import Came, overshoot, read
 from benchmarks.backlog.rounds import GOVERNED, measured
 from benchmarks.backlog.scenarios import alignment, flink
@@ -107,6 +109,13 @@ def test_every_process_stays_on_the_loopback_address():
     assert addresses == {"127.0.0.1"}
     assert found["execution.checkpointing.dir"] == "file:///cluster/checkpoints"
     assert "rest.port: '2'\n" in settings.text(found)
+
+
+@pytest.mark.parametrize("name", cluster.MAIN_CLASSES)
+def test_every_process_is_told_of_one_collector(name):
+    command = cluster.command(name, settings.memory_beside("5g"), "jars/*", Path("/cluster/conf"))
+    assert [word for word in command if re.fullmatch(r"-XX:\+Use\w+GC", word)] == [COLLECTOR]
+    assert cluster.MAIN_CLASSES[name] in command
 
 
 def test_every_jar_is_pinned_and_every_engine_has_settings():

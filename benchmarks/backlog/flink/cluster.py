@@ -30,7 +30,7 @@ MAIN_CLASSES = {
     "taskmanager": "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
     "gateway": "org.apache.flink.table.gateway.SqlGateway",
 }
-HEAP = ("-Xmx1g", "-XX:+UseSerialGC")
+HEAP = ("-Xmx1g",)
 """Of the processes that handle no records."""
 LOGGING = """\
 rootLogger.level=INFO
@@ -63,7 +63,7 @@ class Cluster:
 @contextmanager
 def cluster_in(folder: Path, memory: TaskManagerMemory) -> Iterator[Cluster]:
     """Run a cluster whose files are in `folder`. Raises `JarsMissingError` where Flink cannot be had."""
-    class_path = jars(LOCK, LOCKS)[0].parent / "*"
+    class_path = str(jars(LOCK, LOCKS)[0].parent / "*")
     ports = Ports(free_port(), free_port(), free_port())
     conf = configured(folder.resolve(), settings.configuration(memory, ports, folder.resolve()))
     jobs, gateway = Jobs(f"http://127.0.0.1:{ports.rest}"), f"http://127.0.0.1:{ports.gateway}"
@@ -73,9 +73,8 @@ def cluster_in(folder: Path, memory: TaskManagerMemory) -> Iterator[Cluster]:
         "gateway": lambda: answers(f"{gateway}/v2/info"),
     }
     with ExitStack() as started:
-        for name, main_class in MAIN_CLASSES.items():
-            sizes = memory.java if name == "taskmanager" else HEAP
-            server = process(name, [*sizes, "-cp", str(class_path), main_class], conf)
+        for name in MAIN_CLASSES:
+            server = process(name, command(name, memory, class_path, conf), conf)
             started.callback(server.stop)
             server.start()
             server.wait_until(is_ready[name])
@@ -93,14 +92,18 @@ def configured(folder: Path, configuration: Mapping[str, str]) -> Path:
     return conf
 
 
+def command(name: str, memory: TaskManagerMemory, class_path: str, conf: Path) -> list[str]:
+    """Return what starts one process of a cluster, which is named as in `MAIN_CLASSES`."""
+    logging = f"-Dlog4j2.configurationFile={conf / 'log4j2.properties'}"
+    sizes = memory.java if name == "taskmanager" else HEAP
+    arguments = [] if name == "gateway" else ["--configDir", str(conf)]
+    java = ["java", COLLECTOR, *JAVA, logging, *sizes, "-cp", class_path]
+    return [*java, MAIN_CLASSES[name], *arguments]
+
+
 def process(name: str, command: Sequence[str], conf: Path) -> Server:
     """Return one process of a cluster, its log beside its configuration."""
-    *options, main_class = command
-    logging = f"-Dlog4j2.configurationFile={conf / 'log4j2.properties'}"
-    java = ["java", COLLECTOR, *JAVA, logging, *options, main_class]
-    arguments = [] if name == "gateway" else ["--configDir", str(conf)]
-    environment = {**os.environ, "FLINK_CONF_DIR": str(conf)}
-    return Server([*java, *arguments], conf.parent / f"{name}.log", environment)
+    return Server(command, conf.parent / f"{name}.log", {**os.environ, "FLINK_CONF_DIR": str(conf)})
 
 
 def versions() -> dict[str, str]:

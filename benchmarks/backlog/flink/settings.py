@@ -89,10 +89,10 @@ class TaskManagerMemory:
 
     @property
     def java(self) -> tuple[str, ...]:
-        """Options of the JVM."""
+        """Options of the JVM that size it."""
         heap, direct = self.task_heap + FRAMEWORK_HEAP, self.network + FRAMEWORK_OFF_HEAP
         sizes = (f"-Xms{heap}m", f"-Xmx{heap}m", f"-XX:MaxDirectMemorySize={direct}m")
-        return (*sizes, f"-XX:MaxMetaspaceSize={METASPACE}m", "-XX:+UseG1GC")
+        return (*sizes, f"-XX:MaxMetaspaceSize={METASPACE}m")
 
     @property
     def configuration(self) -> dict[str, str]:
