@@ -34,7 +34,8 @@ FAST, SLOW = (2, 1_500_000, 10), (4, 2_000_000, 1)
 """Partitions, records in each, milliseconds between them."""
 RECORDS_PER_BATCH = 1_000_000
 QUERY = "aligned"
-ROUNDS = 3
+ROUNDS = 5
+"""At the most."""
 
 
 @dataclass(frozen=True)
