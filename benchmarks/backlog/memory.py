@@ -17,8 +17,8 @@ from itertools import chain
 from pathlib import Path
 
 COLLECTOR = "-XX:+UseParallelGC"
-"""What every JVM that is compared collects by, Flink's included. To G1, in a heap of a few gigabytes, Spark's pages
-and Kafka's fetches are humongous objects, and it marks the whole heap again and again for them."""
+"""What every JVM whose time is compared collects by, Flink's included. To G1, in a heap of a few gigabytes, Spark's
+pages and Kafka's fetches are humongous objects, and it marks the whole heap again and again for them."""
 OPTIONS = COLLECTOR + " -Xlog:gc:file={log}:time:filecount=0"
 """That, and one line for each collection."""
 COLLECTION = re.compile(r"\[(?P<at>[^\]]+)\].* \d+[KMG]->(?P<after>\d+)(?P<unit>[KMG])\(")
