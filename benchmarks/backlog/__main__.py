@@ -24,6 +24,8 @@ from benchmarks.backlog.scenario import Bench
 from benchmarks.local import results as local
 from benchmarks.local.results import Origin
 from benchmarks.runner import Suite, share, tell
+from support.kafka import BROKER
+from support.maven import pinned
 
 RESULTS = Path("benchmarks/results/backlog.json")
 BUILD = Path("build/bench/backlog")
@@ -49,7 +51,8 @@ def compared(scale: float) -> str:
 
 def versions() -> dict[str, str]:
     """Return what is measured with."""
-    return local.versions() | cluster.versions()
+    broker = {jar.name: jar.version for jar in pinned(BROKER) if jar.name == "kafka_2.13"}
+    return local.versions() | broker | cluster.versions()
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:

@@ -229,6 +229,12 @@ def test_a_trial_writes_where_it_is_told_and_never_over_figures_of_the_whole(cap
     assert "name another file for a trial" in capsys.readouterr().err
 
 
+def test_results_name_the_version_of_each_engine_and_of_the_broker(monkeypatch):
+    monkeypatch.setattr(command.local, "versions", lambda: {"pyspark": "4.3.0"})
+    named = {"pyspark", "kafka_2.13", "flink-runtime", "flink-sql-connector-kafka"}
+    assert set(command.versions()) == named
+
+
 def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     runs = {name: [ran(seconds)] for name, seconds in ((GOVERNED, 4.0), (BATCH, 3.0), (UNCAPPED, 5.0))}
     runs[cogroup.LOW] = [ran(120.0, batches=500)]
