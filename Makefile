@@ -72,7 +72,7 @@ bench-operator: setup tools  ## The operator on a real API server, a real Promet
 bench-kafka: setup  ## Throughput, planning, rates, alignment and faults on a real broker -> benchmarks/results/kafka.json
 	$(BIN)/python -m benchmarks.kafka
 
-bench-backlog: setup  ## Backlogs as one batch, beside plain Spark and a batch job -> benchmarks/results/backlog.json
+bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs and Flink -> benchmarks/results/backlog.json
 	$(BIN)/python -m benchmarks.backlog
 
 bench: bench-local bench-operator bench-kafka bench-backlog  ## Every benchmark
