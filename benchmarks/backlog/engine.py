@@ -6,7 +6,7 @@ its runs take their turns among the others and have their results compared with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -44,8 +44,8 @@ class Ran:
     batches: int
     """Micro-batches that read records, or checkpoints of an engine that has none; 1 for a batch job."""
     output: Output
-    peak_bytes: int | None = None
-    """Heap after a collection at its highest, and what was spilled; None where the engine does not tell."""
+    peak_bytes: Callable[[], int] | None = None
+    """Reads off logs the highest heap after a collection, and what was spilled; None where the engine has none."""
     handed_over: float | None = None
     """When it was asked for, where planning and submitting it do not count; None where they do."""
 

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,7 +61,8 @@ class Session:
         turn = self.ask(written(request))
         found = self.answer(turn)
         until = turn.stat().st_mtime  # with the collection at its end, before which there may be none
-        peak = memory.peak(collections(self.place), self.place.directory / "events", found["began"], until)
+        logs = collections(self.place), self.place.directory / "events"
+        peak = partial(memory.peak, *logs, found["began"], until)
         return Ran(found["began"], found["ended"], found["batches"], Output(**found["output"]), peak)
 
     def read(self, workload: str, changelog: Path) -> Output:

@@ -38,7 +38,8 @@ def bench(tmp_path, comparison=None):
 
 
 def ran(seconds, batches=1, peak_bytes=None):
-    return Ran(began=100.0, ended=100.0 + seconds, batches=batches, output=OUTPUT, peak_bytes=peak_bytes)
+    peak = None if peak_bytes is None else lambda: peak_bytes
+    return Ran(began=100.0, ended=100.0 + seconds, batches=batches, output=OUTPUT, peak_bytes=peak)
 
 
 def test_every_figure_has_an_id_of_its_own():

@@ -55,10 +55,10 @@ def memory(runs: Mapping[str, Sequence[Ran]]) -> Measured:
 
 
 def peak(run: Ran) -> int:
-    """Return the memory of a run. Raises ValueError where its engine does not tell."""
+    """Read how much memory a run needed. Raises ValueError where its engine does not tell."""
     if run.peak_bytes is None:
         raise ValueError("the engine of a run does not tell how much memory it needed; compare others")
-    return run.peak_bytes
+    return run.peak_bytes()
 
 
 SCENARIO = Scenario("aggregation", (*WORKLOAD.figures, MEMORY), measure)
