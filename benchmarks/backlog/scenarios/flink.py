@@ -2,8 +2,8 @@
 
 Flink in streaming mode, with state in RocksDB and an incremental checkpoint every five seconds, is what a backlog is
 worked off with there. Where its mini-batches apply, it runs with and without them, and the faster run of each round
-counts. Its batch mode and Spark's are beside them, in the first round: the limits. All of it is in the same rounds,
-and so is the comparison of results.
+counts. Its batch mode is beside them, in the first round: its limit. All of it is in the same rounds, and so is the
+comparison of results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from benchmarks.backlog.flink.engine import FlinkEngine
 from benchmarks.backlog.flink.settings import BATCH as FLINK_BATCH
 from benchmarks.backlog.flink.settings import MINI_BATCH, STREAMING, TaskManagerMemory, memory_beside
 from benchmarks.backlog.rounds import (
-    BATCH,
     GOVERNED,
     Ratio,
     Variant,
@@ -51,7 +50,7 @@ def beside(workload: Workload, goal: float, streaming: tuple[str, ...]) -> Workl
     return Workload(
         workload.name,
         workload.sides,
-        (governed, Variant(BATCH, mode="batch", once=True), *others),
+        (governed, *others),
         (Ratio(figure, streaming, GOVERNED),),
         where=" beside Flink",
     )
@@ -72,15 +71,15 @@ def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
 
 @contextmanager
 def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
-    """Start what the variants run in."""
+    """Start what the variants run in, and a driver beside them that reads what Flink has written."""
     name, connector = f"{workload}-beside-flink", connector_conf()
     with (
         cluster_in(bench.root / "flink", memory()) as cluster,
-        plain_session(bench, f"{name}-plain", connector) as plain,
+        plain_session(bench, f"{name}-reader", connector) as reader,
         documented_session(bench, f"{name}-governed", in_one_batch(workload), connector) as governed,
     ):
-        flink = {way: FlinkEngine(cluster, settings, plain.read) for way, settings in SETTINGS.items()}
-        yield {"plain": plain, "governed": governed, **flink}
+        flink = {way: FlinkEngine(cluster, settings, reader.read) for way, settings in SETTINGS.items()}
+        yield {"governed": governed, **flink}
 
 
 def memory() -> TaskManagerMemory:
