@@ -35,6 +35,8 @@ class Variant:
     records_per_batch: int | None = None
     once: bool = False
     """Whether it runs in the first round alone: no figure is taken of it, it is there to be read beside them."""
+    one_by_one: bool = False
+    """Whether its engine takes records one by one, so that how many there are makes no other batches."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Inputs:
 
     whole: Sequence[str]
     part: Sequence[str]
-    """A small part of the same, which every variant reads before anything counts."""
+    """A small part of the same, which every variant that counts reads before anything does."""
     bootstrap: str
     """Where the broker is."""
 
@@ -143,21 +145,22 @@ def in_turns(
     of_part: Callable[[Variant], Request],
     of_whole: Callable[[Variant], Request],
 ) -> dict[str, list[Ran]]:
-    """Run every variant over a part, and then once per round over the whole; returns the runs of the rounds.
+    """Run the variants over a part, and then once per round over the whole; returns the runs of the rounds.
 
     Those that are to run `once` have the first round only. Those that make one batch of the whole run over it before
-    the first round as well: a driver that takes more turns, of hundreds of batches, is warm sooner.
+    the first round as well: with hundreds of batches a round, or records one by one, a JVM is warm sooner.
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
-    for variant in workload.variants:
+    counting = [variant for variant in workload.variants if not variant.once]
+    for variant in counting:
         engine_of[variant.engine].run(of_part(variant))
-    for variant in workload.variants:
-        if variant.records_per_batch is None and not variant.once:
+    for variant in counting:
+        if variant.records_per_batch is None and not variant.one_by_one:
             run = engine_of[variant.engine].run(of_whole(variant))
             bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
     for turn in range(bench.rounds):
-        taking_part = [variant for variant in workload.variants if not (variant.once and turn)]
+        taking_part = counting if turn else workload.variants
         for variant in rotated(taking_part, turn):
             run = engine_of[variant.engine].run(of_whole(variant))
             runs[variant.name].append(run)

@@ -12,7 +12,7 @@ from benchmarks.local.recording import Recording, prepare
 from benchmarks.local.results import Figure, Measured
 
 WARM_UP = 0.05
-"""Of the records, read once by every variant before anything counts: a JVM compiles what it runs."""
+"""Of the records, read once before anything counts: a JVM compiles what it runs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,10 +113,18 @@ def test_what_no_figure_is_taken_of_runs_in_the_first_round_alone(tmp_path):
         UNCAPPED: 1,
         join.LOW: 3,
     }
-    of_part, of_whole, first = engine.asked[:4], engine.asked[4:6], engine.asked[6:10]
-    assert set(of_part) == set(first) == set(runs)
+    of_part, of_whole, first = engine.asked[:3], engine.asked[3:5], engine.asked[5:9]
+    assert set(of_part) == {GOVERNED, BATCH, join.LOW}
     assert set(of_whole) == {GOVERNED, BATCH}
+    assert set(first) == set(runs)
     assert of_bench.comparison.pairs == {"join": [True] * (3 + 2 + 2)}
+
+
+def test_an_engine_that_takes_records_one_by_one_is_warm_after_a_part_of_them(tmp_path):
+    engine, streaming = FakeEngine(), ["flink", "flink_mini_batch"]
+    engine_of = dict.fromkeys(("governed", *flink.SETTINGS), engine)
+    in_turns(bench(tmp_path), flink.WORKLOADS[0], engine_of, *[lambda variant: variant] * 2)
+    assert engine.asked == [GOVERNED, *streaming, GOVERNED, GOVERNED, *streaming, "flink_batch"]
 
 
 @pytest.mark.parametrize("workload", [*WORKLOADS, *flink.WORKLOADS], ids=lambda workload: workload.title)

@@ -43,7 +43,7 @@ def beside(workload: Workload, goal: float, streaming: tuple[str, ...]) -> Workl
     """Return a workload as it is run beside Flink, with the ways in which Flink streams it."""
     governed = next(variant for variant in workload.variants if variant.name == GOVERNED)
     others = (
-        *(Variant(name, name) for name in streaming),
+        *(Variant(name, name, one_by_one=True) for name in streaming),
         Variant("flink_batch", "flink_batch", "batch", once=True),
     )
     figure = Figure(f"{workload.name}_vs_flink_streaming", "ratio", Goal(">=", goal))
