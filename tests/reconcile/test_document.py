@@ -153,6 +153,28 @@ def test_the_verdict_is_told_without_the_phase(observed: Any, backlog: bool, rea
     assert (control.backlog, control.reason) == (backlog, reason)
 
 
+EXECUTORS = {"executor": {"instances": 3}}
+MORE_IN_BACKLOG = {**EXECUTORS, "duringBacklog": {"executor": {"instances": 9}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "lag", "instances"),
+    [
+        (MORE_IN_BACKLOG, 10.0, 3),
+        (MORE_IN_BACKLOG, 301.0, 9),
+        (EXECUTORS, 301.0, 3),
+        ({}, 10.0, 2),
+        ({**MORE_IN_BACKLOG, "sparkConf": {"spark.master": "local[2]"}}, 301.0, None),
+    ],
+    ids=["live", "backlog", "none of its own in backlog", "unset", "local"],
+)
+def test_the_document_asks_for_the_executors_of_the_state(
+    spec: dict[str, Any], lag: float, instances: int | None
+) -> None:
+    told = document(application(**spec), watermark_lag_seconds=lag, pending_records=5)
+    assert told.executor_instances == instances
+
+
 def test_the_generation_rises_with_the_content_and_with_nothing_else() -> None:
     declared, paused = with_source(), with_source(paused=True)
     first = next_document(declared, {}, published=None, last_generation=0)
