@@ -32,7 +32,7 @@ FETCH_BYTES = 65_536
 """Fetched of a partition to look at a few records of it; one batch of its producer, should that be larger."""
 
 FETCH_WAIT_MILLIS = 20
-"""How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what was
+"""How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what it
 looked at, which may be the end of the log, and its next look waits for that answer first."""
 
 END = -1
