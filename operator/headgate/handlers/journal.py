@@ -51,6 +51,8 @@ class Journal:
 
     metrics: OperatorMetrics
     _before: dict[Key, _Before] = field(default_factory=dict)
+    _states: Counter[State] = field(default_factory=Counter)
+    """Of all of them; each scrape of the operator asks."""
     _published: dict[Key, _Published] = field(default_factory=dict)
     """Documents that a running driver was given and does not report yet."""
 
@@ -69,18 +71,21 @@ class Journal:
             if before is None or event.reason not in _SAID_BY_DECISIONS:
                 _tell(key, event)
         self._before[key] = _Before(step.state, str(step.reason), verdicts)
+        self._states[step.state] += 1
+        if before is not None:
+            self._states[before.state] -= 1
         self._follow_document(key, outcome)
 
     def gone(self, key: Key) -> None:
         """Forget an application that is not there any more."""
-        if self._before.pop(key, None) is not None:
+        if (before := self._before.pop(key, None)) is not None:
+            self._states[before.state] -= 1
             log.info("the application is gone", application=str(key))
         self._published.pop(key, None)
 
     def states(self) -> Mapping[str, int]:
         """Return how many applications are in each state; may be asked from any thread."""
-        counted = Counter(before.state for before in list(self._before.values()))
-        return {str(state): counted[state] for state in State}
+        return {str(state): self._states[state] for state in State}
 
     def longest_pending(self, now: float) -> float:
         """Return for how long a running driver has not reported its document (`now` is Unix time); any thread."""

@@ -40,7 +40,6 @@ class Backoff:
 class _Entry:
     due: float | None = None
     """When it may be taken; `None`: not before something is heard."""
-    running_since: float | None = None
     failures: int = 0
     not_before: float = 0.0
     """An event does not bring a key that fails forward beyond this."""
@@ -54,6 +53,8 @@ class WorkQueue(Generic[K]):
 
     backoff: Backoff = field(default_factory=Backoff)
     _entries: dict[K, _Entry] = field(default_factory=dict)
+    _running: dict[K, float] = field(default_factory=dict)
+    """Since when."""
     _line: list[tuple[float, int, K]] = field(default_factory=list)
     _tickets: int = 0
 
@@ -70,11 +71,9 @@ class WorkQueue(Generic[K]):
         """Return the key that has been due longest, and count it as running; `None` when none is due."""
         while self._line and self._line[0][0] <= now:
             _, ticket, key = heapq.heappop(self._line)
-            entry = self._entries.get(key)
-            if entry is None or entry.ticket != ticket or entry.running_since is not None:
-                continue
-            entry.due, entry.running_since = None, now
-            return key
+            if self._is_in_line(key, ticket):
+                self._entries[key].due, self._running[key] = None, now
+                return key
         return None
 
     def done(self, key: K, now: float, *, again_in: float | None = None) -> None:
@@ -105,8 +104,7 @@ class WorkQueue(Generic[K]):
         """Return when the next key that is not running is due."""
         while self._line:
             due, ticket, key = self._line[0]
-            entry = self._entries.get(key)
-            if entry is not None and entry.ticket == ticket and entry.running_since is None:
+            if self._is_in_line(key, ticket):
                 return due
             heapq.heappop(self._line)
         return None
@@ -121,25 +119,25 @@ class WorkQueue(Generic[K]):
 
     def longest_run(self, now: float) -> float:
         """Return for how long the longest turn has been going on; 0 when none is."""
-        starts = [entry.running_since for entry in list(self._entries.values())]
-        return max((now - start for start in starts if start is not None), default=0.0)
+        return max((now - start for start in list(self._running.values())), default=0.0)
 
     @property
     def running(self) -> int:
         """How many keys are being worked on."""
-        return sum(entry.running_since is not None for entry in list(self._entries.values()))
+        return len(self._running)
 
     def _waits(self, now: float) -> list[float]:
-        entries = list(self._entries.values())
-        return [
-            now - due
-            for entry in entries
-            if entry.running_since is None and (due := entry.due) is not None and due <= now
-        ]
+        """Return for how long each waits; only those that are due are looked up, of ten thousand in line."""
+        due = [(since, ticket, key) for since, ticket, key in list(self._line) if since <= now]
+        return [now - since for since, ticket, key in due if self._is_in_line(key, ticket)]
+
+    def _is_in_line(self, key: K, ticket: int) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.ticket == ticket and key not in self._running
 
     def _ended(self, key: K) -> _Entry:
         entry = self._entries[key]
-        entry.running_since = None
+        self._running.pop(key, None)
         if entry.due is not None:
             self._line_up(key, entry)  # its place was passed over while it ran
         return entry
@@ -148,7 +146,7 @@ class WorkQueue(Generic[K]):
         """Make it due at `due`, unless it is sooner."""
         if entry.due is None or due < entry.due:
             entry.due = due
-            if entry.running_since is None:
+            if key not in self._running:
                 self._line_up(key, entry)
 
     def _line_up(self, key: K, entry: _Entry) -> None:

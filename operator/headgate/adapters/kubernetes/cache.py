@@ -47,8 +47,6 @@ class Family:
     """An application with its driver pods."""
 
     application: Packed | None = None
-    is_stalled: bool = False
-    """Whether the application waits for a person."""
     pods: dict[str, Packed] = field(default_factory=dict)
     """By name."""
 
@@ -58,6 +56,8 @@ class Cache:
 
     def __init__(self) -> None:
         self._families: dict[Key, Family] = {}
+        self._stalled: set[Key] = set()
+        """Those of them that wait for a person."""
         self._gone: dict[str, None] = {}
         """By uid, the oldest first."""
 
@@ -92,7 +92,7 @@ class Cache:
 
     def stalled(self) -> int:
         """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
-        return sum(family.is_stalled for family in list(self._families.values()))
+        return len(self._stalled)
 
     def put_application(self, manifest: Manifest) -> Key | None:
         """Take in an application, as a watch or an answer shows it; returns its key, `None` if that is no news."""
@@ -101,7 +101,10 @@ class Cache:
         is_news = self._is_news(manifest, family.application)
         if is_news:
             family.application = Packed(_without_bookkeeping(manifest))
-            family.is_stalled = _is_stalled(manifest)
+            if _is_stalled(manifest):
+                self._stalled.add(key)
+            else:
+                self._stalled.discard(key)
         self._tidy(key)
         return key if is_news else None
 
@@ -111,7 +114,8 @@ class Cache:
         family = self._families.setdefault(key, Family())
         self._bury(manifest)
         if _is_same(manifest, family.application):
-            family.application, family.is_stalled = None, False
+            family.application = None
+            self._stalled.discard(key)
         self._tidy(key)
         return key
 
