@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyspark.sql.types import Row
 
 from headgate_spark import backfill
 from headgate_spark.backfill import journal
-from support.backfills import LEFT, Event, Joining, finish, rows
+from support.backfills import LEFT, Event, Joining, KilledError, Killing, finish, rows
 
 pytestmark = pytest.mark.spark
 
@@ -55,10 +56,6 @@ def rocksdb(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(PROVIDER, ROCKSDB)
     yield
     spark.conf.set(PROVIDER, before)
-
-
-class KilledError(Exception):
-    """What the driver would have died of."""
 
 
 def by_key(history: DataFrame) -> DataFrame:
@@ -118,6 +115,26 @@ def test_a_state_whose_computation_was_killed_is_that_of_the_same_cut(
         counted(spark, inputs, killed)
     inputs.arrive([events(1, 3)])
     assert rows(counted(spark, inputs).state) == Counter([(2, 1), (1, 2)])
+
+
+@pytest.mark.usefixtures("rocksdb")
+def test_a_computation_that_is_killed_at_every_step_counts_each_row_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up = random.Random("an operator with initial state")
+    history, *live = ([made_up.randrange(8) for _ in range(40)] for _ in range(3))
+    inputs = Joining(tmp_path, "inner", 0, 0, 0, 0)
+    inputs.arrive([events(*history)])
+    killing = Killing(monkeypatch)
+    for step, keys in zip(("cut", "state"), live, strict=True):
+        for moment in ("before", "after"):
+            killing.at = (moment, step)
+            with pytest.raises(KilledError):
+                counted(spark, inputs)
+        inputs.arrive([events(*keys)])  # once the cut is kept, what arrives between two attempts is live
+    seeded = counted(spark, inputs)
+    assert rows(seeded.state) == Counter((n, key) for key, n in Counter(history).items())
+    assert counts(inputs, seeded) == dict(Counter([*history, *live[0], *live[1]]))
 
 
 @pytest.mark.usefixtures("rocksdb")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark.backfill.refusals import BackfillError
-from headgate_spark.engine.store import NumberedStore
-from support.backfills import Event, Joining, Rows, closing, finish, rows
+from support.backfills import Event, Joining, KilledError, Killing, Rows, closing, finish, rows
 from support.spark import failure
 
 pytestmark = pytest.mark.spark
@@ -20,31 +18,6 @@ pytestmark = pytest.mark.spark
 STEPS = ("cut", "horizon", "history", "replayed")
 HISTORY = ([Event(0, 0), Event(1, 4), Event(0, 9)], [Event(0, 1), Event(1, 8), Event(0, 8)])
 LIVE = [([Event(0, time)], [Event(0, time + 1), Event(1, time)]) for time in (10, 13, 16, 19)]
-
-
-class KilledError(Exception):
-    """What the driver would have died of."""
-
-
-class Killing:
-    """Ends the driver, once, right before or right after a step is recorded."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.at: tuple[str, str] | None = None
-        create = NumberedStore.create
-
-        def recorded(store: NumberedStore, number: int, value: Any) -> None:
-            step = list(value["done"])[-1]
-            self.kill("before", step)
-            create(store, number, value)
-            self.kill("after", step)
-
-        monkeypatch.setattr(NumberedStore, "create", recorded)
-
-    def kill(self, moment: str, step: str) -> None:
-        if self.at == (moment, step):
-            self.at = None
-            raise KilledError
 
 
 @pytest.mark.parametrize("how", ["left_outer", "left_semi"])

@@ -1,7 +1,8 @@
 """Two inputs of a join as files that arrive one batch after the other, and what Spark makes of them.
 
 The first file of each side is the history. Each later one is taken by a micro-batch of its own, both in a plain
-streaming join and in a backfilled one, so the two can be compared row by row.
+streaming join and in a backfilled one, so the two can be compared row by row. `Killing` ends a driver between two
+steps of a backfill.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.streaming import DataStreamWriter
 
 from headgate_spark import backfill
+from headgate_spark.engine.store import NumberedStore
 
 Rows = Counter[tuple[Any, ...]]
 """Rows, each with how often it is there; columns are in the order of their names."""
@@ -124,6 +127,31 @@ class Joining:
         path = folder / f"{number:03} of {folder.name}.parquet"
         pq.write_table(pa.table(columns), path)
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+class KilledError(Exception):
+    """What the driver would have died of."""
+
+
+class Killing:
+    """Ends the driver, once, right before or right after a step is recorded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at: tuple[str, str] | None = None
+        create = NumberedStore.create
+
+        def recorded(store: NumberedStore, number: int, value: Any) -> None:
+            step = list(value["done"])[-1]
+            self.kill("before", step)
+            create(store, number, value)
+            self.kill("after", step)
+
+        monkeypatch.setattr(NumberedStore, "create", recorded)
+
+    def kill(self, moment: str, step: str) -> None:
+        if self.at == (moment, step):
+            self.at = None
+            raise KilledError
 
 
 def finish(writer: DataStreamWriter) -> None:
