@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl
@@ -97,6 +97,12 @@ def jumping(target: float, fixed: float, part: float, steepness: float) -> Cost:
     return lambda records, _: fixed * target + records * (steepness if records > knee else 1.0) / RATE
 
 
+def stepping(target: float, fixed: float, times: float) -> Cost:
+    """Everything costs so many times as much in the second half of the backlog."""
+    at, plain = backlog(target) // 2, steady(target, fixed)
+    return lambda records, done: plain(records, done) * (times if done >= at else 1.0)
+
+
 def growing(target: float, fixed: float, power: float) -> Cost:
     """Work that grows faster than the records do, without a cliff: sorting, collections, keys that are in the way."""
     return lambda records, _: target * (fixed + (records / (RATE * target)) ** power)
@@ -117,18 +123,23 @@ def test_a_steady_query_takes_its_target_from_the_fourth_full_batch_on_but_for_o
 def test_after_a_jump_of_the_cost_one_batch_is_too_long_and_the_next_is_not(
     target: float, fixed: float, times: float
 ):
-    at = backlog(target) // 2
-    plain = steady(target, fixed)
-    seconds = [
-        taken
-        for _, taken in clear(
-            lambda records, done: plain(records, done) * (times if done >= at else 1.0), target
-        )
-    ]
+    seconds = [taken for _, taken in clear(stepping(target, fixed, times), target)]
     settled = seconds[-len(seconds) // 2 :]
     too_long = [taken for taken in settled if taken > 1.1 * max(target, 2 * times * fixed * target)]
     assert len(too_long) <= 1
     assert max(seconds[10:]) <= 1.1 * times * target
+
+
+@given(target=targets, fixed=fixed_parts, times=st.floats(1.2, 8.0))
+def test_a_jump_of_the_cost_costs_a_tenth_at_most_and_sizes_settle_again(
+    target: float, fixed: float, times: float
+):
+    """Where the fixed cost still leaves half of the target for records."""
+    assume(times * fixed <= 0.5)
+    cost = stepping(target, fixed, times)
+    batches = clear(cost, target)
+    assert sum(seconds for _, seconds in batches) <= best_seconds(cost, target) / 0.9
+    assert turns(batches) <= 0.1
 
 
 @given(target=targets, fixed=fixed_parts, times=st.floats(0.2, 5.0))
@@ -140,7 +151,10 @@ def test_a_query_that_gets_slower_or_faster_bit_by_bit_stays_near_its_target(
     def cost(records: int, done: int) -> float:
         return fixed * target + records / RATE * (1 + (times - 1) * done / total)
 
-    seconds = [taken for _, taken in clear(cost, target)][8:-1]
+    batches = clear(cost, target)
+    assert sum(taken for _, taken in batches) <= best_seconds(cost, target) / 0.9
+    assert turns(batches) <= 0.25, "five times as many records are a fifth more eight times"
+    seconds = [taken for _, taken in batches[8:-1]]
     assert max(seconds) <= OVERRUN * target
     assert sum(taken > 1.2 * target for taken in seconds) <= 3
     assert sum(taken < 0.8 * target for taken in seconds) <= len(seconds) / 5
