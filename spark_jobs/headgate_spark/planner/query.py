@@ -114,8 +114,7 @@ class QueryPlanner:
         afters = {name: state.control.after for name, state in self._sources.items()}
         self._hybrid.follow({name: after for name, after in afters.items() if after is not None})
         planned = self._sources.values() if self._settings.bounds_batches else ()
-        counted = (state for state in planned if state.lane is Lane.OFFSETS)
-        self._alignment.control({state.name: state.control for state in counted}, now)
+        self._alignment.control({state.name: state.control for state in planned}, now)
         self._put_in_force(now)
         if self._settings.new_checkpoint_request(before):
             self._gate.open(now)
