@@ -167,7 +167,8 @@ class SourceStatus(StatusModel):
     tell its latest position) or `Stopping`. Left out while it is read."""
 
     unit: OffsetUnit | None = None
-    """In what the source can be cut; limits in records are kept as exactly as it allows."""
+    """In what the source can be cut; limits in records are kept as exactly as it allows. With
+    `intervalDuringBacklog: 0s` Spark's own source of files is cut in bytes, and `Files` all the same."""
 
 
 class QueryStatus(StatusModel):

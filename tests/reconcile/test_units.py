@@ -1,0 +1,35 @@
+"""In what the status says that a source can be cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.api.status import OffsetUnit
+from headgate_contract import metrics as names
+from support.looping import Loop
+
+
+@pytest.mark.parametrize(
+    ("lane", "unit"),
+    [
+        ("offsets", OffsetUnit.OFFSETS),
+        ("rows", OffsetUnit.RECORDS),
+        ("files", OffsetUnit.FILES),
+        ("gate", OffsetUnit.NONE),
+        ("none", OffsetUnit.NONE),
+        ("of a newer driver", None),
+        (None, None),
+    ],
+)
+def test_the_lane_that_the_driver_reports_is_the_unit_of_the_source(
+    lane: str | None, unit: OffsetUnit | None
+) -> None:
+    loop = Loop()
+    loop.run_until_running()
+    if lane is not None:
+        labels = {"application": "flights", "query": "delays", "source": "flights", "lane": lane}
+        loop.world.metrics.values.append((names.SOURCE_INFO.name, labels, 1.0))
+    loop.acknowledged_turn()
+    assert loop.memory.status is not None
+    (of_query,) = loop.memory.status.queries
+    assert [(each.name, each.unit) for each in of_query.sources] == [("flights", unit)]
