@@ -111,9 +111,7 @@ def targets(
 
     Ages are differences on the server's clock, so it does not matter whether the operator's agrees with it.
     """
-    found: dict[Pod, Target] = {}
-    labels_of: dict[Pod, AnyLabels] = {}
-    several: dict[Pod, list[tuple[Target, AnyLabels]]] = {}
+    found: dict[Pod, list[tuple[Target, AnyLabels]]] = {}
     unplaced = set()
     evaluated_at = None
     for sample in samples:
@@ -125,13 +123,9 @@ def targets(
             unplaced.add(labels.get("application", ""))
         elif (run := pod.run) is not None and run.key in watched:
             target = _target(run, labels, scraped_at=scraped_at, age=evaluated_at - scraped_at, now=now)
-            if (first := found.get(pod)) is None:
-                found[pod], labels_of[pod] = target, labels
-            else:
-                several.setdefault(pod, [(first, labels_of[pod])]).append((target, labels))
-    contradictions = {pod: why for pod, ones in several.items() if (why := _conflict(ones))}
-    found |= {pod: _newest(ones) for pod, ones in several.items()}
-    newest = {pod: target for pod, target in found.items() if pod not in contradictions}
+            found.setdefault(pod, []).append((target, labels))
+    contradictions = {pod: why for pod, ones in found.items() if len(ones) > 1 and (why := _conflict(ones))}
+    newest = {pod: _newest(ones) for pod, ones in found.items() if pod not in contradictions}
     return Targets(newest, contradictions, frozenset(unplaced), evaluated_at)
 
 
@@ -147,6 +141,8 @@ def _target(run: Run, labels: AnyLabels, *, scraped_at: float, age: float, now: 
 
 
 def _newest(ones: list[tuple[Target, AnyLabels]]) -> Target:
+    if len(ones) == 1:
+        return ones[0][0]
     return max((target for target, _ in ones), key=lambda one: (one.at, one.job, one.instance, one.endpoint))
 
 
