@@ -8,8 +8,7 @@ import pytest
 
 from headgate.api.status import Condition, ConditionStatus, QueryStatus, SourceStatus
 from headgate_contract import metrics as names
-from headgate_contract.metrics import Metric
-from support.looping import Loop, application, query, source
+from support.looping import Loop, application, is_in_lane, query, says, source
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 NOON = 1_700_000_000.0
@@ -38,18 +37,6 @@ def at(drift: float, **more: float) -> dict[str, float]:
         "alignment_floor_timestamp_seconds": NOON,
         **more,
     }
-
-
-def says(
-    loop: Loop, metric: Metric, source: str, query: str = "delays", value: float = 1.0, **detail: str
-) -> None:
-    """The driver reports one more series, which names something."""
-    labels = {"application": "flights", "query": query, "source": source, **detail}
-    loop.world.metrics.values.append((metric.name, labels, value))
-
-
-def is_in_lane(loop: Loop, source: str, lane: str) -> None:
-    says(loop, names.SOURCE_INFO, source, lane=lane)
 
 
 def condition(loop: Loop) -> Condition | None:

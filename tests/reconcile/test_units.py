@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.api.status import OffsetUnit
-from headgate_contract import metrics as names
-from support.looping import Loop
+from support.looping import Loop, is_in_lane
 
 
 @pytest.mark.parametrize(
@@ -27,8 +26,7 @@ def test_the_lane_that_the_driver_reports_is_the_unit_of_the_source(
     loop = Loop()
     loop.run_until_running()
     if lane is not None:
-        labels = {"application": "flights", "query": "delays", "source": "flights", "lane": lane}
-        loop.world.metrics.values.append((names.SOURCE_INFO.name, labels, 1.0))
+        is_in_lane(loop, "flights", lane)
     loop.acknowledged_turn()
     assert loop.memory.status is not None
     (of_query,) = loop.memory.status.queries

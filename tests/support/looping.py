@@ -9,6 +9,8 @@ from headgate.api.validation import validate
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Upkeep
+from headgate_contract import metrics as names
+from headgate_contract.metrics import Metric
 from support.fakes import FakeWorld
 
 START = 1_700_000_000.0
@@ -84,3 +86,16 @@ class Loop:
         if (published := self.world.controls.published()) is not None:
             self.world.metrics.acknowledges(published.generation)
         return self.turn(seconds)
+
+
+def says(
+    loop: Loop, metric: Metric, source: str, query: str = "delays", value: float = 1.0, **detail: str
+) -> None:
+    """The driver reports one more series, which names something."""
+    labels = {"application": "flights", "query": query, "source": source, **detail}
+    loop.world.metrics.values.append((metric.name, labels, value))
+
+
+def is_in_lane(loop: Loop, source: str, lane: str) -> None:
+    """The driver reports the lane of a source of the query `delays`."""
+    says(loop, names.SOURCE_INFO, source, lane=lane)
