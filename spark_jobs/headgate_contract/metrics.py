@@ -171,6 +171,11 @@ SOURCE_ALIGNMENT_HELD_BY = _gauge(
     ("query", "source", "member"),
     "1; member is the slowest of its group, as query/source.",
 )
+SOURCE_ALIGNMENT_HELD_BY_SPLIT = _gauge(
+    "source_alignment_held_by_split",
+    ("query", "source", "split"),
+    "1; split is the one by which the slowest member of its group is the slowest.",
+)
 SOURCE_OUT_OF_ORDERNESS = _gauge(
     "source_event_time_out_of_orderness_seconds",
     _SOURCE,

@@ -147,7 +147,13 @@ def test_everything_that_is_known_is_shown() -> None:
         "votes": {"phase": "Unknown", "watermarkLag": "True", "query": "False"},
         "rateLimit": 50_000,
         "held": "Alignment",
-        "alignment": {"group": "air", "drift": "12m", "heldBy": "q/weather", "limit": "2026-03-01T08:00:00Z"},
+        "alignment": {
+            "group": "air",
+            "drift": "12m",
+            "heldBy": "q/weather",
+            "heldBySplit": "w/2",
+            "limit": "2026-03-01T08:00:00Z",
+        },
     }
     found = with_status(
         state="Running",
@@ -179,7 +185,8 @@ def test_everything_that_is_known_is_shown() -> None:
     assert "watermark  held back by weather, so that state grows" in text
     assert "50k/s  Alignment  Phase unknown, WatermarkLag yes, Query no" in text
     assert (
-        "flights: group air, 12m ahead of the slowest, waits for q/weather, limit 2026-03-01T08:00:00" in text
+        "flights: group air, 12m ahead of the slowest, waits for q/weather (split w/2), limit 2026-03-01T08:00:00"
+        in text
     )
     assert "  query q: source flights: broker:9092 has not answered yet" in text
     assert "future     1,234 batches with records dated further ahead than maxFuture" in text

@@ -646,11 +646,11 @@ def test_while_the_grant_decides_it_is_not_asked_how_late_the_records_are():
 
 def test_limit_floor_drift_and_who_holds_the_group_are_told():
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
-    driver, query = one_query(control, flights={"0": every(500, 9000)}, weather={"0": [44]})
+    driver, query = one_query(control, flights={"0": every(500, 9000)}, weather={"0": [50], "1": [44]})
     driver.run_for(5)
     told = query.spark.source("flights").alignment
     assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.0)
-    assert told.held_by == "delays/weather"
+    assert (told.held_by, told.held_by_split) == ("delays/weather", "1")
     assert query.spark.source("weather").alignment.drift == 0
     assert query.spark.snapshot.watermark_held_by is None
 

@@ -26,6 +26,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
         [
             said(names.SOURCE_INFO, "1", query="delays", source="cars", lane="offsets"),
             said(names.SOURCE_ALIGNMENT_HELD_BY, "1", query="delays", source="cars", member="fares/taxis"),
+            said(names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, "1", query="delays", source="cars", split="rides/8"),
             said(names.SOURCE_ALIGNMENT_DRIFT, "4.5", query="delays", source="cars"),
             said(names.SOURCE_OUT_OF_REACH, "1", query="delays", source="cars", cause="no answer"),
             said(names.SOURCE_FAR_AHEAD, "17", query="delays", source="cars", split="rides/3"),
@@ -47,11 +48,8 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     assert delays.cost_bound_records == 900_000
     assert delays.watermark_held_by == "trams"
     cars = delays.sources["cars"]
-    assert (cars.lane, cars.alignment_held_by, cars.alignment_drift_seconds) == (
-        "offsets",
-        "fares/taxis",
-        4.5,
-    )
+    assert (cars.lane, cars.alignment_drift_seconds) == ("offsets", 4.5)
+    assert (cars.alignment_held_by, cars.alignment_held_by_split) == ("fares/taxis", "rides/8")
     assert cars.out_of_reach == "no answer"
     assert cars.far_ahead == {"rides/3": 17.0}
 

@@ -91,23 +91,25 @@ def test_a_member_that_waits_names_the_one_that_it_waits_for() -> None:
         loop.world.metrics.reports_held(held, "Alignment", source="cars")
         for name in ("cars", "taxis"):
             says(loop, names.SOURCE_ALIGNMENT_HELD_BY, name, member="delays/taxis")
+            says(loop, names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, name, split="rides/3")
         loop.acknowledged_turn()
     cars, taxis = of(loop, "cars"), of(loop, "taxis")
     assert cars.held == "Alignment"
     assert cars.alignment is not None
-    assert cars.alignment.held_by == "delays/taxis"
+    assert (cars.alignment.held_by, cars.alignment.held_by_split) == ("delays/taxis", "rides/3")
     assert taxis.alignment is not None
-    assert taxis.alignment.held_by is None
+    assert (taxis.alignment.held_by, taxis.alignment.held_by_split) == (None, None)
 
 
 def test_of_a_group_that_is_aligned_the_slowest_member_is_named() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(5.0), "taxis": at(0.0)})
     says(loop, names.SOURCE_ALIGNMENT_HELD_BY, "cars", member="delays/taxis")
+    says(loop, names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, "cars", split="rides/3")
     loop.acknowledged_turn()
     assert said(loop)[1:] == (
         "WithinDrift",
-        "the 2 sources of group trips are within 5s of each other; delays/taxis is the slowest",
+        "the 2 sources of group trips are within 5s of each other; delays/taxis (split rides/3) is the slowest",
     )
 
 

@@ -38,14 +38,15 @@ def reporting(*series: tuple[str, dict[str, str]]) -> SparkApplicationStatus:
 
 
 def test_the_longest_names_of_a_resource_are_told_in_full() -> None:
-    slowest = f"{QUERY}/{TAXIS} {TOPIC}/1234"
+    slowest, split = f"{QUERY}/{TAXIS}", f"{TOPIC}/1234"
     status = reporting(
         (names.SOURCE_ALIGNMENT_HELD_BY.name, {"source": CARS, "member": slowest}),
+        (names.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name, {"source": CARS, "split": split}),
         (names.QUERY_WATERMARK_HELD_BY.name, {"source": TAXIS}),
     )
     cars = status.queries[0].sources[0]
     assert cars.alignment is not None
-    assert cars.alignment.held_by == slowest
+    assert (cars.alignment.held_by, cars.alignment.held_by_split) == (slowest, split)
     assert status.queries[0].watermark_held_by == TAXIS
     assert status.summary.query == QUERY
 
@@ -54,6 +55,7 @@ def test_the_longest_names_of_a_resource_are_told_in_full() -> None:
     ("name", "labels"),
     [
         (names.SOURCE_ALIGNMENT_HELD_BY.name, {"source": CARS, "member": ENDLESS}),
+        (names.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name, {"source": CARS, "split": ENDLESS}),
         (names.QUERY_WATERMARK_HELD_BY.name, {"source": ENDLESS}),
         (names.SOURCE_INFO.name, {"source": CARS, "lane": ENDLESS}),
         (names.SOURCE_HELD.name, {"source": TAXIS, "reason": ENDLESS}),

@@ -101,6 +101,7 @@ def known_of_a_source() -> SourceSnapshot:
         floor=10.0,
         drift=20.0,
         held_by="delays/weather",
+        held_by_split="w/0",
         out_of_orderness=1.0,
         unreadable={"f/1": 3},
         far_ahead={"f/0": 7},

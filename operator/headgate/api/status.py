@@ -137,6 +137,9 @@ class AlignmentStatus(StatusModel):
     held_by: Text | None = None
     """The slowest member, as `query/source`, where this one waits for it."""
 
+    held_by_split: Text | None = None
+    """Which of its splits is the slowest; of Kafka, `topic/partition`."""
+
 
 class SourceStatus(StatusModel):
     """What is known of one source, and what holds for it."""

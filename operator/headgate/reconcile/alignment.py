@@ -78,6 +78,12 @@ class Member:
         return f"{self.query}/{self.source.name}"
 
     @property
+    def slowest(self) -> str | None:
+        """What its group waits for, as people write it: a member, and which of its splits."""
+        member, split = self.reported.alignment_held_by, self.reported.alignment_held_by_split
+        return member if member is None or split is None else f"{member} (split {split})"
+
+    @property
     def stands(self) -> bool:
         """Whether the driver reports how it stands, as it does from its first planning on."""
         known = (
@@ -172,10 +178,12 @@ def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentS
             if member.reported.alignment_limit is None
             else moment(member.reported.alignment_limit),
             drift=measured(member.reported.alignment_drift_seconds),
-            held_by=member.reported.alignment_held_by if member.held_by == HELD_BY_ALIGNMENT else None,
+            held_by=member.reported.alignment_held_by if waits else None,
+            held_by_split=member.reported.alignment_held_by_split if waits else None,
         )
         for group in found
         for member in group.members
+        for waits in [member.held_by == HELD_BY_ALIGNMENT]
     }
 
 
@@ -232,7 +240,7 @@ def _place(member: Member, column: str) -> str:
 def _ahead(group: Group) -> Iterator[str]:
     limit = group.max_drifts[0]
     for member in group.members:
-        drift, slowest = member.reported.alignment_drift_seconds, member.reported.alignment_held_by
+        drift, slowest = member.reported.alignment_drift_seconds, member.slowest
         if drift is not None and drift > limit.total_seconds():
             yield (
                 f"source {member.name} is {duration_text(drift)} ahead in group {group.name}, which allows "
@@ -301,9 +309,7 @@ CHECKS: Final = (  # the first that finds something is the condition
 
 def _within(group: Group) -> str:
     limit = format_duration(group.max_drifts[0])
-    slowest = next(
-        (m.reported.alignment_held_by for m in group.members if m.reported.alignment_held_by), None
-    )
+    slowest = next((member.slowest for member in group.members if member.slowest), None)
     return f"the {len(group.members)} sources of group {group.name} are within {limit} of each other" + (
         "" if slowest is None else f"; {slowest} is the slowest"
     )

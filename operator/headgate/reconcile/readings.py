@@ -56,6 +56,8 @@ class SourceMetrics:
     alignment_drift_seconds: float | None = None
     alignment_held_by: str | None = None
     """The member of its group that is waited for, as `query/source`."""
+    alignment_held_by_split: str | None = None
+    """Which of its splits is."""
     unreadable_splits: float | None = None
     """Splits whose records have no event time that the driver could read; `None`: it has not looked."""
     unreadable: Mapping[str, float] = field(default_factory=dict)
@@ -190,6 +192,7 @@ DETAIL: Final[Mapping[str, str]] = {
     metrics.SOURCE_INFO.name: "lane",
     metrics.SOURCE_OUT_OF_REACH.name: "cause",
     metrics.SOURCE_ALIGNMENT_HELD_BY.name: "member",
+    metrics.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name: "split",
     metrics.SOURCE_HELD.name: "reason",
     metrics.SOURCE_UNREADABLE.name: "split",
     metrics.SOURCE_FAR_AHEAD.name: "split",
@@ -262,6 +265,7 @@ def _source(query: str, source: str, table: _Table) -> SourceMetrics:
         alignment_floor=value(metrics.SOURCE_ALIGNMENT_FLOOR),
         alignment_drift_seconds=value(metrics.SOURCE_ALIGNMENT_DRIFT),
         alignment_held_by=next(iter(details(metrics.SOURCE_ALIGNMENT_HELD_BY.name)), None),
+        alignment_held_by_split=next(iter(details(metrics.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name)), None),
         unreadable_splits=value(metrics.SOURCE_UNREADABLE_SPLITS),
         unreadable=details(metrics.SOURCE_UNREADABLE.name),
         far_ahead=details(metrics.SOURCE_FAR_AHEAD.name),

@@ -206,6 +206,8 @@ def of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator
     yield from _named(m.SOURCE_FAR_AHEAD, labels, alignment.far_ahead)
     if alignment.held_by is not None:
         yield m.SOURCE_ALIGNMENT_HELD_BY, (*labels, alignment.held_by), 1.0
+    if alignment.held_by_split is not None:
+        yield m.SOURCE_ALIGNMENT_HELD_BY_SPLIT, (*labels, alignment.held_by_split), 1.0
 
 
 def _named(metric: m.Metric, labels: tuple[str, str], offsets: Mapping[str, int]) -> Iterator[Sample]:

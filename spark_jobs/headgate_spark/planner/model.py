@@ -205,6 +205,8 @@ class AlignmentSnapshot:
     next record is past the limit, more where it was let read further before. `None` also where nothing limits it."""
     held_by: str | None
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
+    held_by_split: str | None = None
+    """Which of its splits; `None` also for a query that has not told of any yet."""
     out_of_orderness: float | None = None
     """Seconds by which records were seen to be later than some behind them; `None`: an index tells event times."""
     unreadable: Mapping[str, int] | None = None

@@ -35,6 +35,7 @@ DETAILS = (
     metrics.SOURCE_UNREADABLE,
     metrics.SOURCE_FAR_AHEAD,
     metrics.SOURCE_ALIGNMENT_HELD_BY,
+    metrics.SOURCE_ALIGNMENT_HELD_BY_SPLIT,
 )
 """What a status shows and no vote depends on."""
 

@@ -208,7 +208,8 @@ def _remarks(source: SourceStatus) -> Iterator[Text]:
 
 def _alignment(alignment: AlignmentStatus) -> str:
     drift = None if alignment.drift is None else alignment.drift.total_seconds()
-    waits = f", waits for {alignment.held_by}" if alignment.held_by else ""
+    split = f" (split {alignment.held_by_split})" if alignment.held_by_split else ""
+    waits = f", waits for {alignment.held_by}{split}" if alignment.held_by else ""
     limit = "" if alignment.limit is None else f", limit {alignment.limit.isoformat()}"
     return f"group {alignment.group}, {duration(drift)} ahead of the slowest{waits}{limit}"
 
