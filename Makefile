@@ -55,7 +55,7 @@ test: setup  ## Every test
 	$(BIN)/python -m pytest --numprocesses=2 --durations=40 --durations-min=5
 
 test-spark-versions: setup  ## The shim on every supported version of Spark
-	$(BIN)/python tests/spark_versions/run.py
+	PYTHONPATH=tests $(BIN)/python tests/spark_versions/run.py
 
 demo: setup  ## A year of flights: plain, uncapped and governed, side by side
 	$(BIN)/python -m benchmarks.demo

@@ -12,12 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from support.maven import JarsMissingError, jars
 
 VERSIONS = ("4.0.5", "4.1.4", "4.2.1", "4.3.0")
 """The latest patch of each minor version that is supported: the only place where they are named."""
 
-ROOT = Path(__file__).resolve().parents[2]
+TABLES = {"4.1.4": "delta-and-iceberg"}
+"""The lock file of the jars with which a version reads tables; the others have no release of both of them."""
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 ENVIRONMENTS = ROOT / ".venvs"
 INSTALL_SECONDS = 900
 SMOKE_SECONDS = 300
@@ -46,16 +53,21 @@ def smoke(version: str) -> str | None:
         python = environment(version)
         with tempfile.TemporaryDirectory() as scratch:
             done = subprocess.run(
-                [python, Path(__file__).with_name("smoke.py"), scratch],
+                [python, HERE / "smoke.py", scratch, *tables(version)],
                 env=clean_environment(python),
                 capture_output=True,
                 text=True,
                 timeout=SMOKE_SECONDS,
                 check=False,
             )
-    except (subprocess.SubprocessError, OSError) as error:
+    except (subprocess.SubprocessError, OSError, JarsMissingError) as error:
         return str(error)
     return None if done.returncode == 0 else f"{done.stdout}\n{done.stderr[-4000:]}".strip()
+
+
+def tables(version: str) -> Sequence[Path]:
+    """The jars of the table formats that this version is tried with."""
+    return jars(TABLES[version], HERE) if version in TABLES else ()
 
 
 def clean_environment(python: Path) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """What must hold on every supported version of Spark, with one and the same jar.
 
-Runs by itself, in an environment with PySpark alone: `python smoke.py DIRECTORY`. Prints one line for each check that
-fails and ends with exit code 1, or prints nothing and ends with 0. `run.py` beside it runs it on each version.
+Runs by itself, in an environment with PySpark alone: `python smoke.py DIRECTORY [JAR ...]`. Prints one line for each
+check that fails and ends with exit code 1, or prints nothing and ends with 0. With the jars of Delta and Iceberg it
+tries their tables too. `run.py` beside it runs it on each version.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,8 @@ class Planner:
 class Smoke:
     """The checks, each with a directory and queries of its own."""
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.root = root
 
     def check_a_v2_source_is_held_then_released_then_read_to_an_offset(self, scratch: Path) -> None:
         planner = Planner()
@@ -188,6 +188,33 @@ class Smoke:
             time.sleep(0.02)
 
 
+class Tables(Smoke):
+    """The checks of formats whose jars were given."""
+
+    def check_a_delta_table_is_held_then_read_in_granted_files(self, scratch: Path) -> None:
+        table = str(scratch / "table")
+        for rows in self.commits():
+            rows.write.format("delta").mode("append").save(table)
+        self._read_in_granted_files(self.spark.readStream.format("delta").load(table), scratch)
+
+    def check_an_iceberg_table_is_held_then_read_in_granted_files(self, scratch: Path) -> None:
+        table = "lake.db.numbers"
+        self.spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
+        for rows in self.commits():
+            rows.writeTo(table).append()
+        self._read_in_granted_files(self.spark.readStream.table(table), scratch)
+
+    def commits(self) -> Iterator[DataFrame]:
+        return (self.spark.range(first, first + 100, 1, 1) for first in range(0, 600, 100))
+
+    def _read_in_granted_files(self, stream: DataFrame, scratch: Path) -> None:
+        planner = Planner("hold", "hold", "files:1", "files:2", "all")
+        writer = stream.writeStream.format("noop")
+        with self.governed(planner), self.running(writer, scratch / "checkpoint") as query:
+            self.until(lambda: sizes(query) == [100, 200, 300])
+        assert query.exception() is None
+
+
 def sizes(query: StreamingQuery) -> list[int]:
     """Input rows of each data batch, oldest first."""
     reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
@@ -199,24 +226,39 @@ def keep(rows: dict[int, int]) -> Callable[[DataFrame, int], None]:
     return lambda batch, _id: rows.update({row["key"]: row["count"] for row in batch.collect()})
 
 
-def session() -> SparkSession:
-    """A small session with the shim, found by itself on the class path."""
+def session(root: Path, jars: Sequence[str]) -> SparkSession:
+    """A small session with the shim, found by itself on the class path, and these jars."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
     builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
     builder = builder.config("spark.sql.shuffle.partitions", "2")
-    builder = builder.config("spark.driver.extraClassPath", str(shim.jar_path()))
+    class_path = os.pathsep.join([str(shim.jar_path()), *jars])
+    builder = builder.config("spark.driver.extraClassPath", class_path)
+    if jars:
+        for name, value in tables(root / "lake").items():
+            builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
 
-def main(root: Path) -> int:
+def tables(lake: Path) -> dict[str, str]:
+    """The properties with which a session has Delta, and an Iceberg catalog `lake` in a folder."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(lake),
+    }
+
+
+def main(root: Path, jars: Sequence[str]) -> int:
     """Run every check; returns the exit code."""
-    spark = session()
-    smoke = Smoke(spark, root)
+    spark = session(root, jars)
+    smoke = Tables(spark) if jars else Smoke(spark)
     failed = 0
-    for name in (name for name in dir(Smoke) if name.startswith("check_")):
+    for name in (name for name in dir(smoke) if name.startswith("check_")):
         try:
             getattr(smoke, name)(root / name)
         except Exception as error:
@@ -228,4 +270,4 @@ def main(root: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
