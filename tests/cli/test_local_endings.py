@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from support.local_runs import FAKE_DRIVER, LocalRun, command, kill_driver, local_run
+from support.requirements import missing
 from support.waiting import wait_until
 
 RESOURCE = """
@@ -61,7 +62,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         check=False,
     )
     if mounted.returncode != 0:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+        missing(f"no file system can be mounted ({mounted.stderr.strip()}); run the tests as root")
     try:
         yield disk
     finally:

@@ -40,7 +40,7 @@ def test_an_image_runs_as_spark_does_and_never_as_root(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_stage_starts_from_the_base_that_a_release_gives_by_digest(kind: str) -> None:
+def test_every_stage_starts_from_the_one_base_that_a_build_may_replace(kind: str) -> None:
     assert {text.split()[0] for word, text in said(kind) if word == "FROM"} == {"${BASE}"}
     assert [text for word, text in said(kind) if text.startswith("BASE=")] == [
         "BASE=docker.io/library/debian:bookworm-slim"

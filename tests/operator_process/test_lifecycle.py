@@ -64,6 +64,22 @@ def test_a_driver_that_fails_is_started_again(start, served: Served) -> None:
     wait_until(lambda: len(served.pods()) == 1, "the pod of the first attempt to go")
 
 
+def test_an_application_that_has_ended_is_kept_for_its_time_and_then_deleted(
+    start, served: Served
+) -> None:
+    operator = start().begin_leading()
+    served.declare(ttlAfterFinished="1000000h")
+    served.driver()
+    served.runs("flights-driver-1")
+    served.becomes("Running")
+    served.ends("flights-driver-1", 0)
+    served.becomes("Completed")
+
+    served.declare(ttlAfterFinished="1h")  # it ended longer ago
+    wait_until(lambda: served.application() is None, "the application to go")
+    assert "ttlAfterFinished" in operator.decision("Expired")["event"]
+
+
 def test_after_a_crash_the_next_process_goes_on_with_the_same_driver(start, served: Served) -> None:
     first = start("--lease-duration", "6s", "--lease-renew-deadline", "4s").begin_leading()
     served.declare()
