@@ -3,7 +3,8 @@
 Every driver pod that appears is reported as running and ready. From then on its metrics are served, with two queries
 of two sources each: lags go on, records arrive, and now and then a query falls behind or catches up. The control
 document on the pod is acknowledged by the next scrape. Drivers are served in groups, one target a group, since one
-machine cannot run ten thousand web servers; a scrape of a real driver brings the same series.
+machine cannot run ten thousand web servers; a scrape of a real driver brings the same series. The groups are small:
+Prometheus spreads its scrapes by target, and few large ones would come in bursts that no cluster of drivers has.
 
     python -m benchmarks.operator.fleet --port 9801     KUBECONFIG leads to the cluster
 """
@@ -33,7 +34,7 @@ from headgate.adapters.kubernetes.names import CONTROL, DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.labels import APPLICATION
 
-GROUP = 250
+GROUP = 25
 """Drivers behind one target."""
 BEHIND_SECONDS, LIVE_SECONDS = 900.0, 5.0
 REASONS = {"Interval": 0.7, "NothingPending": 0.2, "FirstLook": 0.0, "RateLimit": 0.0}

@@ -69,10 +69,11 @@ def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> No
     for sample in samples:
         labels = sample.metric
         scraped = by_name.get((labels.namespace, labels.pod))
-        if scraped is None or not scraped.target.serves(labels):
+        if scraped is None:
             continue
-        if not math.isnan(value := sample.number):
-            put(scraped.pulse, labels, value)
+        target, pulse = scraped
+        if target.serves(labels) and not math.isnan(value := sample.number):
+            put(pulse, labels, value)
 
 
 def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:
