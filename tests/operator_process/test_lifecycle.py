@@ -64,9 +64,7 @@ def test_a_driver_that_fails_is_started_again(start, served: Served) -> None:
     wait_until(lambda: len(served.pods()) == 1, "the pod of the first attempt to go")
 
 
-def test_an_application_that_has_ended_is_kept_for_its_time_and_then_deleted(
-    start, served: Served
-) -> None:
+def test_an_application_that_has_ended_is_kept_for_its_time_and_then_deleted(start, served: Served) -> None:
     operator = start().begin_leading()
     served.declare(ttlAfterFinished="1000000h")
     served.driver()
