@@ -116,9 +116,12 @@ def verdicts(stage: Stage, count: int) -> list[float]:
 
 
 def crossing(metrics: Prometheus, value: float, since: float) -> float:
-    """Return the time of the first sample since then that has the value."""
+    """Return the time of the first sample since then that has the value.
+
+    It is looked for in small steps: a verdict may be in force a moment after it.
+    """
     later = f"timestamp({SIGNAL}) >= {since} and {SIGNAL} == {value}"
-    (first,) = metrics.query(f"min_over_time(({later})[{DEADLINE:g}s:1s])")
+    (first,) = metrics.query(f"min_over_time(({later})[{DEADLINE:g}s:50ms])")
     return first.value
 
 
