@@ -172,19 +172,22 @@ def _is_left_out(member: Member, of_query: Sequence[Member], planned: Collection
 def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentStatus]:
     """Return where each member stands."""
     return {
-        (member.query, member.source.name): AlignmentStatus(
-            group=group.name,
-            limit=None
-            if member.reported.alignment_limit is None
-            else moment(member.reported.alignment_limit),
-            drift=measured(member.reported.alignment_drift_seconds),
-            held_by=member.reported.alignment_held_by if waits else None,
-            held_by_split=member.reported.alignment_held_by_split if waits else None,
-        )
+        (member.query, member.source.name): _status(group, member)
         for group in found
         for member in group.members
-        for waits in [member.held_by == HELD_BY_ALIGNMENT]
     }
+
+
+def _status(group: Group, member: Member) -> AlignmentStatus:
+    reported = member.reported
+    waits = member.held_by == HELD_BY_ALIGNMENT
+    return AlignmentStatus(
+        group=group.name,
+        limit=None if reported.alignment_limit is None else moment(reported.alignment_limit),
+        drift=measured(reported.alignment_drift_seconds),
+        held_by=reported.alignment_held_by if waits else None,
+        held_by_split=reported.alignment_held_by_split if waits else None,
+    )
 
 
 def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
