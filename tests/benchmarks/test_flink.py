@@ -36,7 +36,7 @@ def test_a_workload_reads_each_topic_once_and_ends_with_the_statement_that_start
         assert f"CREATE TEMPORARY TABLE `{name}`" in table
         assert f"'topic' = '{topic}', 'properties.bootstrap.servers' = '127.0.0.1:9092'" in table
         assert "'scan.bounded.mode' = 'latest-offset'" in table
-        assert "WATERMARK FOR `event_time` AS `event_time` - INTERVAL '10' SECOND" in table
+        assert "WATERMARK FOR `event_time` AS `event_time` - INTERVAL '10' SECOND(3)" in table
     assert "'path' = 'file:///out', 'format' = 'debezium-json'" in sink
     assert insert.startswith("INSERT INTO `result`\nSELECT\n  l.`key`")
 
@@ -68,6 +68,8 @@ def test_both_engines_are_asked_for_the_same():
     script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
     assert f"ONCE = {sql.ONCE}\n" in script
     assert f"NEAR = timedelta(seconds={sql.NEAR_SECONDS})\n" in script
+    assert f'DELAY = "{sql.DELAY_SECONDS // 60} minutes"\n' in script
+    assert f'END = "{sql.END}"\n' in script
 
 
 def test_aligned_topics_are_pipelines_of_one_job():

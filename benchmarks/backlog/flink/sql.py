@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ONCE, NEAR_SECONDS = 10, 10
+ONCE, NEAR_SECONDS, DELAY_SECONDS, END = 10, 10, 120, "2026-01-01 00:00:00"
 """As in `jobs/workloads.py`, which is Spark's and imported by its job alone."""
 POLLS = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
 """The consumer's settings that Spark's jobs have (`jobs/topics.py`)."""
@@ -26,6 +26,11 @@ class Query:
     select: str
     delay_seconds: int | None = None
     """How late rows may come; None where the query has no use for event time."""
+
+
+def in_windows(minutes: int) -> str:
+    """Return the rows of the only side with the tumbling window that each is in."""
+    return f"TABLE(TUMBLE(TABLE side_0, DESCRIPTOR(`event_time`), INTERVAL '{minutes}' MINUTE))"
 
 
 AGGREGATION = Query(
@@ -55,7 +60,29 @@ FROM side_0 AS l JOIN side_1 AS r
   AND l.`event_time` + INTERVAL '{NEAR_SECONDS}' SECOND""",
     delay_seconds=NEAR_SECONDS,
 )
-QUERIES: Mapping[str, Query] = {"aggregation": AGGREGATION, "cogroup": COGROUP, "join": JOIN}
+WINDOWS = Query(
+    "`start` TIMESTAMP(3), `key` BIGINT, `records` BIGINT, `total` BIGINT",
+    f"""SELECT CAST(window_start AS TIMESTAMP(3)), `key`, COUNT(*), SUM(`value`)
+FROM {in_windows(minutes=10)}
+GROUP BY window_start, window_end, `key`
+HAVING window_end <= TIMESTAMP '{END}' - INTERVAL '{DELAY_SECONDS}' SECOND(3)""",
+    delay_seconds=DELAY_SECONDS,
+)
+DEDUPLICATION = Query(
+    "`key` BIGINT, `slot` BIGINT",
+    f"""SELECT `key`, CAST(EXTRACT(EPOCH FROM `event_time`) AS BIGINT) / 120 FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, `key` ORDER BY `event_time`) AS `number`
+  FROM {in_windows(minutes=2)}
+) WHERE `number` = 1""",
+    delay_seconds=DELAY_SECONDS,
+)
+QUERIES: Mapping[str, Query] = {
+    "aggregation": AGGREGATION,
+    "cogroup": COGROUP,
+    "join": JOIN,
+    "windows": WINDOWS,
+    "deduplication": DEDUPLICATION,
+}
 
 
 def workload(name: str, topics: Sequence[str], bootstrap: str, output: Path) -> list[str]:
@@ -105,7 +132,7 @@ def records(
         "`value` AS CAST(`value_text` AS BIGINT)",
     ]
     if delay_seconds is not None:
-        columns.append(f"WATERMARK FOR `event_time` AS `event_time` - INTERVAL '{delay_seconds}' SECOND")
+        columns.append(f"WATERMARK FOR `event_time` AS `event_time` - INTERVAL '{delay_seconds}' SECOND(3)")
     options = {
         "connector": "kafka",
         "topic": topic,

@@ -17,6 +17,8 @@ COLUMNS = {
     "aggregation": "key long, records long, total long",
     "cogroup": "key long, `left` array<long>, `right` array<long>",
     "join": "key long, `left` long, left_at timestamp, `right` long, right_at timestamp",
+    "windows": "start timestamp, key long, records long, total long",
+    "deduplication": "key long, slot long",
 }
 """What identifies the rows of a workload, as `Result.identity` has it."""
 TIMES = "times"

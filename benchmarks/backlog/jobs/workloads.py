@@ -142,8 +142,9 @@ def windows(inputs: Sequence[DataFrame]) -> Result:
         inputs[0].withWatermark("event_time", DELAY).groupBy(F.window("event_time", "10 minutes"), "key")
     )
     totals = of_window.agg(F.count("*").alias("records"), F.sum("value").alias("total"))
-    is_over = F.col("window.end") <= F.lit(END).cast("timestamp") - F.expr(f"INTERVAL {DELAY}")
-    return Result(totals, "append", ("window", "key", "records", "total"), is_over)
+    rows = totals.select(F.col("window.start").alias("start"), "window.end", "key", "records", "total")
+    is_over = F.col("end") <= F.lit(END).cast("timestamp") - F.expr(f"INTERVAL {DELAY}")
+    return Result(rows, "append", ("start", "key", "records", "total"), is_over)
 
 
 def deduplication(inputs: Sequence[DataFrame]) -> Result:
