@@ -41,12 +41,12 @@ from support.prometheus import Exposed, Prometheus, exposed, prometheus
 
 VERDICTS = 20
 """Half of them that a backlog has begun, half of them that it is over."""
-DOCUMENTS = 40
+DOCUMENTS = 100
 SIGNAL = "pressure"
 SCRAPE = "1s"
 TICK = 5.0
-EVERY_SECONDS = 0.02
-"""Time between two looks at the driver."""
+EVERY_SECONDS = 0.05
+"""Time between two looks at the driver: each of them is work for the cores that the driver and the node share."""
 DEADLINE = 30.0
 SEED = 4
 
