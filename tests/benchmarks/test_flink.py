@@ -124,7 +124,7 @@ def test_every_jar_is_pinned_and_every_engine_has_settings():
     assert {"flink-runtime", "flink-sql-connector-kafka"} == set(cluster.versions())
     assert all(len(jar.sha256) == 64 for jar in pinned(cluster.LOCK, cluster.LOCKS))
     engines = {variant.engine for workload in flink.WORKLOADS for variant in workload.variants}
-    assert engines - set(flink.SETTINGS) == {"governed"}
+    assert engines - set(flink.SETTINGS) == {"governed", "plain"}
 
 
 # Answers ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Flink in streaming mode, with state in RocksDB and an incremental checkpoint every five seconds, is what a backlog is
 worked off with there. Where its mini-batches apply, it runs with and without them, and the faster run of each round
 counts. Its batch mode is beside them, in the first round: its limit. All of it is in the same rounds, and so is the
-comparison of results.
+comparison of results. coGroup has a batch job of Spark beside it as well: no stream of Spark could be faster.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.backlog.flink.engine import FlinkEngine
 from benchmarks.backlog.flink.settings import BATCH as FLINK_BATCH
 from benchmarks.backlog.flink.settings import MINI_BATCH, STREAMING, TaskManagerMemory, memory_beside
 from benchmarks.backlog.rounds import (
+    BATCH,
     GOVERNED,
     Ratio,
     Variant,
@@ -39,21 +40,25 @@ SETTINGS = {"flink": STREAMING, "flink_mini_batch": MINI_BATCH, "flink_batch": F
 ONE_BY_ONE, COMBINED = ("flink",), ("flink", "flink_mini_batch")
 
 
-def beside(workload: Workload, goal: Goal | Report, streaming: tuple[str, ...]) -> Workload:
-    """Return a workload as it is run beside Flink, with the ways in which Flink streams it."""
-    governed = next(variant for variant in workload.variants if variant.name == GOVERNED)
+def beside(
+    workload: Workload, goal: Goal | Report, streaming: tuple[str, ...], *, limited: bool = False
+) -> Workload:
+    """Return a workload as it is run beside Flink, with the ways in which Flink streams it.
+
+    Where it is `limited`, there is a figure of what a batch job of Spark reaches, too.
+    """
+    of_spark = [one for one in workload.variants if one.name == GOVERNED or (limited and one.name == BATCH)]
     others = (
         *(Variant(name, name, one_by_one=True) for name in streaming),
         Variant("flink_batch", "flink_batch", "batch", once=True),
     )
-    figure = Figure(f"{workload.name}_vs_flink_streaming", "ratio", goal)
-    return Workload(
-        workload.name,
-        workload.sides,
-        (governed, *others),
-        (Ratio(figure, streaming, GOVERNED),),
-        where=" beside Flink",
-    )
+    goals = {GOVERNED: ("", goal), BATCH: ("_batch", Report())}
+    ratios = [
+        Ratio(Figure(f"{workload.name}{what}_vs_flink_streaming", "ratio", wanted), streaming, variant.name)
+        for variant in of_spark
+        for what, wanted in [goals[variant.name]]
+    ]
+    return Workload(workload.name, workload.sides, (*of_spark, *others), ratios, where=" beside Flink")
 
 
 def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
@@ -79,7 +84,7 @@ def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
         documented_session(bench, f"{name}-governed", in_one_batch(workload), connector) as governed,
     ):
         flink = {way: FlinkEngine(cluster, settings, reader.read) for way, settings in SETTINGS.items()}
-        yield {"governed": governed, **flink}
+        yield {"governed": governed, "plain": reader, **flink}
 
 
 def memory() -> TaskManagerMemory:
@@ -89,7 +94,7 @@ def memory() -> TaskManagerMemory:
 
 WORKLOADS = (
     beside(aggregation.WORKLOAD, Goal(">=", 2), COMBINED),
-    beside(cogroup.WORKLOAD, Goal(">=", 8), COMBINED),
+    beside(cogroup.WORKLOAD, Goal(">=", 8), COMBINED, limited=True),
     beside(join.WORKLOAD, Goal(">=", 8), ONE_BY_ONE),
     beside(windows.WORKLOAD, Report(), ONE_BY_ONE),
     beside(deduplication.WORKLOAD, Report(), ONE_BY_ONE),
