@@ -29,14 +29,16 @@ TICK = "5s"
 CONTROL_PLANE_CORES = 1
 """Of two: it has machines of its own elsewhere, and collecting its heap would take both now and then."""
 SETTLE_SECONDS = 45.0
-"""After the last driver was started: by then Prometheus has scraped each one a few times."""
+"""After the last driver was started, or all was written that a restart of the operator left to write: by then
+Prometheus has scraped each driver a few times."""
 TICKS_SECONDS = 200.0
 """At each size of `growth`: forty ticks, so that no single one makes the ratio."""
 STEADY_SECONDS = 600.0
 AFTER_RESTART_SECONDS = 30.0
 """After the last first turn: what a restart writes, it has written by then."""
 LONGEST_SECONDS = 1200.0
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+"""Between two looks at the operator: no two ticks end in between, and each look is work for it."""
 
 
 def measure_growth(bench: Bench) -> Mapping[str, Measured]:
@@ -70,6 +72,7 @@ def measure_full(bench: Bench) -> Mapping[str, Measured]:
         before = _uids(place)
         with operator(place.kubeconfig, folder / "operator.log", **settings) as process:
             restart = _restarted(place, process, before, bench)
+            time.sleep(bench.seconds(SETTLE_SECONDS))
             ticks = _timed(process, size, bench, STEADY_SECONDS)
     return restart | {"tick_p99_seconds_10000": ticks.measured(), **ticks.costs(), **_writes(ticks, size)}
 
