@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Iterator
 
+import pytest
+
+from headgate.handlers import garbage
 from headgate.handlers.garbage import set_aside
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
 
 
 def test_what_has_survived_is_frozen_and_garbage_is_not() -> None:
@@ -25,9 +37,30 @@ def test_what_has_survived_is_frozen_and_garbage_is_not() -> None:
         setting_aside.cancel()
 
     frozen = gc.get_freeze_count()
-    try:
-        asyncio.run(once())
-        assert gc.get_freeze_count() > frozen
-    finally:
-        gc.unfreeze()
+    asyncio.run(once())
+    assert gc.get_freeze_count() > frozen
+    gc.unfreeze()
     assert not there()
+
+
+@pytest.mark.parametrize(("busy", "looks"), [(3, 4), (10**6, garbage.MOMENTS)])
+def test_old_objects_are_looked_at_when_nothing_is_under_way_or_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, busy: int, looks: int
+) -> None:
+    monkeypatch.setattr(garbage, "EVERY_SECONDS", 0)
+    monkeypatch.setattr(garbage, "MOMENT_SECONDS", 0)
+    done: list[str] = []
+    monkeypatch.setattr(gc, "collect", lambda: done.append("collected"))
+
+    def is_idle() -> bool:
+        done.append("asked")
+        return done.count("asked") > busy
+
+    async def twice() -> None:
+        setting_aside = asyncio.create_task(set_aside(is_idle))
+        while done.count("collected") < 2:
+            await asyncio.sleep(0)
+        setting_aside.cancel()
+
+    asyncio.run(twice())
+    assert done == ["collected", *["asked"] * looks, "collected"]

@@ -84,7 +84,7 @@ def test_a_look_that_fails_does_not_end_the_ticks() -> None:
 
 
 def test_a_tick_is_applied_once_all_that_it_gave_a_turn_to_have_had_one() -> None:
-    async def tick() -> list[int]:
+    async def tick() -> list[tuple[int, bool]]:
         ticks = Ticks(answers=[(A, B)])
         ticks.may_go_on.set()
         ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
@@ -94,12 +94,12 @@ def test_a_tick_is_applied_once_all_that_it_gave_a_turn_to_have_had_one() -> Non
                 await asyncio.sleep(0.001)
         applied = []
         for key in (A, A, B):
-            applied.append(ticks.applied_rounds)
+            applied.append((ticks.applied_rounds, ticker.is_idle))
             ticker.turned(key)
         ticking.cancel()
-        return [*applied, ticks.applied_rounds]
+        return [*applied, (ticks.applied_rounds, ticker.is_idle)]
 
-    assert asyncio.run(tick()) == [0, 0, 0, 1]
+    assert asyncio.run(tick()) == [(0, False), (0, False), (0, False), (1, True)]
 
 
 def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -> None:

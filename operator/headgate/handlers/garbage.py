@@ -4,20 +4,33 @@ What is known of ten thousand applications are millions of objects that live as 
 goes through all of them, with everything else standing still for a second or two, and finds nothing. So once a
 minute what has survived is frozen; once an hour everything is looked at, for cycles that were frozen and are
 garbage by now.
+
+In between only what is young is collected. A minute's survivors are still enough for a quarter of a second, which
+would fall into a tick as often as not: it is spent once a minute, when no tick is under way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Callable
 
 EVERY_SECONDS = 60.0
 THAWED_EVERY = 60
 """Freezes between two looks at everything."""
 
 
-async def set_aside() -> None:
-    """Freeze what has survived, again and again, until it is cancelled."""
+YOUNG_OBJECTS = 10_000
+"""New objects until those are looked at; at every tenth time those that survived the last ten as well."""
+NEVER = 1_000_000_000
+MOMENTS = 100
+"""How often a moment is looked for in which nothing is under way, before it is done all the same."""
+MOMENT_SECONDS = 0.1
+
+
+async def set_aside(is_idle: Callable[[], bool] = lambda: True) -> None:
+    """Freeze what has survived, again and again, until it is cancelled; when `is_idle`, where that comes soon."""
+    gc.set_threshold(YOUNG_OBJECTS, 10, NEVER)
     freezes = 0
     while True:
         if freezes % THAWED_EVERY == 0:
@@ -26,3 +39,7 @@ async def set_aside() -> None:
         gc.freeze()
         freezes += 1
         await asyncio.sleep(EVERY_SECONDS)
+        for _ in range(MOMENTS):
+            if is_idle():
+                break
+            await asyncio.sleep(MOMENT_SECONDS)

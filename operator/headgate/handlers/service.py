@@ -82,7 +82,7 @@ class Service:
             "workers": self._work(),
             "ticks": self._tick(),
             "events": self.operator.events.run(),
-            "memory": set_aside(),
+            "memory": set_aside(lambda: self.ticker.is_idle),
         }
         return [asyncio.create_task(part, name=name) for name, part in parts.items()]
 

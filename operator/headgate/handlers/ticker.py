@@ -99,6 +99,11 @@ class Ticker:
             return
         self._look = asyncio.create_task(self._queue(self._poll()), name="look at the metrics")
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the last look has ended, and every turn that it led to."""
+        return (self._look is None or self._look.done()) and not self._rounds
+
     def turned(self, key: Key) -> None:
         """A turn of an application has ended, however it did."""
         for one in self._rounds:
