@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -254,6 +256,9 @@ class Machine(RuleBasedStateMachine):
         queue, now = self.clocked.queue, self.clocked.now
         assert queue.running == len(self.running)
         assert (queue.depth(now) > 0) == ((due := queue.next_due()) is not None and due <= now)
+        others = copy.deepcopy(queue)
+        takes = takewhile(lambda key: key is not None, (others.take(now) for _ in count()))
+        assert queue.depth(now) == sum(1 for _ in takes)
 
 
 TestMachine = Machine.TestCase

@@ -127,9 +127,19 @@ class WorkQueue(Generic[K]):
         return len(self._running)
 
     def _waits(self, now: float) -> list[float]:
-        """Return for how long each waits; only those that are due are looked up, of ten thousand in line."""
-        due = [(since, ticket, key) for since, ticket, key in list(self._line) if since <= now]
-        return [now - since for since, ticket, key in due if self._is_in_line(key, ticket)]
+        """Return for how long each waits; only those that are due are looked at, of ten thousand in line.
+
+        The line is a heap: nobody below one that is not due is due.
+        """
+        line, places, waits = list(self._line), [0], []
+        while places:
+            place = places.pop()
+            if place < len(line) and line[place][0] <= now:
+                since, ticket, key = line[place]
+                places += (2 * place + 1, 2 * place + 2)
+                if self._is_in_line(key, ticket):
+                    waits.append(now - since)
+        return waits
 
     def _is_in_line(self, key: K, ticket: int) -> bool:
         entry = self._entries.get(key)
