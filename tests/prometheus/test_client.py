@@ -5,9 +5,17 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from headgate.adapters.prometheus.answer import AnyLabels, Labels, VectorDecoder, labels_called
+from headgate.adapters.prometheus.answer import (
+    FORGOTTEN_SECONDS,
+    AnyLabels,
+    Labels,
+    SeriesDecoder,
+    VectorDecoder,
+    labels_called,
+)
 from headgate.adapters.prometheus.client import PrometheusClient
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.options import LabelNames, PrometheusOptions
@@ -203,6 +211,45 @@ def test_a_histogram_among_the_samples_is_no_number() -> None:
     body = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{}]}]}}'
     number = VectorDecoder(Labels).decode(body).samples[0].number
     assert number != number
+
+
+def read(text: bytes) -> AnyLabels:
+    """Read labels as a new object each time."""
+    return msgspec.json.decode(text, type=AnyLabels)
+
+
+UP = {"__name__": "up", "pod": "a-driver-1"}
+GONE = {"__name__": "up", "pod": "gone-driver-1"}
+
+
+def test_labels_of_a_series_that_comes_again_are_read_once() -> None:
+    decoder = SeriesDecoder(read)
+    first = decoder.decode(vector([(UP, 1.0), (GONE, 2.0)]).body).samples
+    second = decoder.decode(vector([(GONE, 3.0), (UP, "NaN")]).body).samples
+    assert [(one.metric, one.value and one.value[1]) for one in second] == [(GONE, "3.0"), (UP, "NaN")]
+    assert (second[0].metric, second[1].metric) == (first[1].metric, first[0].metric)
+    assert second[0].metric is first[1].metric
+    assert decoder.remembered == 2
+
+
+def test_a_series_that_comes_no_more_is_forgotten() -> None:
+    now = 0.0
+    decoder = SeriesDecoder(read, clock=lambda: now)
+    decoder.decode(vector([(UP, 1.0), (GONE, 1.0)]).body)
+    remembered = []
+    for now in (1.0, FORGOTTEN_SECONDS, FORGOTTEN_SECONDS * 2, FORGOTTEN_SECONDS * 3):  # noqa: B007  the clock
+        decoder.decode(vector([(UP, 1.0)]).body)
+        remembered.append(decoder.remembered)
+    assert remembered == [2, 2, 1, 1]
+
+
+def test_labels_that_are_none_are_no_answer_whoever_reads_them() -> None:
+    body = (
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":1},"value":[1,"1"]}]}}'
+    )
+    with pytest.raises(QueryFailure) as failure:
+        SeriesDecoder(read).decode(body)
+    assert failure.value.outage.reason is OutageReason.MALFORMED
 
 
 def test_queries_are_told_with_the_reason_of_those_that_failed() -> None:

@@ -1,25 +1,29 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 
 from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.answer import AnyLabels, Labels, Sample
+from headgate.adapters.prometheus.answer import Labels, Sample
 from headgate.adapters.prometheus.options import LabelNames
-from headgate.adapters.prometheus.targets import Pod, Run, Targets, targets
+from headgate.adapters.prometheus.targets import Place, Pod, Run, Targets, place_reader, targets
 
 WATCHED = {Key("team", "flights")}
 SERVER_NOW, OUR_NOW = 5000.0, 90.0
 
 
-def scraped(seconds_ago: float, pod: str = "flights-driver-1", **labels: str) -> Sample[AnyLabels]:
+READ = place_reader(LabelNames())
+
+
+def scraped(seconds_ago: float, pod: str = "flights-driver-1", **labels: str) -> Sample[Place]:
     found = {"namespace": "team", "pod": pod, "application": "flights", **labels}
-    return Sample(found, (SERVER_NOW, repr(SERVER_NOW - seconds_ago)))
+    return Sample(READ(json.dumps(found).encode()), (SERVER_NOW, repr(SERVER_NOW - seconds_ago)))
 
 
-def found(*samples: Sample[AnyLabels]) -> Targets:
-    return targets(samples, WATCHED, LabelNames(), OUR_NOW)
+def found(*samples: Sample[Place]) -> Targets:
+    return targets(samples, WATCHED, OUR_NOW)
 
 
 @pytest.mark.parametrize(

@@ -173,9 +173,13 @@ class Attention:
     def _look(
         self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float
     ) -> Signature | None:
-        """Return the signature as of now; of what was looked at already it is still known."""
+        """Return the signature as of now; of what was looked at already it is still known.
+
+        One that is as before stays the same object, which is compared in no time.
+        """
         if pulse is None or watched.looked_at is not pulse:
-            watched.seen = signature_of(watched.rule, pulse, answers, now)
+            signature = signature_of(watched.rule, pulse, answers, now)
+            watched.seen = watched.seen if signature == watched.seen else signature
             watched.looked_at = None if watched.rule.expressions else pulse
         return watched.seen
 

@@ -69,6 +69,9 @@ class Latch:
         return self if self.dwell is None else replace(self, dwell=self.dwell.frozen(t))
 
 
+UNHEARD = Latch()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The latches of one query in one attempt, by source and then by voter."""
@@ -84,7 +87,7 @@ class Memory:
 
     def latch(self, source: str, voter: str) -> Latch:
         """Return the latch of a voter; an empty one for a voter that has never been heard."""
-        return self.latches.get(source, {}).get(voter, Latch())
+        return self.latches.get(source, {}).get(voter, UNHEARD)
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal memory."""

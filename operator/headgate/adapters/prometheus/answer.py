@@ -7,6 +7,9 @@ difference between a tenth of a processor and a half.
 from __future__ import annotations
 
 import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -85,21 +88,17 @@ _ERROR = msgspec.json.Decoder(_Error)
 _SCALAR = msgspec.json.Decoder(tuple[float, str])
 
 
-class VectorDecoder(Generic[LabelsT]):
-    """Decodes answers whose samples have labels of one type."""
-
-    def __init__(self, labels: type[LabelsT]) -> None:
-        self._labels = labels
-        self._samples = msgspec.json.Decoder(list[Sample[labels]])  # type: ignore[valid-type]
+class Decoder(ABC, Generic[LabelsT]):
+    """Decodes answers."""
 
     def decode(self, body: bytes) -> Vector[LabelsT]:
         """Return the vector; raises QueryFailure when the body is none."""
         try:
             answer = _SUCCESS.decode(body)
             if answer.data.result_type == "vector":
-                return Vector(self._samples.decode(answer.data.result), answer.warnings)
+                return Vector(self._samples(answer.data.result), answer.warnings)
             if answer.data.result_type == "scalar":
-                scalar = Sample(self._labels(), _SCALAR.decode(answer.data.result))
+                scalar = Sample(self._labels(b"{}"), _SCALAR.decode(answer.data.result))
                 return Vector([scalar], answer.warnings)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise QueryFailure(
@@ -107,6 +106,77 @@ class VectorDecoder(Generic[LabelsT]):
             ) from problem
         kind = {"matrix": "a range vector"}.get(answer.data.result_type, f"a {answer.data.result_type}")
         raise QueryFailure(OutageReason.QUERY_FAILED, f"returns {kind}, not an instant vector or a scalar")
+
+    @abstractmethod
+    def _samples(self, result: msgspec.Raw) -> list[Sample[LabelsT]]:
+        """Return the elements of a vector; raises msgspec.DecodeError where it is none."""
+
+    @abstractmethod
+    def _labels(self, text: bytes) -> LabelsT:
+        """Return the labels of one series from their JSON."""
+
+
+class VectorDecoder(Decoder[LabelsT]):
+    """Decodes answers whose samples have labels of one type."""
+
+    def __init__(self, labels: type[LabelsT]) -> None:
+        self._one = msgspec.json.Decoder(labels)
+        self._all = msgspec.json.Decoder(list[Sample[labels]])  # type: ignore[valid-type]
+
+    def _samples(self, result: msgspec.Raw) -> list[Sample[LabelsT]]:
+        return cast("list[Sample[LabelsT]]", self._all.decode(result))
+
+    def _labels(self, text: bytes) -> LabelsT:
+        return self._one.decode(text)
+
+
+class _Series(msgspec.Struct, gc=False):
+    """A sample whose labels are text yet."""
+
+    metric: msgspec.Raw
+    value: tuple[float, str] | None = None
+
+
+_SERIES = msgspec.json.Decoder(list[_Series])
+
+FORGOTTEN_SECONDS = 300.0
+"""How long a series is remembered that does not come again, at least; at most twice as long."""
+
+
+class SeriesDecoder(Decoder[LabelsT]):
+    """Decodes answers that bring the same series again and again, and reads the labels of each once.
+
+    A server writes the labels of a series the same way each time, and that text is what it is known by here. Another
+    spelling costs a reading and changes nothing. Used by one thread at a time.
+    """
+
+    def __init__(
+        self, labels: Callable[[bytes], LabelsT], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._read = labels
+        self._clock = clock
+        self._since = clock()
+        self._came: dict[bytes, LabelsT] = {}
+        """Since then."""
+        self._came_before: dict[bytes, LabelsT] = {}
+        """In a time of the same length before."""
+
+    @property
+    def remembered(self) -> int:
+        """How many series are remembered."""
+        return len(self._came.keys() | self._came_before.keys())
+
+    def _samples(self, result: msgspec.Raw) -> list[Sample[LabelsT]]:
+        if (now := self._clock()) >= self._since + FORGOTTEN_SECONDS:
+            self._came, self._came_before, self._since = {}, self._came, now
+        return [Sample(self._labels(bytes(one.metric)), one.value) for one in _SERIES.decode(result)]
+
+    def _labels(self, text: bytes) -> LabelsT:
+        labels = self._came.get(text)
+        if labels is None:
+            labels = self._came_before.get(text)
+            labels = self._came[text] = self._read(text) if labels is None else labels
+        return labels
 
 
 def error_of(body: bytes) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util.retry import Retry
 
-from headgate.adapters.prometheus.answer import Vector, VectorDecoder, error_of
+from headgate.adapters.prometheus.answer import Decoder, Vector, error_of
 from headgate.adapters.prometheus.credentials import Credentials
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.options import PrometheusOptions
@@ -71,7 +71,7 @@ class PrometheusClient:
     def ask(
         self,
         query: str,
-        decoder: VectorDecoder[LabelsT],
+        decoder: Decoder[LabelsT],
         *,
         at: float | None = None,
         lookback: float | None = None,

@@ -10,11 +10,17 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 
 from headgate.adapters.prometheus import promql
-from headgate.adapters.prometheus.answer import AnyLabels, Labels, Vector, VectorDecoder, labels_called
+from headgate.adapters.prometheus.answer import (
+    Labels,
+    SeriesDecoder,
+    Vector,
+    VectorDecoder,
+    labels_called,
+)
 from headgate.adapters.prometheus.client import PrometheusClient, Queried
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.options import PrometheusOptions
-from headgate.adapters.prometheus.targets import Pod
+from headgate.adapters.prometheus.targets import Place, Pod, place_reader
 from headgate.adapters.pulse import Column
 from headgate.adapters.threads import DaemonThreads
 
@@ -31,10 +37,10 @@ class Fetch:
         self._matchers = options.matchers
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
         self._threads = DaemonThreads(AT_ONCE, "prometheus")
-        self._targets = VectorDecoder(AnyLabels)
+        self._targets = SeriesDecoder(place_reader(options.labels))
         self._series = VectorDecoder(labels_called(options.labels))
 
-    def scrape_times(self) -> Vector[AnyLabels]:
+    def scrape_times(self) -> Vector[Place]:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
         return self._client.ask(promql.scrape_times(self._matchers), self._targets)
 

@@ -123,7 +123,7 @@ class PrometheusPoller:
             times = self._fetch.scrape_times()
         except QueryFailure as failure:
             return replace(before, outage=failure.outage)
-        found = targets(times.samples, rules, self._options.labels, now)
+        found = targets(times.samples, rules, now)
         pulses = columns.unchanged(found.by_pod, before.pulses)
         scraped = {pod: target for pod, target in found.by_pod.items() if pod not in pulses}
         fresh = columns.begin(scraped)

@@ -12,7 +12,7 @@ whose other labels contradict each other, say in the cluster, are two drivers, o
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -104,54 +104,91 @@ class Targets:
     """Unix time of the query by the server's clock; `None` where there was no series."""
 
 
-def targets(
-    samples: Iterable[Sample[AnyLabels]], watched: Container[Key], names: LabelNames, now: float
-) -> Targets:
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """What the labels of a target say, which is read once: ten thousand of them come at each tick."""
+
+    pod: Pod
+    run: Run | None
+    """`None`: the pod is no driver."""
+    job: str
+    instance: str
+    endpoint: str
+    application: str
+    text: bytes
+    """All labels, as JSON."""
+
+    @property
+    def labels(self) -> AnyLabels:
+        """All labels."""
+        return _ANY.decode(self.text)
+
+
+_ANY = msgspec.json.Decoder(AnyLabels)
+
+
+def place_reader(names: LabelNames) -> Callable[[bytes], Place]:
+    """Return what reads the labels of a target, where namespace and pod have these names."""
+
+    def place(text: bytes) -> Place:
+        labels = _ANY.decode(text)
+        pod = Pod(labels.get(names.namespace, ""), labels.get(names.pod, ""))
+        return Place(
+            pod=pod,
+            run=pod.run,
+            job=labels.get("job", ""),
+            instance=labels.get("instance", ""),
+            endpoint=labels.get("endpoint", ""),
+            application=labels.get("application", ""),
+            text=text,
+        )
+
+    return place
+
+
+def targets(samples: Iterable[Sample[Place]], watched: Container[Key], now: float) -> Targets:
     """Return the targets of watched applications, from the times at which they were scraped.
 
     Ages are differences on the server's clock, so it does not matter whether the operator's agrees with it.
     """
-    found: dict[Pod, list[tuple[Target, AnyLabels]]] = {}
+    found: dict[Pod, Target] = {}
+    places: dict[Pod, Place] = {}
+    again: dict[Pod, list[tuple[Target, Place]]] = {}
     unplaced = set()
     evaluated_at = None
     for sample in samples:
         if sample.value is None or math.isnan(scraped_at := sample.number):
             continue
-        evaluated_at, labels = sample.value[0], sample.metric
-        pod = Pod(labels.get(names.namespace, ""), labels.get(names.pod, ""))
-        if not pod.namespace or not pod.name:
-            unplaced.add(labels.get("application", ""))
-        elif (run := pod.run) is not None and run.key in watched:
-            target = _target(run, labels, scraped_at=scraped_at, age=evaluated_at - scraped_at, now=now)
-            found.setdefault(pod, []).append((target, labels))
-    contradictions = {pod: why for pod, ones in found.items() if len(ones) > 1 and (why := _conflict(ones))}
-    newest = {pod: _newest(ones) for pod, ones in found.items() if pod not in contradictions}
-    return Targets(newest, contradictions, frozenset(unplaced), evaluated_at)
+        evaluated_at, place = sample.value[0], sample.metric
+        pod, run = place.pod, place.run
+        if run is None:
+            if not pod.namespace or not pod.name:
+                unplaced.add(place.application)
+        elif run.key in watched:
+            at = now - max(0.0, evaluated_at - scraped_at)
+            target = Target(run, at, place.job, place.instance, place.endpoint, scraped_at)
+            if pod in found:
+                again.setdefault(pod, [(found[pod], places[pod])]).append((target, place))
+            found[pod], places[pod] = target, place
+    contradictions = {pod: why for pod, ones in again.items() if (why := _conflict(ones))}
+    for pod, ones in again.items():
+        if pod in contradictions:
+            del found[pod]
+        else:
+            found[pod] = _newest(ones)
+    return Targets(found, contradictions, frozenset(unplaced), evaluated_at)
 
 
-def _target(run: Run, labels: AnyLabels, *, scraped_at: float, age: float, now: float) -> Target:
-    return Target(
-        run=run,
-        at=now - max(0.0, age),
-        job=labels.get("job", ""),
-        instance=labels.get("instance", ""),
-        endpoint=labels.get("endpoint", ""),
-        scraped_at=scraped_at,
-    )
-
-
-def _newest(ones: list[tuple[Target, AnyLabels]]) -> Target:
-    if len(ones) == 1:
-        return ones[0][0]
+def _newest(ones: list[tuple[Target, Place]]) -> Target:
     return max((target for target, _ in ones), key=lambda one: (one.at, one.job, one.instance, one.endpoint))
 
 
-def _conflict(ones: list[tuple[Target, AnyLabels]]) -> str | None:
+def _conflict(ones: list[tuple[Target, Place]]) -> str | None:
     """Return what tells two drivers of one name apart; `None` if it is one driver, scraped twice.
 
     A label that only one of the targets has tells how it was found, not what it is.
     """
-    names = sorted({name for _, labels in ones for name in labels} - _HOW_IT_WAS_FOUND)
-    values = {name: {labels[name] for _, labels in ones if name in labels} for name in names}
+    all_labels = [place.labels for _, place in ones]
+    names = sorted({name for labels in all_labels for name in labels} - _HOW_IT_WAS_FOUND)
+    values = {name: {labels[name] for labels in all_labels if name in labels} for name in names}
     different = (f"{name}: {', '.join(sorted(values[name]))}" for name in names if len(values[name]) > 1)
     return "; ".join(different) or None
