@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from benchmarks.local.results import REPORT, Call, Figure, Measured, Origin, failed_row, row, write
+from benchmarks.local.results import (
+    REPORT,
+    Call,
+    Figure,
+    Measured,
+    Origin,
+    failed_row,
+    processor_speed,
+    row,
+    write,
+)
 
 BenchT = TypeVar("BenchT")
 BenchT_contra = TypeVar("BenchT_contra", contravariant=True)
@@ -86,7 +96,8 @@ class Suite(Generic[BenchT]):
 
     def _measured(self, scenario: Scenario[BenchT], bench: BenchT, more: str) -> Sequence[Mapping[str, Any]]:
         """Run a scenario; returns its rows, also where it failed."""
-        call = Call(f"python -m {self.module} --only {scenario.name}{more}", os.getloadavg()[0])
+        command = f"python -m {self.module} --only {scenario.name}{more}"
+        call = Call(command, os.getloadavg()[0], processor_speed())
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()
         try:

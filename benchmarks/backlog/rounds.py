@@ -23,6 +23,8 @@ from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
 
 UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"
+WARM_UPS = 4
+"""Of what makes one batch: by then its times fall no more."""
 
 
 @dataclass(frozen=True)
@@ -148,17 +150,18 @@ def in_turns(
     """Run the variants over a part, and then once per round over the whole; returns the runs of the rounds.
 
     Those that are to run `once` have the first round only. Those that make one batch of the whole run over it before
-    the first round as well: with hundreds of batches a round, or records one by one, a JVM is warm sooner.
+    the first round as well, a few times: with hundreds of batches a round, or records one by one, a JVM is warm
+    sooner.
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
     counting = [variant for variant in workload.variants if not variant.once]
     for variant in counting:
         engine_of[variant.engine].run(of_part(variant))
-    for variant in counting:
-        if variant.records_per_batch is None and not variant.one_by_one:
-            run = engine_of[variant.engine].run(of_whole(variant))
-            bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
+    of_one_batch = [one for one in counting if one.records_per_batch is None and not one.one_by_one]
+    for variant in of_one_batch * WARM_UPS:
+        run = engine_of[variant.engine].run(of_whole(variant))
+        bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
     for turn in range(bench.rounds):
         taking_part = counting if turn else workload.variants
         for variant in rotated(taking_part, turn):

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -89,7 +90,24 @@ class Call:
     command: str
     load_average: float
     """Processes that wanted to run in the minute before: above 0.5, somebody else was busy."""
+    processor_speed: float
+    """As `processor_speed` told it before."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+
+def processor_speed() -> float:
+    """Return how many millions of turns of an empty loop one core makes in a second, at its best of five times.
+
+    A machine that is shared is now quicker, now slower by half. Times of two runs compare only where this is alike.
+    """
+
+    def seconds() -> float:
+        began = time.perf_counter()
+        for _ in range(1_000_000):
+            pass
+        return time.perf_counter() - began
+
+    return 1 / min(seconds() for _ in range(5))
 
 
 def row(figure: Figure, measured: Measured, call: Call) -> dict[str, Any]:
@@ -123,7 +141,12 @@ def failed_row(figure: Figure, reason: str, call: Call) -> dict[str, Any]:
 
 def origin(call: Call) -> dict[str, Any]:
     """Return the members of a row that say where it comes from."""
-    return {"command": call.command, "date": call.date, "load_average": rounded(call.load_average)}
+    return {
+        "command": call.command,
+        "date": call.date,
+        "load_average": rounded(call.load_average),
+        "processor_speed": rounded(call.processor_speed),
+    }
 
 
 def merged(

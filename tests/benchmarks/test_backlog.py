@@ -113,10 +113,10 @@ def test_what_no_figure_is_taken_of_runs_in_the_first_round_alone(tmp_path):
         UNCAPPED: 1,
         join.LOW: 3,
     }
-    of_part, of_whole, first = engine.asked[:3], engine.asked[3:5], engine.asked[5:9]
+    of_part, of_whole, rounds = engine.asked[:3], engine.asked[3:11], engine.asked[11:]
     assert set(of_part) == {GOVERNED, BATCH, join.LOW}
-    assert set(of_whole) == {GOVERNED, BATCH}
-    assert set(first) == set(runs)
+    assert of_whole == [GOVERNED, BATCH] * 4
+    assert set(rounds[:4]) == set(runs)
     assert of_bench.comparison.pairs == {"join": [True] * (3 + 2 + 2)}
 
 
@@ -124,7 +124,10 @@ def test_an_engine_that_takes_records_one_by_one_is_warm_after_a_part_of_them(tm
     engine, streaming = FakeEngine(), ["flink", "flink_mini_batch"]
     engine_of = dict.fromkeys(("governed", *flink.SETTINGS), engine)
     in_turns(bench(tmp_path), flink.WORKLOADS[0], engine_of, *[lambda variant: variant] * 2)
-    assert engine.asked == [GOVERNED, *streaming, GOVERNED, GOVERNED, *streaming, "flink_batch"]
+    of_part, of_whole, first = engine.asked[:3], engine.asked[3:7], engine.asked[7:]
+    assert of_part == [GOVERNED, *streaming]
+    assert of_whole == [GOVERNED] * 4
+    assert first == [GOVERNED, *streaming, "flink_batch"]
 
 
 @pytest.mark.parametrize("workload", [*WORKLOADS, *flink.WORKLOADS], ids=lambda workload: workload.title)
@@ -248,7 +251,7 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     runs = {name: [ran(seconds)] for name, seconds in ((GOVERNED, 4.0), (BATCH, 3.0), (UNCAPPED, 5.0))}
     runs[cogroup.LOW] = [ran(120.0, batches=500)]
     ratio = cogroup.WORKLOAD.ratios[0]
-    call = Call("python -m benchmarks.backlog --only cogroup", 0.1)
+    call = Call("python -m benchmarks.backlog --only cogroup", 0.1, 30.0)
     document = {
         "command": "make bench-backlog",
         "machine": {"cores": 2},

@@ -8,7 +8,9 @@ from benchmarks.local.catalog import IDS, SCENARIOS
 from benchmarks.local.results import Call, Figure, Goal, Measured, Report, failed_row, merged, row, write
 from benchmarks.runner import mark
 
-CALL = Call("python -m benchmarks.local --only a", load_average=0.1234567, date="2026-11-21")
+CALL = Call(
+    "python -m benchmarks.local --only a", load_average=0.1234567, processor_speed=31.23456, date="2026-11-21"
+)
 RATIO = Figure("a", "ratio", Goal(">=", 5))
 
 
@@ -47,6 +49,7 @@ def test_a_row_has_the_median_of_its_runs():
         "command": CALL.command,
         "date": "2026-11-21",
         "load_average": 0.1235,
+        "processor_speed": 31.23,
     }
 
 
