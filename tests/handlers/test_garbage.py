@@ -17,7 +17,7 @@ def as_before() -> Iterator[None]:
     thresholds = gc.get_threshold()
     yield
     gc.unfreeze()
-    gc.set_threshold(*thresholds)
+    assert gc.get_threshold() == thresholds
 
 
 def test_what_has_survived_is_frozen_and_garbage_is_not() -> None:

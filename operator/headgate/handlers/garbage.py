@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from itertools import count
 
 EVERY_SECONDS = 60.0
 THAWED_EVERY = 60
@@ -30,16 +31,22 @@ MOMENT_SECONDS = 0.1
 
 async def set_aside(is_idle: Callable[[], bool] = lambda: True) -> None:
     """Freeze what has survived, again and again, until it is cancelled; when `is_idle`, where that comes soon."""
+    thresholds = gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, 10, NEVER)
-    freezes = 0
-    while True:
-        if freezes % THAWED_EVERY == 0:
-            gc.unfreeze()
-        gc.collect()
-        gc.freeze()
-        freezes += 1
-        await asyncio.sleep(EVERY_SECONDS)
-        for _ in range(MOMENTS):
-            if is_idle():
-                break
-            await asyncio.sleep(MOMENT_SECONDS)
+    try:
+        for freezes in count():
+            if freezes % THAWED_EVERY == 0:
+                gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            await asyncio.sleep(EVERY_SECONDS)
+            await _idle(is_idle)
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+async def _idle(is_idle: Callable[[], bool]) -> None:
+    for _ in range(MOMENTS):
+        if is_idle():
+            return
+        await asyncio.sleep(MOMENT_SECONDS)
