@@ -94,10 +94,18 @@ def _status_schema() -> Schema:
 
     It is atomic, since nobody but Headgate writes it, and always the whole of it: the API server notes one owner for
     all of it. One for each field would take more room in every object and event than the field does, and be compared
-    at each write.
+    at each write. For the same reason it has no rules: the API server would evaluate each of them at each write.
     """
-    schema = structural_schema(SparkApplicationStatus, defaults=False)
+    schema = _without_rules(structural_schema(SparkApplicationStatus, defaults=False))
     return {**schema, "default": {"observedGeneration": NOT_SEEN}, "x-kubernetes-map-type": "atomic"}
+
+
+def _without_rules(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_rules(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    return {name: _without_rules(each) for name, each in node.items() if name != "x-kubernetes-validations"}
 
 
 def _schema_at(pattern: str, schema: Schema) -> Schema:
