@@ -8,7 +8,17 @@ import pytest
 
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.prometheus.answer import Labels, Sample
-from headgate.adapters.prometheus.columns import Pulses, Scraped, add, begin, take_over, unchanged
+from headgate.adapters.prometheus.columns import (
+    Pulses,
+    Scraped,
+    Unmeasured,
+    add,
+    begin,
+    complete,
+    take_over,
+    unchanged,
+    with_unmeasured,
+)
 from headgate.adapters.prometheus.targets import Pod, Run, Target
 from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.reconcile.readings import sort
@@ -46,12 +56,10 @@ def test_samples_find_the_driver_the_query_and_the_source_that_they_are_of() -> 
     found = filled(
         Column.DRIVERS,
         driver("control_generation", "7"),
-        driver("query_active", "1", query="delays"),
         driver("query_started_timestamp_seconds", "1e3", query="delays"),
-        driver("query_active", "0", query="totals"),
     )
     assert (found.generation, found.attempt, found.at) == (7, 1, 100)
-    assert found.queries == {"delays": QueryPulse(1, 1000), "totals": QueryPulse(0, None)}
+    assert found.queries == {"delays": QueryPulse(1, 1000)}
 
 
 def test_what_is_no_number_and_what_other_targets_say_is_left_out() -> None:
@@ -81,14 +89,18 @@ def test_exceptions_are_what_is_listed() -> None:
         Column.EXCEPTIONS,
         series("source_paused", "1"),
         series("source_finished", "1", source="history"),
+        series("source_phase", "1", source="snapshot"),
+        driver("query_active", "0", query="totals"),
         series("source_out_of_reach", "1", source="weather", cause="no such topic"),
         Sample(Labels(**{**labels_of(series("", "")), "name": "", "reason": "RateLimit"}), (5000.0, "3.5")),
     )
     assert found.sources == {
         FLIGHTS: SourcePulse(paused=True, held={"RateLimit": 3.5}),
         ("delays", "history"): SourcePulse(finished=True),
+        ("delays", "snapshot"): SourcePulse(phase=1.0),
         ("delays", "weather"): SourcePulse(out_of_reach="no such topic"),
     }
+    assert found.queries == {"totals": QueryPulse(active=0.0)}
     told = sort(found.readings(), oldest=0.0)
     assert told is not None
     assert told.queries["delays"].sources["weather"].out_of_reach == "no such topic"
@@ -111,12 +123,12 @@ def test_a_column_that_failed_is_taken_over_with_its_own_time() -> None:
 
 def test_a_column_that_was_never_there_is_unknown_for_ever() -> None:
     made = pulses()
-    filled(Column.PHASES, series("source_phase", "1"), into=made)
+    filled(Column.LAGS, series("source_watermark_lag_seconds", "5"), into=made)
     take_over(Column.EXCEPTIONS, {}, made, failed=True)
     readings = sort(made[POD].pulse.readings(), oldest=-1e12)
     assert readings is not None
     flights = readings.queries["delays"].sources["flights"]
-    assert (flights.phase, flights.paused, flights.finished, flights.held_lately) == (True, None, None, None)
+    assert (flights.phase, flights.paused, flights.finished, flights.held_lately) == (None,) * 4
 
 
 def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
@@ -137,10 +149,61 @@ def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
 def test_queries_and_generation_are_taken_over_as_well() -> None:
     before, now = pulses(at=80.0), pulses(at=100.0)
     filled(
-        Column.DRIVERS, driver("control_generation", "7"), driver("query_active", "1", "delays"), into=before
+        Column.DRIVERS,
+        driver("control_generation", "7"),
+        driver("query_started_timestamp_seconds", "5", "delays"),
+        into=before,
     )
     take_over(Column.DRIVERS, before, now, failed=True)
-    assert (now[POD].pulse.generation, now[POD].pulse.queries) == (7, {"delays": QueryPulse(1, None)})
+    assert (now[POD].pulse.generation, now[POD].pulse.queries) == (7, {"delays": QueryPulse(1, 5)})
+
+
+def test_that_a_query_has_ended_is_taken_over_with_the_exceptions() -> None:
+    before, now = pulses(at=80.0), pulses(at=100.0)
+    filled(Column.EXCEPTIONS, driver("query_active", "0", "totals"), into=before)
+    take_over(Column.DRIVERS, before, now, failed=True)
+    assert now[POD].pulse.queries == {}
+    take_over(Column.EXCEPTIONS, before, now, failed=True)
+    assert now[POD].pulse.queries == {"totals": QueryPulse(active=0)}
+
+
+def test_who_is_not_listed_in_a_whole_answer_is_in_no_phase() -> None:
+    made = pulses()
+    lag = series("source_watermark_lag_seconds", "5")
+    filled(Column.LAGS, lag, into=made)
+    filled(Column.EXCEPTIONS, series("source_phase", "1", source="history"), into=made)
+    complete(made)
+    sources = made[POD].pulse.sources
+    assert (sources[FLIGHTS].phase, sources["delays", "history"].phase) == (0, 1)
+
+
+STARTED = driver("query_started_timestamp_seconds", "5", "delays")
+
+
+@pytest.mark.parametrize(
+    ("started_at", "older", "phase"),
+    [(5.0, {}, 0.0), (4.0, {}, None), (5.0, {Column.EXCEPTIONS: 80.0}, None)],
+    ids=["this run", "an earlier run", "exceptions of before"],
+)
+def test_a_source_without_lag_and_pending_is_in_no_phase(
+    started_at: float, older: dict[Column, float], phase: float | None
+) -> None:
+    made = pulses()
+    filled(Column.DRIVERS, STARTED, into=made)
+    made[POD].pulse.older.update(older)
+
+    found = with_unmeasured(made[POD], [Unmeasured("delays", "socket", started_at)])
+
+    socket = found.pulse.sources.get(("delays", "socket"))
+    assert (None if socket is None else socket.phase) == phase
+
+
+def test_a_source_that_is_listed_is_as_the_list_says() -> None:
+    made = pulses()
+    filled(Column.DRIVERS, STARTED, into=made)
+    filled(Column.EXCEPTIONS, series("source_phase", "1"), into=made)
+
+    assert with_unmeasured(made[POD], [Unmeasured("delays", "flights", 5.0)]) is made[POD]
 
 
 def test_what_is_stale_is_not_there_any_more() -> None:
@@ -152,7 +215,7 @@ def test_what_is_stale_is_not_there_any_more() -> None:
     fresh = pulse.since(65.0)
     assert fresh is not None
     assert (fresh.generation, fresh.queries) == (None, {})
-    assert fresh.sources[FLIGHTS] == SourcePulse(lag=1.0, pending=2.0, phase=0.0)
+    assert fresh.sources[FLIGHTS] == SourcePulse(lag=1.0, pending=2.0)
 
 
 def scraped(at: float, *, instance: str = "10.0.0.1:8090", scraped_at: float = 5000.0) -> Target:

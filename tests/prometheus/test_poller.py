@@ -73,6 +73,30 @@ def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: 
     assert (weather.paused, weather.held_lately) == (True, {"": 0.0})
 
 
+def test_a_source_that_has_neither_lag_nor_pending_is_known_by_its_phase(fleet: Fleet) -> None:
+    page, poller = driver_page(), fleet.poller()
+    found = []
+    for phase in (0.0, 0.0, 1.0, 0.0):
+        page.source("socket", lag=None, pending=None, phase=phase)
+        fleet.say(page)
+        poller.poll(time.time())
+        found.append(metrics(poller).queries["delays"].sources["socket"].phase)
+    assert found == [False, False, True, False]
+
+
+def test_a_query_that_has_ended_is_told_from_one_that_is_not_known(fleet: Fleet) -> None:
+    page, poller = driver_page(), fleet.poller()
+    page.query("totals")
+    fleet.say(page)
+    poller.poll(time.time())
+    page.set(names.QUERY_ACTIVE, 0, query="totals")
+    page.set(names.QUERY_STARTED, None, query="totals")
+    fleet.say(page)
+    assert poller.poll(time.time()) == [KEY]
+    queries = metrics(poller).queries
+    assert (queries["delays"].active, queries["totals"].active) == (True, False)
+
+
 def test_a_turn_is_given_when_something_changed_and_not_else(fleet: Fleet) -> None:
     page = driver_page()
     fleet.say(page)
@@ -116,7 +140,7 @@ def test_one_tick_is_the_same_few_queries_for_one_application_and_for_many(fleet
         fleet.told.clear()
         assert len(poller.poll(time.time())) == many
         counts.append(len(fleet.told))
-    assert counts == [8, 8]
+    assert counts == [7, 7]
 
 
 def test_a_driver_that_prometheus_lost_is_known_until_it_is_stale(fleet: Fleet) -> None:

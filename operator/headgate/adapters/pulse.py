@@ -24,12 +24,12 @@ class Column(StrEnum):
     """What is fetched together, and so may fail together."""
 
     DRIVERS = "drivers"
-    """The control generation of drivers, the state and start of their queries."""
+    """The control generation of drivers, and the start of their queries that run."""
     LAGS = "lags"
     PENDING = "pending"
-    PHASES = "phases"
     EXCEPTIONS = "exceptions"
-    """Sources that are paused, finished, held or out of reach: few, so only they are listed."""
+    """Queries that have ended, and sources that are in a phase of backlog, paused, finished, held or out of reach:
+    few, so only they are listed."""
 
 
 class QueryPulse(msgspec.Struct, gc=False):
@@ -113,8 +113,13 @@ class DriverPulse(msgspec.Struct, gc=False):
 MEMBERS: Mapping[Column, Mapping[str, object]] = {
     Column.LAGS: {"lag": None},
     Column.PENDING: {"pending": None},
-    Column.PHASES: {"phase": None},
-    Column.EXCEPTIONS: {"paused": False, "finished": False, "held": None, "out_of_reach": None},
+    Column.EXCEPTIONS: {
+        "phase": None,
+        "paused": False,
+        "finished": False,
+        "held": None,
+        "out_of_reach": None,
+    },
 }
 """What a column brings of a source, and what stands there where it brings nothing."""
 
@@ -138,7 +143,7 @@ def _of_source(pulse: DriverPulse, labels: Mapping[str, str], source: SourcePuls
     if source.pending is not None:
         yield reading(metrics.SOURCE_PENDING.name, source.pending, Column.PENDING)
     if source.phase is not None:
-        yield reading(metrics.SOURCE_PHASE.name, source.phase, Column.PHASES)
+        yield reading(metrics.SOURCE_PHASE.name, source.phase, Column.EXCEPTIONS)
     yield reading(metrics.SOURCE_PAUSED.name, float(source.paused), Column.EXCEPTIONS)
     yield reading(metrics.SOURCE_FINISHED.name, float(source.finished), Column.EXCEPTIONS)
     if source.out_of_reach is not None:

@@ -16,8 +16,22 @@ from msgspec.structs import replace
 
 from headgate.adapters.prometheus.answer import Labels, Sample
 from headgate.adapters.prometheus.targets import Pod, Target
-from headgate.adapters.pulse import MEMBERS, Column, DriverPulse
+from headgate.adapters.pulse import MEMBERS, Column, DriverPulse, QueryPulse, SourcePulse
 from headgate_contract import metrics
+
+
+class Unmeasured(NamedTuple):
+    """A source that has neither lag nor pending, in a run of its query."""
+
+    query: str
+    source: str
+    started_at: float | None
+    """When the run started, by the driver's clock."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its place in a pulse."""
+        return (self.query, self.source)
 
 
 class Scraped(NamedTuple):
@@ -79,10 +93,9 @@ def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> No
 def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:
     if labels.name == metrics.CONTROL_GENERATION.name:
         pulse.generation = value
-    elif labels.name == metrics.QUERY_ACTIVE.name:
-        pulse.query(labels.query).active = value
     elif labels.name == metrics.QUERY_STARTED.name:
-        pulse.query(labels.query).started_at = value
+        query = pulse.query(labels.query)
+        query.active, query.started_at = 1.0, value  # a driver says when a query started as long as it runs
 
 
 def _put_lag(pulse: DriverPulse, labels: Labels, value: float) -> None:
@@ -95,11 +108,6 @@ def _put_pending(pulse: DriverPulse, labels: Labels, value: float) -> None:
     source.pending = _worst(source.pending, value)
 
 
-def _put_phase(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    source = pulse.source(labels.query, labels.source)
-    source.phase = _worst(source.phase, value)
-
-
 def _worst(known: float | None, value: float) -> float:
     """Return what counts of several series for one source, whatever their order: that which is furthest behind.
 
@@ -109,8 +117,13 @@ def _worst(known: float | None, value: float) -> float:
 
 
 def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
+    if labels.name == metrics.QUERY_ACTIVE.name:
+        pulse.query(labels.query).active = value
+        return
     source = pulse.source(labels.query, labels.source)
-    if labels.name == metrics.SOURCE_PAUSED.name:
+    if labels.name == metrics.SOURCE_PHASE.name:
+        source.phase = value
+    elif labels.name == metrics.SOURCE_PAUSED.name:
         source.paused = True
     elif labels.name == metrics.SOURCE_FINISHED.name:
         source.finished = True
@@ -124,9 +137,34 @@ _PUT: Mapping[Column, Callable[[DriverPulse, Labels, float], None]] = {
     Column.DRIVERS: _put_driver,
     Column.LAGS: _put_lag,
     Column.PENDING: _put_pending,
-    Column.PHASES: _put_phase,
     Column.EXCEPTIONS: _put_exception,
 }
+
+
+def complete(pulses: Pulses) -> None:
+    """Say of the sources that no exception lists that they are in no phase of backlog; the answer was whole."""
+    for _, pulse in pulses.values():
+        for source in pulse.sources.values():
+            if source.phase is None:
+                source.phase = 0.0
+
+
+def with_unmeasured(scraped: Scraped, unmeasured: Iterable[Unmeasured]) -> Scraped:
+    """Return a driver with sources that have neither lag nor pending, which only its details tell of.
+
+    They are those of the run that is under way, and are in no phase of backlog: else they would be listed.
+    """
+    pulse = scraped.pulse
+    if Column.EXCEPTIONS in pulse.older:
+        return scraped
+    more = {
+        one.key: SourcePulse(phase=0.0)
+        for one in unmeasured
+        if one.key not in pulse.sources
+        and (query := pulse.queries.get(one.query)) is not None
+        and query.started_at == one.started_at
+    }
+    return Scraped(scraped.target, replace(pulse, sources={**pulse.sources, **more})) if more else scraped
 
 
 def take_over(column: Column, before: Pulses, pulses: Pulses, *, failed: bool) -> None:
@@ -146,17 +184,30 @@ def take_over(column: Column, before: Pulses, pulses: Pulses, *, failed: bool) -
 
 def _fill(column: Column, previous: DriverPulse, pulse: DriverPulse) -> bool:
     """Copy values of a column that are missing; returns whether there were any."""
-    filled = False
-    if column is Column.DRIVERS:
-        if pulse.generation is None and previous.generation is not None:
-            pulse.generation, filled = previous.generation, True
-        for name in previous.queries.keys() - pulse.queries.keys():
-            pulse.queries[name], filled = replace(previous.queries[name]), True
-        return filled
+    filled = _fill_queries(column, previous, pulse)
+    if column is Column.DRIVERS and pulse.generation is None and previous.generation is not None:
+        pulse.generation, filled = previous.generation, True
     for (query, name), old in previous.sources.items():
-        for member, nothing in MEMBERS[column].items():
+        for member, nothing in MEMBERS.get(column, {}).items():
             value = getattr(old, member)
             if value != nothing and getattr(pulse.source(query, name), member) == nothing:
                 setattr(pulse.source(query, name), member, value)
                 filled = True
     return filled
+
+
+def _fill_queries(column: Column, previous: DriverPulse, pulse: DriverPulse) -> bool:
+    """Copy queries that are missing: those that run are in one column, those that have ended in another."""
+    missing = {
+        name: replace(query)
+        for name, query in previous.queries.items()
+        if name not in pulse.queries and _is_of(column, query)
+    }
+    pulse.queries.update(missing)
+    return bool(missing)
+
+
+def _is_of(column: Column, query: QueryPulse) -> bool:
+    if column is Column.DRIVERS:
+        return query.started_at is not None
+    return column is Column.EXCEPTIONS and query.active == 0

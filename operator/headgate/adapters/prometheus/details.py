@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate.adapters.prometheus.answer import Labels, Sample
-from headgate.adapters.prometheus.columns import Pulses
+from headgate.adapters.prometheus.columns import Pulses, Unmeasured
 from headgate.adapters.prometheus.targets import Pod
 from headgate.adapters.pulse import DriverPulse
 from headgate.reconcile.ports import Reading
 from headgate.reconcile.readings import ARRIVAL_RATE, DETAIL
+from headgate_contract import metrics
 
 
 class Fact(NamedTuple):
@@ -46,6 +48,8 @@ class Details:
     at: float
     """Unix time of the scrape, by the operator's clock."""
     facts: tuple[Fact, ...]
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Sources that the pulse does not show by itself."""
 
     def readings(self, heard_at: float) -> Iterator[Reading]:
         """Yield the details in the names of the driver's metrics, as of `heard_at` (Unix time).
@@ -69,8 +73,27 @@ def details(
         detail = labels.lane or labels.member or labels.split or labels.cause
         facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
     for pod, rates in _rates(arrivals, pulses).items():
-        facts[pod] += [_fact(ARRIVAL_RATE, query, "", "", rate) for query, rate in rates.items()]
-    return {pod: Details(pulses[pod].pulse.at, tuple(found)) for pod, found in facts.items()}
+        sources = Counter(query for query, _ in _sources(facts[pod]))
+        facts[pod] += [
+            _fact(ARRIVAL_RATE, query, "", "", max(0.0, sum(each)))
+            for query, each in rates.items()
+            if len(each) == sources[query]
+        ]
+    return {pod: _details(pulses[pod].pulse, found) for pod, found in facts.items()}
+
+
+def _details(pulse: DriverPulse, facts: list[Fact]) -> Details:
+    unmeasured = [
+        Unmeasured(query, source, run.started_at)
+        for query, source in _sources(facts)
+        if (run := pulse.queries.get(query)) is not None and not _is_measured(pulse, query, source)
+    ]
+    return Details(pulse.at, tuple(facts), tuple(unmeasured))
+
+
+def _is_measured(pulse: DriverPulse, query: str, source: str) -> bool:
+    known = pulse.sources.get((query, source))
+    return known is not None and (known.lag is not None or known.pending is not None)
 
 
 def _placed(samples: Iterable[Sample[Labels]], pulses: Pulses) -> Iterator[tuple[Pod, Labels, float]]:
@@ -87,20 +110,14 @@ def _fact(name: str, query: str, source: str, detail: str, value: float) -> Fact
     return Fact(sys.intern(name), sys.intern(query), sys.intern(source), sys.intern(detail), value)
 
 
-def _rates(arrivals: Iterable[Sample[Labels]], pulses: Pulses) -> Mapping[Pod, Mapping[str, float]]:
-    """Return the arrival rate of each query of which all sources are known; never below 0."""
+def _sources(facts: Iterable[Fact]) -> set[tuple[str, str]]:
+    """Return all sources that there are, by query."""
+    return {(fact.query, fact.source) for fact in facts if fact.name == metrics.SOURCE_INFO.name}
+
+
+def _rates(arrivals: Iterable[Sample[Labels]], pulses: Pulses) -> Mapping[Pod, Mapping[str, list[float]]]:
+    """Return the arrival rates of the sources of each query, as far as they are known."""
     by_query: dict[Pod, dict[str, list[float]]] = {}
     for pod, labels, value in _placed(arrivals, pulses):
         by_query.setdefault(pod, {}).setdefault(labels.query, []).append(value)
-    return {
-        pod: {
-            query: max(0.0, sum(rates))
-            for query, rates in queries.items()
-            if len(rates) == _sources(pulses[pod].pulse, query)
-        }
-        for pod, queries in by_query.items()
-    }
-
-
-def _sources(pulse: DriverPulse, query: str) -> int:
-    return sum(1 for name, _ in pulse.sources if name == query)
+    return by_query

@@ -1,7 +1,7 @@
 """The metrics of all applications, read once a tick from one Prometheus.
 
     1  when was each driver scraped, and by what target            `targets`
-    5  the pulse, a column a query, all as of that moment,         `columns`
+    4  the pulse, a column a query, all as of that moment,         `columns`
        of the drivers that were scraped since the tick before
     2  details of drivers that get a turn now or soon, some others `details`; 4 when many are new
     n  expressions of users, at most so many a tick                `expressions`
@@ -24,7 +24,7 @@ from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.prometheus import columns
 from headgate.adapters.prometheus.client import Queried, ignore
 from headgate.adapters.prometheus.columns import Pulses
-from headgate.adapters.prometheus.details import MOST_PODS, details
+from headgate.adapters.prometheus.details import MOST_PODS, Details, details
 from headgate.adapters.prometheus.expressions import Expressions
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.fetch import Fetch
@@ -133,6 +133,7 @@ class PrometheusPoller:
             failed = self._fill(fresh, before.pulses, found.evaluated_at, since)
         pulses |= fresh | _lost(before.pulses, found, rules, now)
         kept = {pod: one for pod, one in before.details.items() if pod in pulses}
+        pulses |= _unmeasured(fresh, kept)
         return Published(targets=found, pulses=pulses, details=kept, outage=None, failed=failed)
 
     def _fill(self, pulses: Pulses, before: Pulses, at: float, since: float) -> dict[Column, Outage]:
@@ -146,6 +147,8 @@ class PrometheusPoller:
             columns.add(column, answer.samples, pulses)
             if answer.warnings:
                 columns.take_over(column, before, pulses, failed=False)
+            elif column is Column.EXCEPTIONS:
+                columns.complete(pulses)
         return failed
 
     def _with_details(
@@ -169,6 +172,8 @@ class PrometheusPoller:
             if isinstance(answer, QueryFailure):
                 break
             found |= details(answer[0].samples, answer[1].samples, pulses)
+        more = {pod: published.pulses[pod] for pod in chosen}
+        published = replace(published, pulses=published.pulses | _unmeasured(more, found))
         left = set(wanted[len(chosen) :])
         waiting = {key for key in due if current.get(key) in left and current[key] not in found}
         return replace(published, details=found), frozenset(waiting)
@@ -182,6 +187,15 @@ def _current(pulses: Pulses) -> dict[Key, Pod]:
         if other is None or pulses[other].target.run.attempt < target.run.attempt:
             newest[target.run.key] = pod
     return newest
+
+
+def _unmeasured(pulses: Pulses, known: Mapping[Pod, Details]) -> Pulses:
+    """Return the drivers that have sources of which only their details tell, with these."""
+    return {
+        pod: columns.with_unmeasured(scraped, details.unmeasured)
+        for pod, scraped in pulses.items()
+        if (details := known.get(pod)) is not None and details.unmeasured
+    }
 
 
 def _lost(before: Pulses, found: Targets, rules: Mapping[Key, Rule], now: float) -> Pulses:

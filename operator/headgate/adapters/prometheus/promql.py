@@ -12,6 +12,14 @@ from headgate.adapters.pulse import Column
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
 
+FLAGS = (
+    metrics.SOURCE_PHASE,
+    metrics.SOURCE_PAUSED,
+    metrics.SOURCE_FINISHED,
+    metrics.SOURCE_OUT_OF_REACH,
+    metrics.SOURCE_HELD_BACK,
+)
+"""What is 0 of almost every source at almost every time."""
 DETAILS = (
     metrics.DRIVER_STOPPING,
     metrics.EXECUTORS,
@@ -52,17 +60,14 @@ def pulse(column: Column, matchers: str) -> str:
     """Return the query for one column of the pulse."""
     match column:
         case Column.DRIVERS:
-            names = [metrics.CONTROL_GENERATION, metrics.QUERY_ACTIVE, metrics.QUERY_STARTED]
-            return _selector(names, matchers)
+            return _selector([metrics.CONTROL_GENERATION, metrics.QUERY_STARTED], matchers)
         case Column.LAGS:
             return _selector([metrics.SOURCE_WATERMARK_LAG], matchers)
         case Column.PENDING:
             return _selector([metrics.SOURCE_PENDING], matchers)
-        case Column.PHASES:
-            return _selector([metrics.SOURCE_PHASE], matchers)
         case Column.EXCEPTIONS:
-            flags = [metrics.SOURCE_PAUSED, metrics.SOURCE_FINISHED, metrics.SOURCE_OUT_OF_REACH]
-            return f"{_selector([*flags, metrics.SOURCE_HELD_BACK], matchers)} > 0"
+            ended = f"{_selector([metrics.QUERY_ACTIVE], matchers)} == 0"
+            return f"{_selector(FLAGS, matchers)} > 0 or {ended}"
 
 
 def details(pods: Collection[str], matchers: str) -> str:
