@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -22,9 +21,8 @@ from kubernetes.aio import config
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key
 from support.cluster import KubectlError
-from support.control_plane import ControlPlane, program
+from support.control_plane import ControlPlane
 from support.finalizer_policy import finalizer_policy, install
-from support.servers import Server
 
 T = TypeVar("T")
 
@@ -87,15 +85,7 @@ class Site:
 
 
 class Plane(ControlPlane):
-    """A control plane that goes on with the state that is in its folder, if there is any; on so many `cores`."""
-
-    def __init__(self, folder: Path, cores: int | None = None) -> None:
-        self._cores = cores
-        super().__init__(folder)
-
-    def _server(self, name: str, *flags: str | Path) -> Server:
-        limited = {} if self._cores is None else {"GOMAXPROCS": str(self._cores)}
-        return Server([program(name), *flags], self.folder / f"{name}.log", {**os.environ, **limited})
+    """A control plane that goes on with the state that is in its folder, if there is any."""
 
     def _api_flags(self, address: str) -> list[str | Path]:
         # With ten thousand objects it compares its cache with etcd for a quarter of a minute, every five minutes.
@@ -110,10 +100,10 @@ class Plane(ControlPlane):
 
 
 @contextmanager
-def site(folder: Path, cores: int | None = None) -> Iterator[Site]:
+def site(folder: Path) -> Iterator[Site]:
     """Run a control plane with namespaces and the chart's policy for finalizers; what is in `folder` from before is
-    there, and stays. It takes so many `cores` at most; `None`: all."""
-    plane = Plane(folder, cores)
+    there, and stays."""
+    plane = Plane(folder)
     try:
         plane.start()
         plane.install_crds()
