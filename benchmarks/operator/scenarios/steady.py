@@ -35,8 +35,8 @@ SETTLE_SECONDS = 45.0
 """After the last driver was started, or all was written that a restart of the operator left to write: by then
 Prometheus has scraped each driver a few times."""
 TICKS_SECONDS = 400.0
-"""At each size of `growth`: eighty ticks. Of forty the 99th percentile was mostly the longest one, and so the ratio was
-that of two single ticks."""
+"""At each size of `growth`: eighty ticks. Of forty the 99th percentile was mostly the longest one, and so the ratio
+was that of two single ticks."""
 STEADY_SECONDS = 600.0
 AFTER_RESTART_SECONDS = 30.0
 """After the last first turn: what a restart writes, it has written by then."""
