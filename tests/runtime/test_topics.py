@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from structlog.testing import capture_logs
@@ -28,17 +28,22 @@ class AtOnce:
     """A thread that has done what it is given before it is given more; or does nothing, while it is `stuck`."""
 
     stuck = False
+    late: ClassVar[list[Callable[[], None]]] = []
+    """What it was given while it was stuck."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
     def submit(self, work: Callable[[], object]) -> Future[Any]:
         done: Future[Any] = Future()
-        if not self.stuck:
+
+        def do() -> None:
             try:
                 done.set_result(work())
             except Exception as error:
                 done.set_exception(error)
+
+        self.late.append(do) if self.stuck else do()
         return done
 
     def shutdown(self, **_: object) -> None:
@@ -51,6 +56,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[AtOnce]]:
     monkeypatch.setattr(run_module, "BUDGET_SECONDS", 0.0)
     yield AtOnce
     AtOnce.stuck = False
+    AtOnce.late.clear()
 
 
 class FakeStore:
@@ -389,6 +395,34 @@ def test_an_id_that_is_not_known_changes_nothing(
     kafka.ids_now, kafka.fails, at_once.stuck = ids, False, False
     query.run.sources[1].topics.lost_sight()  # type: ignore[union-attr]
     assert "was created anew" in query.ask(1, orders(150), orders(160))
+
+
+def test_ids_that_nobody_waits_for_are_kept_while_the_first_batch_runs(
+    kafka: Kafka, at_once: type[AtOnce], monkeypatch: pytest.MonkeyPatch
+):
+    def nobody_waits(*_: object) -> None:
+        raise AssertionError("a planning waits though there is nothing to compare")
+
+    at_once.stuck, checkpoint = True, FakeCheckpoint()
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "wait", nobody_waits)
+        assert Query(kafka, checkpoint).ask(0, orders(0), orders(100)) == offset(100)
+    assert checkpoint.topics.load() is None
+    for work in at_once.late:
+        work()
+    assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"]}}
+    checkpoint.batch, kafka.ids_now["orders"], at_once.stuck = 0, "b", False
+    assert Query(kafka, checkpoint).ask(0, orders(100), orders(150)) == ANEW.format(end=150)
+
+
+def test_ids_that_come_when_the_run_has_ended_are_not_kept(kafka: Kafka, at_once: type[AtOnce]):
+    at_once.stuck, checkpoint = True, FakeCheckpoint()
+    query = Query(kafka, checkpoint)
+    query.ask(0, orders(0), orders(100))
+    query.run.close()
+    for work in at_once.late:
+        work()
+    assert checkpoint.topics.saves == 0
 
 
 def test_many_topics_are_asked_about_less_often():

@@ -201,6 +201,11 @@ class OpenSource:
         elif self._start is not None:
             self.topics.look(self._start, latest, now, deadline)
 
+    def take_topics(self) -> None:
+        """Take the ids of its topics, if they have come since they were looked at."""
+        if self.topics is not None and self._start is not None:
+            self.topics.take(self._start)
+
     def problem(self, now: float, *, moves: bool, at_once: bool) -> str | None:
         """Return in what its log is not the one that was read, and what to do about it; `None`: nothing is known.
 
@@ -301,7 +306,8 @@ class QueryRun:
     def _topics_of(self, descriptor: Descriptor, name: str) -> Topics | None:
         if self.open_topic_ids is None or descriptor.format != "kafka" or descriptor.offset_format is None:
             return None
-        return Topics(name, partial(self.open_topic_ids, descriptor.options), self._topics.get(name, {}))
+        open_ids = partial(self.open_topic_ids, descriptor.options)
+        return Topics(name, open_ids, self._topics.get(name, {}), self._topics_came)
 
     def resume(self) -> None:
         """Take in what earlier runs left, before Spark goes on where they ended.
@@ -654,6 +660,14 @@ class QueryRun:
     @property
     def _known_topics(self) -> dict[str, Topics]:
         return {o.source.name: o.topics for o in self.sources.values() if o.topics is not None}
+
+    def _topics_came(self) -> None:
+        """Keep the ids of topics as soon as there are some: the first batch may take an hour, and end in a crash."""
+        with self.lock:
+            if not self._has_ended:
+                for opened in self.sources.values():
+                    opened.take_topics()
+                self._keep_topics()
 
     def _keep_topics(self) -> None:
         """Keep the ids of topics, where there are new ones: the next run compares them."""

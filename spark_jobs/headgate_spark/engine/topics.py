@@ -6,8 +6,10 @@ asks for offsets many times a second, so as a rule it meets the new log while it
 less often, and waits where a topic is missing for a while. So the ids of topics are compared: when a source is first
 looked at, with those that are kept beside the checkpoint; after an outage; and every few seconds in between.
 
-Kafka is asked on a thread of its own. A planning waits for it where the topic may just have been another, and not for
-long: what comes later is seen later. An id that is not known changes nothing.
+Kafka is asked on a thread of its own. A planning waits for it where a topic may have become another than the one
+whose id is known, and not for long: what comes later is seen later. Where no id is known yet there is nothing to
+compare, as at the first planning of a new query, and nobody waits; the ids are kept when they come, which may be
+while the first batch runs. An id that is not known changes nothing.
 """
 
 from __future__ import annotations
@@ -52,10 +54,18 @@ OpenTopicIds = Callable[[Mapping[str, str]], TopicIds]
 class Topics:
     """The topics of one source. Times are seconds on one monotonic clock."""
 
-    def __init__(self, source: str, open_ids: Callable[[], TopicIds], known: Ids) -> None:
-        """`known` are the ids by which the position of the source was reached; `open_ids` is called on the thread."""
+    def __init__(
+        self,
+        source: str,
+        open_ids: Callable[[], TopicIds],
+        known: Ids,
+        came: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`known` are the ids by which the position of the source was reached; `open_ids` is called on the thread,
+        and so is `came`, when there is an answer that nobody waits for: `take` takes it."""
         self._source = source
         self._open_ids = open_ids
+        self._came = came
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-topics-{source}")
         self._ids: TopicIds | None = None
         self.known = dict(known)
@@ -67,7 +77,6 @@ class Topics:
         self._have_changed = False
         self._present: frozenset[str] = frozenset()
         self._answer: Future[Ids] | None = None
-        self._may_have_changed = True
         self._due = 0.0
         self._is_prepared = False
 
@@ -80,22 +89,27 @@ class Topics:
     def look(self, position: Position, latest: Position, now: float, deadline: float) -> None:
         """Compare the topics that the source has now, if it is time to; wait until `deadline` (`time.monotonic`)."""
         present = frozenset(topics_of(latest))
-        self._may_have_changed |= bool(present - self._present)
-        self._present = present
-        if self._answer is None and (self._may_have_changed or now >= self._due):
+        appeared, self._present = present - self._present, present
+        if self._answer is None and (appeared or now >= self._due):
             self._answer = self._thread.submit(lambda: self._connected().ids(present))
             self._due = now + max(EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC * len(present))
         if self._answer is None:
             return
-        patience = max(0.0, deadline - time.monotonic()) if self._may_have_changed else 0.0
-        self._may_have_changed = False
-        if wait((self._answer,), patience).done:
-            self._take(self._answer, position)
-            self._answer = None
+        if appeared and appeared.isdisjoint(self.known):
+            self._answer.add_done_callback(lambda _: self._came())
+        else:
+            wait((self._answer,), max(0.0, deadline - time.monotonic()) if appeared else 0.0)
+        self.take(position)
+
+    def take(self, position: Position) -> None:
+        """Take the answer, if there is one."""
+        if self._answer is not None and self._answer.done():
+            answer, self._answer = self._answer, None
+            self._compare(answer, position)
 
     def lost_sight(self) -> None:
         """The source could not be asked: when it can be again, its topics may be others."""
-        self._may_have_changed, self._answer = True, None
+        self._present, self._answer = frozenset(), None
 
     @property
     def are_new(self) -> bool:
@@ -127,7 +141,7 @@ class Topics:
         self._thread.submit(self._disconnect)
         self._thread.shutdown(wait=False)
 
-    def _take(self, answer: Future[Ids], position: Position) -> None:
+    def _compare(self, answer: Future[Ids], position: Position) -> None:
         try:
             told = answer.result()
         except (
