@@ -1,12 +1,14 @@
 """What stays in memory is not collected again and again, and what becomes garbage is collected all the same."""
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from headgate_spark.launch.garbage import set_aside
+from headgate_spark.launch import garbage
+from headgate_spark.launch.garbage import set_aside, set_aside_soon
 
 
 class Node:
@@ -44,3 +46,28 @@ def test_what_was_set_aside_and_became_garbage_goes_when_the_next_query_starts()
     assert gone() is not None
     set_aside()
     assert gone() is None
+
+
+def test_it_comes_a_moment_after_queries_start_and_once_for_all_of_them(monkeypatch: pytest.MonkeyPatch):
+    may_come, came = threading.Event(), threading.Semaphore(0)
+    times: list[str] = []
+
+    def note() -> None:
+        times.append(threading.current_thread().name)
+        came.release()
+
+    class Timer(threading.Timer):
+        def run(self) -> None:
+            may_come.wait(10)
+            self.function()
+
+    monkeypatch.setattr(garbage, "set_aside", note)
+    monkeypatch.setattr(threading, "Timer", Timer)
+    set_aside_soon()
+    set_aside_soon()
+    assert times == []
+    may_come.set()
+    assert came.acquire(timeout=10)
+    set_aside_soon()
+    assert came.acquire(timeout=10)
+    assert times == ["headgate-garbage"] * 2

@@ -152,5 +152,5 @@ def _start(
             ),
         )
     governor.begins(query.name or query.id, unplanned_by=asked if isinstance(asked, str) else None)
-    garbage.set_aside()
+    garbage.set_aside_soon()
     return query
