@@ -23,8 +23,6 @@ from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
 
 UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"
-WARM_UPS = 4
-"""Of what makes one batch: by then its times fall no more."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,8 @@ class Workload:
     ratios: Sequence[Ratio]
     where: str = ""
     """What results say of it beside its name."""
+    warm_ups: int = 4
+    """Of what makes one batch: by then its times fall no more."""
 
     @property
     def title(self) -> str:
@@ -159,7 +159,7 @@ def in_turns(
     for variant in counting:
         engine_of[variant.engine].run(of_part(variant))
     of_one_batch = [one for one in counting if one.records_per_batch is None and not one.one_by_one]
-    for variant in of_one_batch * WARM_UPS:
+    for variant in of_one_batch * workload.warm_ups:
         run = engine_of[variant.engine].run(of_whole(variant))
         bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
     for turn in range(bench.rounds):

@@ -83,9 +83,10 @@ def test_a_ratio_is_how_many_times_as_long_the_slower_one_takes():
         UNCAPPED: [ran(4.0), ran(4.0)],
         cogroup.LOW: [ran(120.0, batches=500), ran(100.0, batches=500)],
     }
-    times, _, part = cogroup.WORKLOAD.ratios
+    times, _, part, limit = cogroup.WORKLOAD.ratios
     assert measured(workload, runs, times).runs == [30.0, 20.0]
     assert measured(workload, runs, part).runs == [0.75, 0.8]
+    assert measured(workload, runs, limit).runs == [0.75, 1.0]
     details = measured(workload, runs, times).details
     assert (details["interval_low"], details["interval_high"], details["records"]) == (20.0, 30.0, 2_000_000)
     assert details["batches"][cogroup.LOW] == [500, 500]
