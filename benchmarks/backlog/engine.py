@@ -31,6 +31,8 @@ class Request:
     """Where the broker is, if the inputs are topics."""
     output: Path | None = None
     """The directory in which the result is to be, as files; None: the result is dropped."""
+    query: str | None = None
+    """The name of the stream; None: the workload's."""
 
 
 @dataclass(frozen=True)

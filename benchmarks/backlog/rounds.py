@@ -37,6 +37,8 @@ class Variant:
     """Whether it runs in the first round alone: no figure is taken of it, it is there to be read beside them."""
     one_by_one: bool = False
     """Whether its engine takes records one by one, so that how many there are makes no other batches."""
+    query: str | None = None
+    """The name of its query; None: the workload's."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Workload:
     """What results say of it beside its name."""
     warm_ups: int = 4
     """Of what makes one batch: by then its times fall no more."""
+    beforehand: Sequence[Variant] = ()
+    """Run once, before all that: small batches for a driver that would only make large ones."""
 
     @property
     def title(self) -> str:
@@ -159,7 +163,7 @@ def in_turns(
     for variant in counting:
         engine_of[variant.engine].run(of_part(variant))
     of_one_batch = [one for one in counting if one.records_per_batch is None and not one.one_by_one]
-    for variant in of_one_batch * workload.warm_ups:
+    for variant in [*workload.beforehand, *(of_one_batch * workload.warm_ups)]:
         run = engine_of[variant.engine].run(of_whole(variant))
         bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
     for turn in range(bench.rounds):
@@ -198,7 +202,8 @@ def request(
     output: Path | None = None,
 ) -> Request:
     """Return what is asked of an engine for one run."""
-    return Request(workload.name, inputs, variant.mode, variant.records_per_batch, bootstrap, output)
+    at_once, query = variant.records_per_batch, variant.query
+    return Request(workload.name, inputs, variant.mode, at_once, bootstrap, output, query)
 
 
 def interval(ratios: Sequence[float]) -> dict[str, float]:

@@ -77,7 +77,7 @@ def stream(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     else:
         result = WORKLOADS[request["workload"]]([streamed(spark, one, request) for one in request["inputs"]])
     rows = results.whole_rows(result) if request.get("output") else observed(result, OBSERVED)
-    writer = written(rows, result.output_mode, request["workload"], checkpoint)
+    writer = written(rows, result.output_mode, request["query"] or request["workload"], checkpoint)
     if request.get("output"):
         writer = writer.foreachBatch(results.to_files(request["output"]))
     query = writer.trigger(availableNow=True).start()
