@@ -140,6 +140,28 @@ def test_every_command_of_a_page_has_values_that_there_are(page: str) -> None:
         render("--set", flag)
 
 
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_label_of_the_charts_can_be_replaced_but_none_that_pods_are_selected_by(version: int) -> None:
+    own = {"app.kubernetes.io/part-of": "data-platform", "app.kubernetes.io/name": "ours", "team": "data"}
+    values = {
+        "commonLabels": own,
+        "podLabels": {"team": "streams", "app.kubernetes.io/instance": "ours"},
+        "monitoring": {"podMonitor": {"enabled": True, "labels": {"team": "metrics"}}},
+    }
+
+    manifests = render(values=values, version=version)
+
+    (deployment,) = of_kind(manifests, "Deployment").values()
+    (monitor,) = of_kind(manifests, "PodMonitor").values()
+    pods = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= pods.items()
+    assert {labels["app.kubernetes.io/part-of"] for labels in (pods, monitor["metadata"]["labels"])} == {
+        "data-platform"
+    }
+    assert [found["metadata"]["labels"]["team"] for found in (deployment, monitor)] == ["data", "metrics"]
+    assert pods["team"] == "streams"
+
+
 def test_an_alert_that_may_be_named_is_one_that_there_is() -> None:
     assert SCHEMA["definitions"]["alert"]["enum"] == sorted(alerts(ROOT))
 

@@ -43,7 +43,18 @@ def render(*flags: str | Path, values: Mapping[str, Any] | None = None, version:
     options = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES, "--api-versions", SERVED)
     command = ("template", RELEASE, CHART, *options, *given, *flags)
     text = helm(*command, version=version, input=None if values is None else yaml.safe_dump(dict(values)))
-    return [manifest for manifest in yaml.safe_load_all(text) if manifest]
+    return [manifest for manifest in yaml.load_all(text, Strict) if manifest]
+
+
+class Strict(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice, as a cluster does."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping; raise HelmError with the place of a key that comes again."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        if again := {key for key in keys if keys.count(key) > 1}:
+            raise HelmError(f"{sorted(again)} twice in one mapping{node.start_mark}")
+        return super().construct_mapping(node, deep)
 
 
 def of_kind(manifests: Sequence[Manifest], kind: str) -> dict[str, Manifest]:

@@ -13,19 +13,24 @@
 {{- end -}}
 
 {{- define "headgate.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "headgate.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "headgate.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{- /* Labels of the chart's own objects. A value may replace one, but none by which pods are selected. */}}
+{{- define "headgate.labelsAnd" -}}
+{{- $root := index . 0 -}}
+{{- $chart := dict
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" $root.Release.Service
+  "app.kubernetes.io/part-of" "headgate" -}}
+{{- $selected := include "headgate.selectorLabels" $root | fromYaml -}}
+{{- toYaml (mergeOverwrite $chart ($root.Values.commonLabels | default dict) (index . 1 | default dict) $selected) -}}
 {{- end -}}
 
 {{- define "headgate.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "headgate.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/part-of: headgate
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- include "headgate.labelsAnd" (list . dict) -}}
 {{- end -}}
 
 {{- define "headgate.serviceAccountName" -}}
