@@ -112,8 +112,8 @@ class Watched:
         planned = sum(answer.ends.values()) - start if isinstance(answer, TakeUpTo) else 0
         source = self.spark.controlled.sources.get(name, SourceControl())
         limit = source.rate_limit_during_backlog if self.spark.snapshot.backlog else source.rate_limit
-        interval = self.spark.snapshot.interval_seconds
-        burst = burst_of(rate, interval, limit.max_burst_seconds) if limit and rate else 0.0
+        cycle = self.spark.snapshot.interval_seconds + self.spark.controlled.min_pause_seconds
+        burst = burst_of(rate, cycle, limit.max_burst_seconds) if limit and rate else 0.0
         self.laws[name].check(rate, burst, planned, now)
         if limit is not None and limit.records_per_checkpoint is not None:
             assert planned <= limit.records_per_checkpoint

@@ -25,16 +25,16 @@ FRACTION = 1 - 1e-6
 """Of a record, that stays beside a full bucket: what the batch before could not take."""
 
 
-def burst_of(rate: float, interval: float, max_burst: float) -> float:
+def burst_of(rate: float, cycle: float, max_burst: float) -> float:
     """Return how many tokens the bucket holds.
 
-        burst = max(1, rate * min(max(E, 1s), maxBurst)),   E = commit interval in force, up to the next trigger
+        burst = max(1, rate * min(max(C, 1s), maxBurst)),   C = `cycle`, up to the next trigger
 
-    A batch comes once per `E`, so what flows in meanwhile has to fit; `maxBurst` bounds what a source may be
+    A batch comes once per cycle, so what flows in meanwhile has to fit; `maxBurst` bounds what a source may be
     asked for at once. A batch begins at a trigger: of an interval of 1.05 s every other one lasts 1.1 s, and what
     comes in its last 50 ms would be lost.
     """
-    return max(1.0, rate * min(max(_up_to_a_trigger(interval), MIN_FILL_SECONDS), max_burst))
+    return max(1.0, rate * min(max(_up_to_a_trigger(cycle), MIN_FILL_SECONDS), max_burst))
 
 
 def _up_to_a_trigger(seconds: float) -> float:
@@ -91,14 +91,14 @@ class RateLimit:
         """The rate in force; `None` where there is none."""
         return self._bucket.rate if self._bucket else None
 
-    def set(self, control: RateControl | None, interval: float, now: float) -> None:
-        """Put a limit in force. `interval` is the commit interval in force, in seconds."""
+    def set(self, control: RateControl | None, cycle: float, now: float) -> None:
+        """Put a limit in force. `cycle` is how long it may be from one batch to the next, in seconds."""
         self._per_batch = control.records_per_checkpoint if control else None
         rate = control.records_per_second if control else None
         if control is None or rate is None:
             self._bucket = None
             return
-        burst = burst_of(rate, interval, control.max_burst_seconds)
+        burst = burst_of(rate, cycle, control.max_burst_seconds)
         if self._bucket is None:
             self._bucket = Bucket(rate, burst, now)
         else:

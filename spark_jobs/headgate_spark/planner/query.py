@@ -484,7 +484,7 @@ class QueryPlanner:
             self._span.clear()
         for state in self._sources.values():
             limit = state.control.rate_limit_during_backlog if backlog else state.control.rate_limit
-            state.rate.set(limit, self._gate.interval, now)
+            state.rate.set(limit, self._gate.longest_cycle, now)
 
     def _intervals(self, backlog: bool, now: float) -> Intervals:
         """Return the commit intervals: not longer than those of other queries in the same alignment groups.
