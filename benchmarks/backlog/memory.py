@@ -21,6 +21,8 @@ COLLECTOR = "-XX:+UseParallelGC"
 pages and Kafka's fetches are humongous objects, and it marks the whole heap again and again for them."""
 OPTIONS = COLLECTOR + " -Xlog:gc:file={log}:time:filecount=0"
 """That, and one line for each collection."""
+SETTLED = "-Xms{heap} -XX:-UseAdaptiveSizePolicy"
+"""The whole heap from the start, its generations as large as they will ever be."""
 COLLECTION = re.compile(r"\[(?P<at>[^\]]+)\].* \d+[KMG]->(?P<after>\d+)(?P<unit>[KMG])\(")
 BYTES = {"K": 2**10, "M": 2**20, "G": 2**30}
 STAGE = '{"Event":"SparkListenerStageCompleted"'

@@ -66,6 +66,9 @@ class Workload:
     """Of what makes one batch: by then its times fall no more."""
     beforehand: Sequence[Variant] = ()
     """Run once, before all that: small batches for a driver that would only make large ones."""
+    settled_heap: bool = False
+    """Whether drivers have their whole heap, laid out for good, from the start. In runs of seconds it counts how a
+    collector comes to size it, which goes by what a driver did before."""
 
     @property
     def title(self) -> str:
@@ -134,7 +137,7 @@ def measure(bench: Bench, workload: Workload) -> dict[str, Measured]:
 
 def ran(bench: Bench, workload: Workload) -> dict[str, list[Ran]]:
     """Run every variant once per round; returns their runs. Raises `DifferentOutputsError`."""
-    with as_topics(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
+    with as_topics(bench, workload) as inputs, engines(bench, workload) as engine_of:
         return in_turns(
             bench,
             workload,
@@ -178,12 +181,13 @@ def in_turns(
 
 
 @contextmanager
-def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
+def engines(bench: Bench, workload: Workload) -> Iterator[Mapping[str, Engine]]:
     """Start what the variants run in."""
-    document, connector = in_one_batch(workload), connector_conf()
+    name, settled, connector = workload.name, workload.settled_heap, connector_conf()
+    document = in_one_batch(name)
     with (
-        plain_session(bench, f"{workload}-plain", connector) as beside,
-        documented_session(bench, f"{workload}-governed", document, connector) as governed,
+        plain_session(bench, f"{name}-plain", connector, settled_heap=settled) as beside,
+        documented_session(bench, f"{name}-governed", document, connector, settled_heap=settled) as governed,
     ):
         yield {"plain": beside, "governed": governed}
 

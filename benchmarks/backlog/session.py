@@ -95,20 +95,28 @@ def written(request: Request) -> dict[str, Any]:
 
 
 @contextmanager
-def plain_session(bench: Bench, name: str, more: Mapping[str, str] | None = None) -> Iterator[Session]:
+def plain_session(
+    bench: Bench, name: str, more: Mapping[str, str] | None = None, *, settled_heap: bool = False
+) -> Iterator[Session]:
     """Start a driver as anybody would; `more` has Spark properties beside those of every session."""
     place = placed(bench, name)
-    with plain(place, str(SCRIPT), arguments(place), properties(place) | dict(more or {})) as child:
+    conf = properties(place, settled_heap=settled_heap) | dict(more or {})
+    with plain(place, str(SCRIPT), arguments(place), conf) as child:
         yield Session(place, child).ready()
 
 
 @contextmanager
 def documented_session(
-    bench: Bench, name: str, document: ControlDocument, more: Mapping[str, str] | None = None
+    bench: Bench,
+    name: str,
+    document: ControlDocument,
+    more: Mapping[str, str] | None = None,
+    *,
+    settled_heap: bool = False,
 ) -> Iterator[Session]:
     """Start a driver under `headgate-run`, with a control document, and `more` Spark properties."""
     place = placed(bench, name)
-    conf = properties(place) | dict(more or {})
+    conf = properties(place, settled_heap=settled_heap) | dict(more or {})
     with by_document(place, str(SCRIPT), arguments(place), conf, document) as child:
         yield Session(place, child).ready()
 
@@ -149,9 +157,13 @@ def arguments(place: Place) -> list[str]:
     return [f"--turns={turns(place).resolve()}"]
 
 
-def properties(place: Place) -> dict[str, str]:
+def properties(place: Place, *, settled_heap: bool = False) -> dict[str, str]:
     """Return the Spark properties of every session: those of other benchmarks, and a log of collections."""
-    return Resource.read().properties(place) | {
-        "spark.driver.extraJavaOptions": memory.OPTIONS.format(log=collections(place).resolve()),
+    conf = Resource.read().properties(place)
+    options = memory.OPTIONS.format(log=collections(place).resolve())
+    if settled_heap:
+        options = f"{options} {memory.SETTLED.format(heap=conf['spark.driver.memory'])}"
+    return conf | {
+        "spark.driver.extraJavaOptions": options,
         "spark.sql.streaming.numRecentProgressUpdates": str(BATCHES),
     }

@@ -51,7 +51,7 @@ class Strict(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return the mapping; raise HelmError with the place of a key that comes again."""
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if again := {key for key in keys if keys.count(key) > 1}:
             raise HelmError(f"{sorted(again)} twice in one mapping{node.start_mark}")
         return super().construct_mapping(node, deep)
