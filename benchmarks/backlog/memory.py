@@ -22,7 +22,7 @@ pages and Kafka's fetches are humongous objects, and it marks the whole heap aga
 OPTIONS = COLLECTOR + " -Xlog:gc:file={log}:time:filecount=0"
 """That, and one line for each collection."""
 SETTLED = "-Xms{heap} -XX:-UseAdaptiveSizePolicy"
-"""The whole heap from the start, its generations as large as they will ever be."""
+"""The whole heap from the start, its generations as large as they will ever be: not as a driver's past made them."""
 COLLECTION = re.compile(r"\[(?P<at>[^\]]+)\].* \d+[KMG]->(?P<after>\d+)(?P<unit>[KMG])\(")
 BYTES = {"K": 2**10, "M": 2**20, "G": 2**30}
 STAGE = '{"Event":"SparkListenerStageCompleted"'

@@ -62,13 +62,11 @@ class Workload:
     ratios: Sequence[Ratio]
     where: str = ""
     """What results say of it beside its name."""
-    warm_ups: int = 4
-    """Of what makes one batch: by then its times fall no more."""
     beforehand: Sequence[Variant] = ()
-    """Run once, before all that: small batches for a driver that would only make large ones."""
-    settled_heap: bool = False
-    """Whether drivers have their whole heap, laid out for good, from the start. In runs of seconds it counts how a
-    collector comes to size it, which goes by what a driver did before."""
+    """Run once, before anything counts: small batches for a driver that would only make large ones."""
+    short: bool = False
+    """Whether its runs take seconds, so that it counts what state a JVM is in: how much it has compiled, how large
+    its heap has grown, and how long it has lain idle while another one worked."""
 
     @property
     def title(self) -> str:
@@ -79,6 +77,11 @@ class Workload:
     def records(self) -> int:
         """Records of all sides."""
         return sum(side.backlog_rows for side in self.sides)
+
+    @property
+    def warm_ups(self) -> int:
+        """How often what makes one batch runs before anything counts: by then its times fall no more."""
+        return 24 if self.short else 4
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -158,7 +161,8 @@ def in_turns(
 
     Those that are to run `once` have the first round only. Those that make one batch of the whole run over it before
     the first round as well, a few times: with hundreds of batches a round, or records one by one, a JVM is warm
-    sooner.
+    sooner. Where runs are `short` they also run once more just before each run that counts: a driver that has waited
+    minutes for the other one is slower at first.
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
@@ -172,6 +176,8 @@ def in_turns(
     for turn in range(bench.rounds):
         taking_part = counting if turn else workload.variants
         for variant in rotated(taking_part, turn):
+            if workload.short and variant in of_one_batch:
+                engine_of[variant.engine].run(of_whole(variant))
             run = engine_of[variant.engine].run(of_whole(variant))
             runs[variant.name].append(run)
             bench.tell(f"round {turn + 1}, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
@@ -183,11 +189,12 @@ def in_turns(
 @contextmanager
 def engines(bench: Bench, workload: Workload) -> Iterator[Mapping[str, Engine]]:
     """Start what the variants run in."""
-    name, settled, connector = workload.name, workload.settled_heap, connector_conf()
-    document = in_one_batch(name)
+    name, connector, document = workload.name, connector_conf(), in_one_batch(workload.name)
     with (
-        plain_session(bench, f"{name}-plain", connector, settled_heap=settled) as beside,
-        documented_session(bench, f"{name}-governed", document, connector, settled_heap=settled) as governed,
+        plain_session(bench, f"{name}-plain", connector, settled_heap=workload.short) as beside,
+        documented_session(
+            bench, f"{name}-governed", document, connector, settled_heap=workload.short
+        ) as governed,
     ):
         yield {"plain": beside, "governed": governed}
 

@@ -121,6 +121,20 @@ def test_what_no_figure_is_taken_of_runs_in_the_first_round_alone(tmp_path):
     assert of_bench.comparison.pairs == {"join": [True] * (3 + 2 + 2)}
 
 
+def test_where_runs_take_seconds_each_in_one_batch_has_one_before_it_that_does_not_count(tmp_path):
+    engine, of_bench = FakeEngine(), replace(bench(tmp_path), rounds=2)
+    runs = in_turns(
+        of_bench,
+        cogroup.WORKLOAD,
+        dict.fromkeys(("plain", "governed"), engine),
+        *[lambda variant: variant] * 2,
+    )
+    assert {name: len(found) for name, found in runs.items()} == dict.fromkeys(runs, 2)
+    rounds = engine.asked[5 + 1 + 3 * cogroup.WORKLOAD.warm_ups :]
+    assert rounds[:8] == [*[GOVERNED] * 2, *[BATCH] * 2, *[UNCAPPED] * 2, cogroup.LOW, cogroup.MIDDLE]
+    assert len(rounds) == 16
+
+
 def test_an_engine_that_takes_records_one_by_one_is_warm_after_a_part_of_them(tmp_path):
     engine, streaming = FakeEngine(), ["flink", "flink_mini_batch"]
     engine_of = dict.fromkeys(("governed", *flink.SETTINGS), engine)
