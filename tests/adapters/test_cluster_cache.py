@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.adapters.kubernetes.cache import Cache
-from headgate.adapters.kubernetes.claims import Claims, located
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key
-from headgate.decision.driver import StepReason
 
-KEY, OTHER = Key("team", "flights"), Key("team", "other")
+KEY = Key("team", "flights")
 
 
-def application(version: int, *, uid: str = "a", key: Key = KEY, location: str | None = None) -> Manifest:
-    conf = {} if location is None else {"spark.sql.streaming.checkpointLocation": location}
+def application(version: int, *, uid: str = "a") -> Manifest:
     metadata = {
-        "name": key.name,
-        "namespace": key.namespace,
+        "name": KEY.name,
+        "namespace": KEY.namespace,
         "uid": uid,
         "resourceVersion": str(version),
-        "creationTimestamp": f"2026-03-01T08:00:0{len(uid)}Z",
+        "creationTimestamp": "2026-03-01T08:00:00Z",
         "managedFields": [{}],
     }
-    return {"metadata": metadata, "spec": {"sparkConf": conf}}
+    return {"metadata": metadata, "spec": {}}
 
 
-def pod(version: int, *, uid: str = "p", key: Key = KEY, location: str = "", ended: bool = False) -> Manifest:
-    labels = {"headgate.dev/application": key.name, "headgate.dev/role": "driver"}
-    state = {"terminated": {"exitCode": 0}} if ended else {"running": {}}
+def pod(version: int) -> Manifest:
     return {
         "metadata": {
-            "name": f"{key.name}-driver-1",
-            "namespace": key.namespace,
-            "uid": uid,
+            "name": f"{KEY.name}-driver-1",
+            "namespace": KEY.namespace,
+            "uid": "p",
             "resourceVersion": str(version),
-            "labels": labels,
-            "annotations": {"headgate.dev/checkpoint-location": location} if location else {},
+            "labels": {"headgate.dev/application": KEY.name, "headgate.dev/role": "driver"},
             "managedFields": [{}],
         },
         "spec": {"nodeName": "node0", "containers": [{"name": "driver"}]},
-        "status": {"containerStatuses": [{"name": "driver", "state": state}]},
+        "status": {"containerStatuses": [{"name": "driver", "state": {"running": {}}}]},
     }
 
 
@@ -102,88 +94,3 @@ def test_only_what_is_read_is_kept() -> None:
     found = cache.application(KEY)
     assert found is not None
     assert "managedFields" not in found["metadata"]
-
-
-# Claims -------------------------------------------------------------------------------------------------
-
-LOCATION = "s3a://lake/checkpoints"
-
-
-def claims(*manifests: Manifest) -> Claims:
-    claims = Claims()
-    for manifest in manifests:
-        claims.observe(manifest) if "status" in manifest else claims.declare(manifest)
-    return claims
-
-
-def words(claims: Claims, key: Key) -> str | None:
-    obstacle = claims.against(key, 0.0)
-    if obstacle is None:
-        return None
-    assert (obstacle.reason, obstacle.forbids_start) == (StepReason.CHECKPOINT_IN_USE, True)
-    return obstacle.message
-
-
-FIRST = application(1, uid="a", location=LOCATION)
-SECOND = application(2, uid="bb", key=OTHER, location=LOCATION + "/")
-
-
-def test_the_application_that_was_created_first_has_the_location() -> None:
-    found = claims(SECOND, FIRST)
-    assert words(found, KEY) is None
-    assert "application team/flights was created earlier" in (words(found, OTHER) or "")
-
-
-def test_of_two_created_in_the_same_second_the_uid_decides() -> None:
-    twin = application(2, uid="b", key=OTHER, location=LOCATION)
-    found = claims(twin, FIRST)
-    assert [words(found, key) is None for key in (KEY, OTHER)] == [True, False]
-
-
-@pytest.mark.parametrize("ended", [False, True])
-def test_a_driver_has_the_location_until_it_has_ended(ended: bool) -> None:
-    found = claims(
-        FIRST, pod(3, key=OTHER, location=LOCATION), pod(4, key=OTHER, location=LOCATION, ended=ended)
-    )
-    assert (words(found, KEY) is None) is ended
-
-
-def test_a_driver_that_is_being_created_has_the_location_already() -> None:
-    found = claims(FIRST)
-    with found.creating(pod(1, key=OTHER, location=LOCATION)):
-        assert words(found, KEY) is not None
-    assert words(found, KEY) is None
-
-
-def test_the_own_driver_is_in_nobodys_way() -> None:
-    assert words(claims(FIRST, pod(3, location=LOCATION)), KEY) is None
-
-
-def test_what_is_withdrawn_or_gone_is_free_again() -> None:
-    found = claims(FIRST, SECOND, pod(3, location=LOCATION))
-    found.withdraw(KEY)
-    found.forget(pod(3, location=LOCATION))
-    assert words(found, OTHER) is None
-    found.declare(application(9, uid="a"))
-    assert words(found, OTHER) is None
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (("s3a://b/x", "n"), ("s3://b/x/", "m"), True),
-        (("hdfs://h/x", "n"), ("hdfs://h/y", "n"), False),
-        (("/data/x", "n"), ("file:///data/x", "n"), True),
-        (("/data/x", "n"), ("/data/x", "m"), False),
-        (("file:/data/x", "n"), ("/data/x/", "n"), True),
-    ],
-)
-def test_locations_are_compared_by_where_they_lead(
-    one: tuple[str, str], other: tuple[str, str], same: bool
-) -> None:
-    assert (located(*one) == located(*other)) is same
-
-
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_no_location_is_no_claim(nothing: Any) -> None:
-    assert located(nothing, "n") is None

@@ -226,10 +226,18 @@ def test_of_two_applications_on_one_checkpoint_the_later_one_is_stalled_with_the
     assert o.said("Stalled", "other") == (
         "True",
         "CheckpointInUse",
-        f"checkpoint location s3://lake/checkpoints: driver flights-driver-1 of application {o.namespace}/flights "
-        "writes there; suspend or delete that one, or name another location in sparkConf",
+        f"checkpoint location s3://lake/checkpoints/delays: driver flights-driver-1 of application {o.namespace}"
+        "/flights writes there; suspend or delete that one, or name another location in sparkConf; leave it out "
+        "there if the job names its own",
     )
     assert (o.said("Stalled")[0], o.names()) == ("False", ["flights-driver-1"])
+
+
+def test_applications_that_share_the_folder_and_no_query_do_not_share_a_checkpoint(o: OnServer) -> None:
+    o.run(sparkConf=LOCATION)
+    o.apply("other", sparkConf=LOCATION, queries=[query(name="totals")])
+    o.turns(2, "other")
+    assert (o.names(), o.said("Stalled", "other")[0]) == (["flights-driver-1", "other-driver-1"], "False")
 
 
 def test_an_application_under_another_name_waits_for_the_driver_of_the_old_one(o: OnServer) -> None:
@@ -240,8 +248,9 @@ def test_an_application_under_another_name_waits_for_the_driver_of_the_old_one(o
     o.turns(2, "trips")
     assert o.said("Stalled", "trips")[1:] == (
         "CheckpointInUse",
-        f"checkpoint location s3://lake/checkpoints: driver flights-driver-1 of application {o.namespace}/flights "
-        "writes there; suspend or delete that one, or name another location in sparkConf",
+        f"checkpoint location s3://lake/checkpoints/delays: driver flights-driver-1 of application {o.namespace}"
+        "/flights writes there; suspend or delete that one, or name another location in sparkConf; leave it out "
+        "there if the job names its own",
     )
     o.ends("flights-driver-1", 0)
     o.turns(2)

@@ -1,56 +1,73 @@
-"""Which applications name the same checkpoint location.
+"""Which applications of a namespace name the same checkpoint location.
 
-Two drivers on one checkpoint ruin it for both. The driver itself holds a lock where its file system has one;
-an object store has none. What can be seen here is `spark.sql.streaming.checkpointLocation`, of applications
-and of drivers that live. The application that was created first has the location; a driver that lives has it
-whoever was first.
+Two drivers on one checkpoint ruin it for both. The driver itself holds a lock where its file system has one; an
+object store has none. What can be seen here is what `checkpoint_locations` tells, of applications and of drivers that
+live. The application that was created first has the location; a driver that lives has it whoever was first.
+
+A claim holds within its namespace and no further: whoever may write in one namespace could keep the applications of
+all others from starting with nothing but a string, and learn from the answer what they are called. And a pod counts
+only where an application controls it by its owner reference: one whose owner was never there is taken away by the
+garbage collector of Kubernetes.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from headgate.adapters.kubernetes.cache import application_of
+from headgate.adapters.kubernetes.checkpoint_locations import checkpoint_locations
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
-from headgate.adapters.kubernetes.manifests import CHECKPOINT_PROPERTY
-from headgate.adapters.kubernetes.names import LOCATION
+from headgate.adapters.kubernetes.names import LOCATIONS
 from headgate.adapters.kubernetes.pods import is_ended
+from headgate.api.application import GROUP, KIND
 from headgate.decision.driver import Obstacle, StepReason
 
 Age = tuple[str, str]
 """When an application was created, and its uid: one of two is always older."""
 
 
+class Place(NamedTuple):
+    """A checkpoint location, as applications of one namespace know it."""
+
+    namespace: str
+    location: str
+
+
+class Writer(NamedTuple):
+    """A driver that may write."""
+
+    application: Key
+    pod: str
+
+
 class Claims:
     """The locations that applications and living drivers name."""
 
     def __init__(self) -> None:
-        self._declared: dict[str, dict[Key, Age]] = defaultdict(dict)
-        self._location_of: dict[Key, str] = {}
-        self._written: dict[str, dict[str, tuple[Key, str]]] = defaultdict(dict)
-        """By location and uid of the pod: whose driver it is, and its name."""
-        self._written_by: dict[str, str] = {}
+        self._declared: dict[Place, dict[Key, Age]] = defaultdict(dict)
+        self._places_of: dict[Key, tuple[Place, ...]] = {}
+        self._written: dict[Place, dict[str, Writer]] = defaultdict(dict)
+        """By uid of the pod."""
+        self._written_by: dict[str, tuple[Place, ...]] = {}
 
     def declare(self, application: Manifest) -> None:
         """Take in an application as it is now."""
         key = key_of(application)
         self.withdraw(key)
-        conf: Any = application.get("spec", {}).get("sparkConf") or {}
-        if location := located(conf.get(CHECKPOINT_PROPERTY), key.namespace):
+        if places := tuple(Place(key.namespace, location) for location in _declared_locations(application)):
             metadata = application["metadata"]
-            self._location_of[key] = location
-            self._declared[location][key] = (metadata["creationTimestamp"], metadata["uid"])
+            self._places_of[key] = places
+            for place in places:
+                self._declared[place][key] = (metadata["creationTimestamp"], metadata["uid"])
 
     def withdraw(self, key: Key) -> None:
         """Take in that an application names no location any more."""
-        if (location := self._location_of.pop(key, None)) is not None:
-            del self._declared[location][key]
-            _drop_if_empty(self._declared, location)
+        for place in self._places_of.pop(key, ()):
+            del self._declared[place][key]
+            _drop_if_empty(self._declared, place)
 
     def observe(self, pod: Manifest) -> None:
         """Take in a driver pod as it is now."""
@@ -74,50 +91,74 @@ class Claims:
             self._strike(mark)
 
     def _note(self, mark: str, pod: Manifest) -> None:
-        metadata, key = pod["metadata"], application_of(pod)
-        location = located(metadata.get("annotations", {}).get(LOCATION), metadata["namespace"])
+        metadata, application = pod["metadata"], _controller(pod)
         self._strike(mark)
-        if location is not None and key is not None:
-            self._written_by[mark] = location
-            self._written[location][mark] = (key, metadata["name"])
+        if application is None:
+            return
+        named = (metadata.get("annotations") or {}).get(LOCATIONS, "").splitlines()
+        places = tuple(Place(metadata["namespace"], location) for location in named)
+        self._written_by[mark] = places
+        for place in places:
+            self._written[place][mark] = Writer(application, metadata["name"])
 
     def _strike(self, mark: str) -> None:
-        if (location := self._written_by.pop(mark, None)) is not None:
-            del self._written[location][mark]
-            _drop_if_empty(self._written, location)
+        for place in self._written_by.pop(mark, ()):
+            self._written[place].pop(mark, None)
+            _drop_if_empty(self._written, place)
 
     def against(self, key: Key, now: float) -> Obstacle | None:
-        """Return why `key` must not start a driver: somebody else has its checkpoint location."""
-        if (location := self._location_of.get(key)) is None:
-            return None
-        declared = self._declared[location]
-        older = sorted((age, other) for other, age in declared.items() if age < declared[key])
-        writers = [(other, pod) for other, pod in self._written.get(location, {}).values() if other != key]
-        if writers:
-            other, pod = writers[0]
-            holder = f"driver {pod} of application {other} writes there; suspend or delete that one"
-        elif older:
-            holder = f"application {older[0][1]} was created earlier and names it too; delete that one"
-        else:
-            return None
-        message = f"checkpoint location {location}: {holder}, or name another location in sparkConf"
-        return Obstacle(reason=StepReason.CHECKPOINT_IN_USE, message=message, since=now, forbids_start=True)
-
-
-def located(text: str | None, namespace: str) -> str | None:
-    """Return a location in the form in which two that are the same are equal.
-
-    A path on a pod's own file system means another place in every namespace, as far as anybody knows.
-    """
-    if not text:
+        """Return why `key` must not start a driver: somebody else has one of its checkpoint locations."""
+        for place in self._places_of.get(key, ()):
+            if (holder := self._holder(key, place)) is not None:
+                message = (
+                    f"checkpoint location {place.location}: {holder}, or name another location in sparkConf; leave "
+                    "it out there if the job names its own"
+                )
+                return Obstacle(
+                    reason=StepReason.CHECKPOINT_IN_USE, message=message, since=now, forbids_start=True
+                )
         return None
-    location = re.sub(r"^s3[an]?://", "s3://", text.rstrip("/"))
-    scheme, separator, path = location.partition(":/")
-    if not separator or scheme in ("file", "local"):
-        return f"{namespace}:/{(path if separator else location).lstrip('/')}"
-    return location
+
+    def _holder(self, key: Key, place: Place) -> str | None:
+        """Return who has the location instead of `key`, and what to do about it."""
+        declared = self._declared[place]
+        older = sorted((age, other) for other, age in declared.items() if age < declared[key])
+        writers = [one for one in self._written.get(place, {}).values() if one.application != key]
+        if writers:
+            application, pod = writers[0]
+            return f"driver {pod} of application {application} writes there; suspend or delete that one"
+        if older:
+            return f"application {older[0][1]} was created earlier and names it too; delete that one"
+        return None
 
 
-def _drop_if_empty(index: dict[str, Any], location: str) -> None:
-    if not index[location]:
-        del index[location]
+def _declared_locations(application: Manifest) -> tuple[str, ...]:
+    """Return what an application names; none where that is not as it should be, which is told elsewhere."""
+    spec: Any = application.get("spec")
+    conf = spec.get("sparkConf") if isinstance(spec, Mapping) else None
+    if not isinstance(conf, Mapping):
+        return ()
+    texts = {name: value for name, value in conf.items() if isinstance(value, str)}
+    listed = spec.get("queries")
+    queries = listed if isinstance(listed, list) else ()
+    names = [
+        query["name"]
+        for query in queries
+        if isinstance(query, Mapping) and isinstance(query.get("name"), str)
+    ]
+    return checkpoint_locations(texts, names)
+
+
+def _controller(pod: Manifest) -> Key | None:
+    """Return the application that controls the pod."""
+    metadata = pod["metadata"]
+    for owner in metadata.get("ownerReferences") or ():
+        is_ours = owner["kind"] == KIND and owner["apiVersion"].partition("/")[0] == GROUP
+        if is_ours and owner.get("controller"):
+            return Key(metadata["namespace"], owner["name"])
+    return None
+
+
+def _drop_if_empty(index: dict[Place, Any], place: Place) -> None:
+    if not index[place]:
+        del index[place]

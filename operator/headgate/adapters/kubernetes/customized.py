@@ -75,7 +75,7 @@ def volumes(conf: Conf) -> list[Manifest]:
     secrets = [
         {"name": f"{name}-volume", "secret": {"secretName": name}} for name in _below(conf, "driver.secrets.")
     ]
-    return [_volume(volume) for volume in _volumes(conf)] + secrets
+    return [_volume(volume) for volume in volumes_of(conf)] + secrets
 
 
 def mounts(conf: Conf) -> list[Manifest]:
@@ -84,10 +84,11 @@ def mounts(conf: Conf) -> list[Manifest]:
         {"name": f"{name}-volume", "mountPath": path}
         for name, path in _below(conf, "driver.secrets.").items()
     ]
-    return [_mount(volume) for volume in _volumes(conf) if "path" in volume.mount] + secrets
+    return [_mount(volume) for volume in volumes_of(conf) if "path" in volume.mount] + secrets
 
 
-def _volumes(conf: Conf) -> Iterator[Volume]:
+def volumes_of(conf: Conf) -> Iterator[Volume]:
+    """Yield the volumes that the properties name for the driver."""
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for key, value in _below(conf, "driver.volumes.").items():
         kind, _, rest = key.partition(".")

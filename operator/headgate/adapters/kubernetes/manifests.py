@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from headgate.adapters.kubernetes import customized
+from headgate.adapters.kubernetes.checkpoint_locations import checkpoint_locations
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import (
@@ -22,7 +23,7 @@ from headgate.adapters.kubernetes.names import (
     CONTAINER,
     CONTROL,
     DRIVER_PORT,
-    LOCATION,
+    LOCATIONS,
     METRICS_PORT,
     REVISION,
     UI_PORT,
@@ -50,8 +51,6 @@ CONTROL_FOLDER: Final = "/etc/headgate/control"
 CONTROL_FILE: Final = "document.json"
 WORK: Final = "/var/headgate/work"
 """Where driver and executors run: a folder of their own that they may write to, as to `/tmp`."""
-
-CHECKPOINT_PROPERTY: Final = "spark.sql.streaming.checkpointLocation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +137,11 @@ def _grace_seconds(start: DriverStart) -> int:
 
 
 def _annotations(start: DriverStart) -> dict[str, str]:
-    location = start.launch.spark_conf.get(CHECKPOINT_PROPERTY)
+    locations = checkpoint_locations(start.launch.spark_conf, start.document.queries)
     return {
         CONTROL: write(start.document),
         REVISION: start.launch.revision,
-        **({} if location is None else {LOCATION: location}),
+        **({LOCATIONS: "\n".join(locations)} if locations else {}),
     }
 
 
