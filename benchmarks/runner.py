@@ -21,10 +21,10 @@ from benchmarks.local.results import (
     Measured,
     Origin,
     failed_row,
-    processor_speed,
     row,
-    write,
 )
+from benchmarks.provenance import processor_speed
+from benchmarks.result_file import append
 
 BenchT = TypeVar("BenchT")
 BenchT_contra = TypeVar("BenchT_contra", contravariant=True)
@@ -66,9 +66,10 @@ class Suite(Generic[BenchT]):
         order = [figure.id for scenario in self.scenarios for figure in scenario.figures]
         rows: list[Mapping[str, Any]] = []
         for scenario in chosen:
-            rows += self._measured(scenario, bench, more)
+            measured = self._measured(scenario, bench, more)
+            rows += measured
             if results is not None:
-                write(results, rows, order, self.origin)
+                append(results, self.origin.command, measured, order)
         show(rows)
         return 1 if any(found["value"] is None for found in rows) else 0
 
@@ -97,7 +98,7 @@ class Suite(Generic[BenchT]):
     def _measured(self, scenario: Scenario[BenchT], bench: BenchT, more: str) -> Sequence[Mapping[str, Any]]:
         """Run a scenario; returns its rows, also where it failed."""
         command = f"python -m {self.module} --only {scenario.name}{more}"
-        call = Call(command, os.getloadavg()[0], processor_speed())
+        call = Call(command, os.getloadavg()[0], processor_speed(), self.origin.versions())
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()
         try:

@@ -5,7 +5,6 @@ A page that opens anywhere, without a network: the charts and the style are thos
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -15,6 +14,7 @@ from benchmarks.demo.chart import Bar, Row, bars, seconds_scale
 from benchmarks.demo.page import STYLE, heading
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
+from benchmarks.result_file import latest, read
 
 SERIES = {"headgate": "governed", "plain_uncapped": "plain_uncapped"}
 """The colour of a variant, by the series of the demo that it is; the others are low latency, but for the limit."""
@@ -27,29 +27,28 @@ SPARE = 1.05
 def draw(results: Path) -> Path:
     """Write the page beside a result file; returns it."""
     page = results.with_suffix(".html")
-    page.write_text(render(json.loads(results.read_text(encoding="utf-8"))), encoding="utf-8")
+    page.write_text(render(latest(read(results))), encoding="utf-8")
     return page
 
 
-def render(document: Mapping[str, Any]) -> str:
-    """Return the page of a result file."""
-    about = (
-        f'<p class="soft"><code>{escape(document["command"])}</code>, {escape(measured_with(document))}</p>'
-    )
-    body = ["<h1>A backlog as a batch</h1>", about, table(document["results"])]
-    body += [plot(details) for details in by_workload(document["results"]).values()]
+def render(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of the last attempts at all figures."""
+    body = ["<h1>A backlog as a batch</h1>", table(rows)]
+    body += [plot(row) for row in by_workload(rows).values()]
     head = f'<meta charset="utf-8"><title>Headgate: a backlog as a batch</title><style>{STYLE.read_text()}</style>'
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def measured_with(document: Mapping[str, Any]) -> str:
-    """Return the machine and the versions that a result file names."""
-    return ", ".join(
-        f"{name} {value}" for name, value in (document["machine"] | document["versions"]).items()
+def measured_on(row: Mapping[str, Any]) -> str:
+    """Return when and on what a figure was measured."""
+    about = row["machine"]
+    return (
+        f"{row['date']}, {about['cores']} cores, {about['memory_gib']} GiB, "
+        f"processor {about['processor']}, commit {row['commit']}"
     )
 
 
-TITLES = ("", "median", "its interval", "runs", "goal", "reached")
+TITLES = ("", "median", "its interval", "runs", "goal", "reached", "measured")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -71,6 +70,7 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         str(len(row["runs"])),
         row["goal"],
         reached(row),
+        measured_on(row),
     )
 
 
@@ -82,16 +82,31 @@ def interval(details: Mapping[str, Any]) -> str:
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """Return whether the goal of a row was reached; a dash where there is none."""
+    """Return whether the goal of a row was reached; a dash where there is none.
+
+    "open" is a median on the right side with an interval that reaches over to the wrong one: the runs do not tell
+    whether the goal holds.
+    """
     if row["holds"] and row["goal"] == REPORT:
         return "-"
-    return "yes" if row["holds"] else "no"
+    if not row["holds"]:
+        return "no"
+    return "open" if is_open(row) else "yes"
+
+
+def is_open(row: Mapping[str, Any]) -> bool:
+    """Tell whether the interval of a median lies on both sides of the bound of its goal."""
+    details = row.get("details", {})
+    if row["goal"] == REPORT or "interval_low" not in details:
+        return False
+    bound = float(row["goal"].split()[1])
+    low, high = details["interval_low"], details["interval_high"]
+    return bool(low < bound if row["goal"].startswith(">=") else high > bound)
 
 
 def by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return what stands behind the figures of each workload: the same for all of them."""
-    details = (row.get("details", {}) for row in rows)
-    return {found["workload"]: found for found in details if "workload" in found}
+    """Return a row of each workload: what stands behind its figures is the same for all of them."""
+    return {row["details"]["workload"]: row for row in rows if "workload" in row.get("details", {})}
 
 
 def commits(variant: str) -> str:
@@ -107,8 +122,9 @@ def medians(details: Mapping[str, Any]) -> list[tuple[str, float, float]]:
     return sorted(found, key=lambda variant: -variant[1])
 
 
-def plot(details: Mapping[str, Any]) -> str:
+def plot(row: Mapping[str, Any]) -> str:
     """Return one bar for each variant of a workload, the slowest first."""
+    details = row["details"]
     variants = medians(details)
     rows = [
         Row(
@@ -120,6 +136,6 @@ def plot(details: Mapping[str, Any]) -> str:
     ]
     title = f"{details['workload']}: {details['records']:,} records"
     slowest = max(seconds for _, seconds, _ in variants)
-    return heading(title, "Median seconds of each variant; alternated runs, equal results.") + bars(
-        title, seconds_scale(slowest * SPARE), rows
-    )
+    return heading(
+        title, f"Median seconds of each variant; alternated runs, equal results. {measured_on(row)}."
+    ) + bars(title, seconds_scale(slowest * SPARE), rows)

@@ -1,24 +1,18 @@
-"""The result file: one row per figure, with its goal, what it came to, and the runs behind it.
+"""What is written of a figure: its goal, what it came to, the runs behind it, and where it comes from.
 
-A call may measure a part of the figures only; their rows replace those of an earlier call, and the others stay
-with the date on which they were measured. Documents quote from this file alone.
+How it is kept, beside all earlier attempts, says `benchmarks.result_file`.
 """
 
-import json
-import os
 import platform
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final, Literal
 
-import psutil
-
 from benchmarks.local.statistics import median
+from benchmarks.provenance import commit, machine
 
 COMMAND = "make bench-local"
 PACKAGES = ("pyspark", "pandas", "pyarrow", "headgate")
@@ -91,23 +85,12 @@ class Call:
     load_average: float
     """Processes that wanted to run in the minute before: above 0.5, somebody else was busy."""
     processor_speed: float
-    """As `processor_speed` told it before."""
+    """As `provenance.processor_speed` told it before."""
+    versions: Mapping[str, str]
+    """Of what is measured, by name."""
+    commit: str = field(default_factory=commit)
+    machine: Mapping[str, Any] = field(default_factory=machine)
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
-
-
-def processor_speed() -> float:
-    """Return how many millions of turns of an empty loop one core makes in a second, at its best of five times.
-
-    A machine that is shared is now quicker, now slower by half. Times of two runs compare only where this is alike.
-    """
-
-    def seconds() -> float:
-        began = time.perf_counter()
-        for _ in range(1_000_000):
-            pass
-        return time.perf_counter() - began
-
-    return 1 / min(seconds() for _ in range(5))
 
 
 def row(figure: Figure, measured: Measured, call: Call) -> dict[str, Any]:
@@ -144,51 +127,12 @@ def origin(call: Call) -> dict[str, Any]:
     return {
         "command": call.command,
         "date": call.date,
+        "commit": call.commit,
+        "machine": dict(call.machine),
+        "versions": dict(call.versions),
         "load_average": rounded(call.load_average),
         "processor_speed": rounded(call.processor_speed),
     }
-
-
-def merged(
-    before: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], order: Sequence[str]
-) -> list[Mapping[str, Any]]:
-    """Return the rows with `new` in place of those of the same id, in `order`; ids not in it are dropped."""
-    by_id = {found["id"]: found for found in [*before, *new]}
-    return [by_id[name] for name in order if name in by_id]
-
-
-def write(
-    file: Path, new: Iterable[Mapping[str, Any]], order: Sequence[str], by: Origin | None = None
-) -> None:
-    """Merge rows into the result file; it is replaced in one step."""
-    by = by or LOCAL
-    before = json.loads(file.read_text(encoding="utf-8"))["results"] if file.exists() else []
-    document = {
-        "command": by.command,
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine(),
-        "versions": by.versions(),
-        "results": merged(before, new, order),
-    }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(file)
-
-
-def machine() -> dict[str, Any]:
-    """Return what is measured on."""
-    memory = psutil.virtual_memory().total / 2**30
-    found = {"cores": os.cpu_count(), "memory_gib": round(memory), "system": platform.system()}
-    model = processor()
-    return found | {"processor": model} if model else found
-
-
-def processor() -> str | None:
-    """Return the model of the processor, where Linux tells it."""
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
 def versions() -> dict[str, str]:

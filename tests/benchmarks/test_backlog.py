@@ -25,7 +25,7 @@ from benchmarks.backlog.scenarios import (
     windows,
 )
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Call, row
+from benchmarks.local.results import Call, Figure, Report, failed_row, row
 
 WORKLOADS = [module.WORKLOAD for module in (aggregation, cogroup, join, windows, deduplication)]
 OUTPUT = Output(rows=10, hash=99)
@@ -266,25 +266,22 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     runs = {name: [ran(seconds)] for name, seconds in ((GOVERNED, 4.0), (BATCH, 3.0), (UNCAPPED, 5.0))}
     runs[cogroup.LOW] = [ran(120.0, batches=500)]
     ratio = cogroup.WORKLOAD.ratios[0]
-    call = Call("python -m benchmarks.backlog --only cogroup", 0.1, 30.0)
-    document = {
-        "command": "make bench-backlog",
-        "machine": {"cores": 2},
-        "versions": {"pyspark": "4.3.0"},
-        "results": [row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)],
-    }
-    page = plot.render(document)
-    cells = ("cogroup_vs_low_latency_4k", "30", "30 to 30", "1", "&gt;= 20", "yes")
+    call = Call("python -m benchmarks.backlog --only cogroup", 0.1, 30.0, {}, "c0ffee", MACHINE, "2026-11-22")
+    page = plot.render([row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)])
+    about = "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee"
+    cells = ("cogroup_vs_low_latency_4k", "30", "30 to 30", "1", "&gt;= 20", "yes", about)
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
-    reported = [{"id": "some", "value": 7.0, "goal": "report", "holds": True, "runs": [7.0, 7.0]}]
-    assert "<td>some</td><td>7</td><td>-</td><td>2</td><td>report</td><td>-</td>" in plot.render(
-        document | {"results": reported}
-    )
+    reported = failed_row(Figure("some", "s", Report()), "no broker", call) | {"value": 7.0, "holds": True}
+    told = plot.render([reported | {"runs": [7.0, 7.0]}])
+    assert "<td>some</td><td>7</td><td>-</td><td>2</td><td>report</td><td>-</td>" in told
     for text in (
         "plain_4k: 120.0 s, 500 batches",
         "headgate: 4.0 s, 1 batches",
         "batch: 3.0 s",
-        "cores 2, pyspark 4.3.0",
+        f"{about}.</p>",
     ):
         assert text in page
+
+
+MACHINE = {"processor": "AMD", "cores": 2, "memory_gib": 24}

@@ -14,9 +14,15 @@ from benchmarks.figures import (
     LINES,
     PLOT,
     README,
+    Line,
+    Variant,
     backlogs,
+    by_id,
+    default,
     generated,
     goal,
+    main,
+    read_all,
     table,
     with_figures,
 )
@@ -27,7 +33,12 @@ TIMES = {
     "seconds": {"headgate": [2.0, 1.5, 2.5], "b": [24.0, 25.0, 30.0]},
     "batches": {"headgate": [1, 1, 1], "b": [20, 20, 20]},
 }
-RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True}}}
+ORIGIN = {
+    "date": "2026-11-22",
+    "commit": "c0ffee",
+    "machine": {"processor": "AMD", "cores": 2, "memory_gib": 24},
+}
+RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True, "runs": [0], **ORIGIN}}}
 
 
 NAMED = re.findall(r"`([a-z0-9_*]+)`\sin\s\[(\w+)\.json\]", Path("docs/why.md").read_text(encoding="utf-8"))
@@ -50,11 +61,47 @@ def test_every_figure_that_the_reasons_name_is_measured_by_a_scenario(name, file
 
 
 def test_what_has_no_value_is_left_out():
-    assert list(table(RESULTS))[2:] == ["| records lost in three crashes of the broker | 0 | <= 0 |"]
+    assert list(table(RESULTS))[2:] == [
+        "| records lost when a broker that has no replica is killed three times | 0 | one | - | <= 0 |",
+        "",
+        "Measured 2026-11-22; processors: AMD; commits: c0ffee. Which row was measured where is in its file.",
+    ]
 
 
 def test_a_missed_goal_says_so():
     assert goal({"goal": "<= 2", "holds": False}) == "<= 2, **missed**"
+
+
+def test_a_goal_on_which_runs_differ_is_open():
+    row = {"goal": ">= 10", "holds": True, "details": {"interval_low": 9.8, "interval_high": 11.0}}
+    assert goal(row) == ">= 10, open: runs lie on both sides"
+    assert goal({**row, "details": {"interval_low": 10.0, "interval_high": 11.0}}) == ">= 10"
+    assert goal({**row, "goal": "<= 10.5"}) == "<= 10.5, open: runs lie on both sides"
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in LINES if "against batches" in line.says], ids=lambda line: line.id
+)
+def test_what_is_taken_against_small_batches_has_plain_sparks_default_beside_it(line):
+    assert line.capped is not None
+    assert line.default is not None
+    assert default(line, by_id(read_all())) != "-"
+
+
+def test_every_ratio_to_small_batches_says_so():
+    ratios = [line for line in LINES if line.id.endswith("_vs_low_latency") and "latency" not in line.says]
+    assert ratios
+    assert all("against batches" in line.says or "the same" in line.says for line in ratios)
+
+
+def test_the_default_is_the_median_over_the_rounds_in_which_both_ran():
+    line = Line("b", "a", "says", capped=Variant("a", "capped"), default=Variant("a", "default"))
+    seconds = {"capped": [10.0, 12.0, 30.0], "default": [5.0, 4.0, 5.0]}
+    assert default(line, {"b": {"a": {"details": {"seconds": seconds}}}}) == "3.0x"
+    once = {**seconds, "default": [5.0]}
+    assert default(line, {"b": {"a": {"details": {"seconds": once}}}}) == "2.0x (one run)"
+    with pytest.raises(ValueError, match="a: no times of plain Spark without a cap"):
+        default(line, {"b": {"a": {"details": {"seconds": {"capped": [10.0]}}}}})
 
 
 def test_what_is_only_reported_has_no_goal():
@@ -69,28 +116,46 @@ def test_only_the_table_is_written():
 
 
 def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
-    reached = {"id": "a_vs_b", "value": 12.5, "goal": ">= 12", "holds": True, "runs": [12.0, 12.5, 13.0]}
-    missing = {"id": "c", "value": None, "goal": "<= 1", "holds": False, "runs": [], "error": "no broker"}
-    document = {
-        "command": "make bench-backlog",
-        "machine": {"cores": 2},
-        "versions": {"pyspark": "4.3.0"},
-        "results": [{**reached, "details": {**TIMES, "interval_low": 12.0, "interval_high": 13.0}}, missing],
+    reached = {
+        "id": "a_vs_b",
+        "value": 12.5,
+        "goal": ">= 12",
+        "holds": True,
+        "runs": [12.0, 12.5, 13.0],
+        **ORIGIN,
     }
-    assert list(backlogs(document))[2:] == [
-        "| `a_vs_b` | 12.5 | 12 to 13 | 3 | >= 12 | yes |",
-        "| `c` | - | - | 0 | <= 1 | no |",
+    intel = {**ORIGIN, "machine": {"processor": "Intel", "cores": 4, "memory_gib": 48}}
+    missing = {
+        "id": "c",
+        "value": None,
+        "goal": "<= 1",
+        "holds": False,
+        "runs": [],
+        "error": "no broker",
+        **intel,
+    }
+    rows = [{**reached, "details": {**TIMES, "interval_low": 12.0, "interval_high": 13.0}}, missing]
+    assert list(backlogs(rows))[2:] == [
+        "| `a_vs_b` | 12.5 | 12 to 13 | 3 | >= 12 | yes | "
+        "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee |",
+        "| `c` | - | - | 0 | <= 1 | no | 2026-11-22, 4 cores, 48 GiB, processor Intel, commit c0ffee |",
         "",
         "| workload | records | median seconds of each variant (batches or checkpoints), slowest first |",
         "|---|---|---|",
         "| a | 1,000,000 | b 25.0 (20), headgate 2.0 (1) |",
-        "",
-        "`make bench-backlog`, cores 2, pyspark 4.3.0.",
     ]
-    assert list(backlogs(None)) == ["Nothing has been measured yet."]
+    assert list(backlogs([])) == ["Nothing has been measured yet."]
 
 
 def test_the_plot_is_drawn_where_there_are_results():
     assert set(generated({})) == {README, BACKLOGS}
-    empty = {"command": "make bench-backlog", "machine": {}, "versions": {}, "results": []}
-    assert PLOT in generated({"backlog": empty})
+    row = {"value": 1, "goal": "report", "holds": True, "runs": [1], **ORIGIN}
+    assert PLOT in generated({"backlog": {"a": [row]}})
+
+
+def test_lint_refuses_a_result_that_does_not_say_where_it_comes_from(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.figures.RESULTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["figures", "--check"])
+    (tmp_path / "local.json").write_text('{"results": [{"id": "a", "attempts": [{"value": 1}]}]}')
+    assert main() == 1
+    assert "local.json: attempt 1 of a does not say its date, commit" in capsys.readouterr().err

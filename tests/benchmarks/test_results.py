@@ -1,16 +1,35 @@
-"""The result file: rows, goals, and what a call that measures a part leaves of the others."""
+"""The result file: rows, goals, where they come from, and that a call adds to what others have measured."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from benchmarks import provenance
 from benchmarks.local.catalog import IDS, SCENARIOS
-from benchmarks.local.results import Call, Figure, Goal, Measured, Report, failed_row, merged, row, write
-from benchmarks.runner import mark
+from benchmarks.local.results import Call, Figure, Goal, Measured, Origin, Report, failed_row, row
+from benchmarks.local.scenario import Scenario
+from benchmarks.result_file import MACHINE, SAYS, ResultFileError, append, faults, latest, read
+from benchmarks.runner import Suite, mark
 
-CALL = Call(
-    "python -m benchmarks.local --only a", load_average=0.1234567, processor_speed=31.23456, date="2026-11-21"
-)
+AMD = {"processor": "AMD", "cores": 2, "memory_gib": 24}
+INTEL = {"processor": "Intel", "cores": 4, "memory_gib": 48}
+
+
+def call(date="2026-11-21", commit="c0ffee", machine=AMD, command="python -m benchmarks.local --only a"):
+    return Call(
+        command,
+        load_average=0.1234567,
+        processor_speed=31.23456,
+        versions={"pyspark": "4.3.0"},
+        commit=commit,
+        machine=machine,
+        date=date,
+    )
+
+
+CALL = call()
 RATIO = Figure("a", "ratio", Goal(">=", 5))
 
 
@@ -48,6 +67,9 @@ def test_a_row_has_the_median_of_its_runs():
         "details": {"seconds": [1.235]},
         "command": CALL.command,
         "date": "2026-11-21",
+        "commit": "c0ffee",
+        "machine": AMD,
+        "versions": {"pyspark": "4.3.0"},
         "load_average": 0.1235,
         "processor_speed": 31.23,
     }
@@ -64,23 +86,167 @@ def test_a_figure_that_was_not_measured_has_no_value():
     assert made["error"] == "TimeoutError: waited in vain"
 
 
-def test_new_rows_replace_those_of_their_id_and_leave_the_others():
-    before = [{"id": "b", "value": 1}, {"id": "a", "value": 1}, {"id": "gone", "value": 1}]
-    assert merged(before, [{"id": "a", "value": 2}], ["a", "b", "c"]) == [
-        {"id": "a", "value": 2},
-        {"id": "b", "value": 1},
+def add(file, value, by, figure=RATIO, order=("a", "b")):
+    append(file, "make bench-local", [row(figure, Measured([value]), by)], order)
+
+
+def test_a_call_for_one_figure_leaves_the_others_as_they_were_measured(tmp_path):
+    file = tmp_path / "results" / "local.json"
+    add(file, 6.0, call(commit="first", machine=AMD))
+    before = file.read_text().splitlines()
+    add(file, 0.5, call("2026-11-22", "second", INTEL), figure=Figure("b", "s", Goal("<=", 1)))
+    a, b = latest(read(file))
+    assert (a["id"], a["value"], a["commit"], a["machine"], a["date"]) == (
+        "a",
+        6.0,
+        "first",
+        AMD,
+        "2026-11-21",
+    )
+    assert (b["id"], b["value"], b["commit"], b["machine"], b["date"]) == (
+        "b",
+        0.5,
+        "second",
+        INTEL,
+        "2026-11-22",
+    )
+    assert next(line for line in before if "first" in line) in file.read_text().splitlines()
+    assert [found.name for found in file.parent.iterdir()] == ["local.json"]
+
+
+def test_every_attempt_stays_also_one_that_missed_or_failed(tmp_path):
+    file = tmp_path / "local.json"
+    add(file, 4.0, call(commit="missed"))
+    append(file, "make bench-local", [failed_row(RATIO, "no broker", call(commit="failed"))], ["a"])
+    add(file, 6.0, call(commit="held"))
+    made = read(file)["a"]
+    assert [(each["commit"], each["value"], each["holds"]) for each in made] == [
+        ("missed", 4.0, False),
+        ("failed", None, False),
+        ("held", 6.0, True),
+    ]
+    assert [found["commit"] for found in latest(read(file))] == ["held"]
+
+
+def test_figures_are_in_the_order_of_their_scenarios_and_none_is_dropped(tmp_path):
+    file = tmp_path / "local.json"
+    for name in ("gone", "b", "a"):
+        add(file, 6.0, CALL, figure=Figure(name, "ratio", Goal(">=", 5)))
+    assert list(read(file)) == ["a", "b", "gone"]
+
+
+def test_an_attempt_is_a_line(tmp_path):
+    file = tmp_path / "local.json"
+    add(file, 6.0, CALL)
+    before = file.read_text().splitlines()
+    add(file, 7.0, CALL)
+    changed = [line for line in file.read_text().splitlines() if line not in before]
+    assert [json.loads(line.strip(","))["value"] for line in changed if '"value": 7.0' in line] == [7.0]
+    assert len(file.read_text().splitlines()) == len(before) + 1
+
+
+@pytest.mark.parametrize("member", SAYS)
+def test_an_attempt_that_does_not_say_where_it_comes_from_is_refused(tmp_path, member):
+    attempt = row(RATIO, Measured([6.0]), CALL)
+    assert not list(faults({"results": [{"id": "a", "attempts": [attempt]}]}))
+    del attempt[member]
+    file = tmp_path / "local.json"
+    file.write_text(json.dumps({"results": [{"id": "a", "attempts": [attempt]}]}))
+    with pytest.raises(ResultFileError, match=f"attempt 1 of a does not say its {member}"):
+        read(file)
+
+
+@pytest.mark.parametrize("member", MACHINE)
+def test_a_machine_is_told_by_all_that_makes_a_difference(member):
+    machine = {name: value for name, value in AMD.items() if name != member}
+    attempt = row(RATIO, Measured([6.0]), call(machine=machine))
+    assert list(faults({"results": [{"id": "a", "attempts": [attempt]}]})) == [
+        f"attempt 1 of a does not say its machine.{member}"
     ]
 
 
-def test_a_written_file_keeps_what_an_earlier_call_measured(tmp_path):
-    file = tmp_path / "results" / "local.json"
-    write(file, [row(RATIO, Measured([6.0]), CALL)], ["a", "b"])
-    write(file, [row(Figure("b", "s", Goal("<=", 1)), Measured([0.5]), CALL)], ["a", "b"])
-    document = json.loads(file.read_text())
-    assert [(found["id"], found["value"]) for found in document["results"]] == [("a", 6.0), ("b", 0.5)]
-    assert set(document) == {"command", "date", "machine", "versions", "results"}
-    assert document["machine"]["cores"] >= 1
-    assert [found.name for found in file.parent.iterdir()] == ["local.json"]
+def test_attempts_in_another_order_than_they_were_made_in_are_refused():
+    later, earlier = (row(RATIO, Measured([6.0]), call(date)) for date in ("2026-11-22", "2026-11-21"))
+    (fault,) = faults({"results": [{"id": "a", "attempts": [later, earlier]}]})
+    assert "new ones go to the end" in fault
+    assert list(faults({"results": [{"id": "a", "attempts": []}]})) == ["a has no attempts"]
+
+
+@pytest.mark.parametrize(
+    "file", sorted(Path("benchmarks/results").glob("*.json")), ids=lambda file: file.stem
+)
+def test_the_files_that_are_there_are_of_this_form(file):
+    assert all(read(file).values())
+
+
+def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "processor", lambda: "a processor")
+    suite = Suite(
+        "benchmarks.some",
+        [
+            Scenario("one", (RATIO,), lambda _: {"a": Measured([6.0])}),
+            Scenario("two", (Figure("b", "s", Report()),), lambda _: {"b": Measured([1.0])}),
+        ],
+        Origin("make bench-some", lambda: {"pyspark": "4.3.0"}),
+    )
+    file = tmp_path / "some.json"
+    assert suite.run(suite.scenarios, None, file) == 0
+    assert suite.run(suite.scenarios[:1], None, file) == 0
+    assert {name: len(made) for name, made in read(file).items()} == {"a": 2, "b": 1}
+    found = latest(read(file))[1]
+    assert (found["versions"], found["machine"]["processor"]) == ({"pyspark": "4.3.0"}, "a processor")
+    assert found["commit"] == provenance.commit()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    def git(*arguments):
+        own = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", "-C", tmp_path, *own, *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--quiet")
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    for name in ("job.py", "benchmarks/results/local.json", "README.md"):
+        (tmp_path / name).write_text("as committed")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "a commit")
+    return tmp_path, git("rev-parse", "--short=12", "HEAD")
+
+
+def test_a_commit_is_that_of_the_tree(repository):
+    root, commit = repository
+    assert provenance.commit(root) == commit
+
+
+@pytest.mark.parametrize("name", ["job.py", "new.py"])
+def test_a_change_to_what_is_measured_is_told(repository, name):
+    root, commit = repository
+    (root / name).write_text("changed")
+    assert provenance.commit(root) == commit + provenance.CHANGED
+
+
+@pytest.mark.parametrize("name", ["benchmarks/results/local.json", "README.md"])
+def test_what_measuring_writes_is_no_change_of_what_is_measured(repository, name):
+    root, commit = repository
+    (root / name).write_text("changed")
+    assert provenance.commit(root) == commit
+
+
+def test_without_a_repository_the_commit_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert provenance.commit(tmp_path) == provenance.UNKNOWN
+
+
+def test_a_processor_that_nobody_tells_is_unknown(tmp_path, monkeypatch):
+    about = tmp_path / "cpuinfo"
+    assert provenance.processor(about) is None
+    about.write_text("processor\t: 0\nmodel name\t: Some Model: 3\n")
+    assert provenance.processor(about) == "Some Model: 3"
+    monkeypatch.setattr(provenance, "processor", lambda: None)
+    assert provenance.machine()["processor"] == provenance.UNKNOWN
 
 
 @pytest.mark.parametrize(
