@@ -21,6 +21,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from headgate import __version__
+from headgate.api.application import MetricsSource
 
 PREFIX = "headgate_operator_"
 
@@ -72,6 +73,9 @@ class OperatorMetrics:
         self._skipped_ticks = self._counter(
             "ticks_skipped", "Ticks at which the look at the metrics before was still going on."
         )
+        self._failed_looks = self._counter(
+            "looks_failed", "Looks at the metrics that ended with a defect of the operator.", ("source",)
+        )
         self._decisions = self._counter(
             "decisions",
             "Decisions that differ from the one before: of kind verdict or driver, by their reason.",
@@ -119,6 +123,10 @@ class OperatorMetrics:
         """A tick came while the one before was still at work."""
         self._skipped_ticks.inc()
 
+    def look_failed(self, source: str) -> None:
+        """A look has ended with an error that nobody expected."""
+        self._failed_looks.labels(source).inc()
+
     def decided(self, kind: str, reason: str) -> None:
         """Something was decided otherwise than before."""
         self._decisions.labels(kind, reason).inc()
@@ -147,6 +155,19 @@ class OperatorMetrics:
             "reconcile_longest_running_seconds", "For how long a turn that has not ended has been going on."
         ).set_function(longest_run)
 
+    def watch_looks(self, ages: Callable[[], Mapping[str, float]]) -> None:
+        """Read at each scrape for how long no look has ended well, by source; begin to count those that fail."""
+        for source in MetricsSource:
+            self._failed_looks.labels(str(source))
+        self.registry.register(
+            _ByLabel(
+                "look_age_seconds",
+                "Time since a look at the metrics ended well, by where it reads; none while this replica waits.",
+                "source",
+                ages,
+            )
+        )
+
     def watch_documents(self, longest_pending: Callable[[], float]) -> None:
         """Read this at each scrape."""
         self._gauge(
@@ -158,7 +179,9 @@ class OperatorMetrics:
         self, states: Callable[[], Mapping[str, int]], stalled: Callable[[], float]
     ) -> None:
         """Count the applications by state, and those that wait for a person, at each scrape."""
-        self.registry.register(_Applications(states))
+        self.registry.register(
+            _ByLabel("applications", "Applications that this replica serves, by state.", "state", states)
+        )
         self._gauge("stalled_applications", "Applications that wait for a person.").set_function(stalled)
 
     def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
@@ -173,17 +196,15 @@ class OperatorMetrics:
         return Histogram(PREFIX + name, text, labels, buckets=buckets, registry=self.registry)
 
 
-class _Applications(Collector):
-    """One sample for each state, also where no application is in it: a series that comes and goes has no rate."""
+class _ByLabel(Collector):
+    """One sample for each value of a label, 0 as well: a series that comes and goes has no rate."""
 
-    def __init__(self, states: Callable[[], Mapping[str, int]]) -> None:
-        self._states = states
+    def __init__(self, name: str, text: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
+        self._name, self._text, self._label, self._values = name, text, label, values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Called by each scrape, in its thread."""
-        family = GaugeMetricFamily(
-            f"{PREFIX}applications", "Applications that this replica serves, by state.", labels=["state"]
-        )
-        for state, count in self._states().items():
-            family.add_metric([state], count)
+        family = GaugeMetricFamily(PREFIX + self._name, self._text, labels=[self._label])
+        for value, number in self._values().items():
+            family.add_metric([value], number)
         yield family

@@ -60,6 +60,13 @@ def test_missing_ticks_are_stuck(watched: Watched) -> None:
     assert watched.health.not_alive() == "there has been no tick for 31 s"
 
 
+def test_a_look_at_metrics_that_never_ends_is_stuck(watched: Watched) -> None:
+    watched.health.longest_look = lambda: 300.0
+    assert watched.health.not_alive() is None
+    watched.health.longest_look = lambda: 301.0
+    assert watched.health.not_alive() == "a look at metrics has been going on for 301 s"
+
+
 def test_a_replica_that_waits_has_no_ticks_and_is_alive() -> None:
     watched = Watched()
     waiting = Health(Limits(), lambda: watched.now)

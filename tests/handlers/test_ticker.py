@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from headgate.adapters.kubernetes.key import Key
-from headgate.handlers.ticker import Ticker
+from headgate.handlers.ticker import Poller, Ticker
 
 A, B = Key("team", "a"), Key("team", "b")
 
@@ -25,6 +25,12 @@ class Ticks:
     skipped: int = 0
     looked: int = 0
     applied_rounds: int = 0
+    failed: list[str] = field(default_factory=list)
+    others: dict[str, Poller] = field(default_factory=dict)
+
+    @property
+    def pollers(self) -> dict[str, Poller]:
+        return {"Prometheus": self, **self.others}
 
     def poll(self, now: float) -> Collection[Key]:
         self.looks += 1
@@ -40,6 +46,9 @@ class Ticks:
     def ticked(self, seconds: float) -> None:
         self.looked += 1
 
+    def look_failed(self, source: str) -> None:
+        self.failed.append(source)
+
     def applied(self, seconds: float) -> None:
         self.applied_rounds += 1
 
@@ -48,7 +57,9 @@ class Ticks:
 
     def until(self, condition: Callable[[], bool]) -> None:
         async def run() -> None:
-            ticking = asyncio.create_task(Ticker(self, 0.005, self.queued.append, self.beat, self).run())
+            ticking = asyncio.create_task(
+                Ticker(self.pollers, 0.005, self.queued.append, self.beat, self).run()
+            )
             async with asyncio.timeout(240):
                 while not condition():
                     await asyncio.sleep(0.001)
@@ -81,13 +92,63 @@ def test_a_look_that_fails_does_not_end_the_ticks() -> None:
     ticks.until(lambda: ticks.queued == [A])
 
     assert ticks.looks >= 2
+    assert ticks.failed == ["Prometheus"]
+
+
+def test_a_look_that_fails_loses_nothing_of_what_another_has_found() -> None:
+    drivers = Ticks(answers=[OverflowError("cannot convert float infinity to integer")] * 1000)
+    drivers.may_go_on.set()
+    ticks = Ticks(answers=[(), (A,), (), (B,)], others={"Driver": drivers})
+    ticks.may_go_on.set()
+    ticks.until(lambda: len(ticks.queued) == 2 and drivers.looks > 3)
+
+    assert ticks.queued == [A, B]
+    assert set(ticks.failed) == {"Driver"}
+
+
+def test_a_look_that_hangs_holds_up_no_other() -> None:
+    drivers = Ticks(answers=[(A,), (B,), (A,)])
+    drivers.may_go_on.set()
+    ticks = Ticks(others={"Driver": drivers})
+    ticks.until(lambda: len(ticks.queued) == 3)
+
+    assert ticks.queued == [A, B, A]
+    assert (ticks.looks, drivers.looks >= 3) == (1, True)
+
+
+def test_how_long_no_look_has_ended_well_is_told_by_source_once_there_are_ticks() -> None:
+    async def look() -> list[tuple[Mapping[str, float], float]]:
+        now = [1000.0]
+        drivers = Ticks(answers=[ZeroDivisionError("a defect")])
+        drivers.may_go_on.set()
+        ticks = Ticks(others={"Driver": drivers})
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks, clock=lambda: now[0])
+        told = [(ticker.ages(), ticker.longest_look())]
+        ticking = asyncio.create_task(ticker.run())
+        async with asyncio.timeout(240):
+            while not ticks.failed or not ticks.looks:
+                await asyncio.sleep(0.001)
+            now[0] += 40
+            told.append((ticker.ages(), ticker.longest_look()))
+            ticks.may_go_on.set()
+            while not ticker.is_idle:
+                await asyncio.sleep(0.001)
+        told.append((ticker.ages(), ticker.longest_look()))
+        ticking.cancel()
+        return told
+
+    assert asyncio.run(look()) == [
+        ({}, 0.0),
+        ({"Prometheus": 40.0, "Driver": 40.0}, 40.0),
+        ({"Prometheus": 0.0, "Driver": 40.0}, 0.0),
+    ]
 
 
 def test_a_tick_is_applied_once_all_that_it_gave_a_turn_to_have_had_one() -> None:
     async def tick() -> list[tuple[int, bool]]:
         ticks = Ticks(answers=[(A, B)])
         ticks.may_go_on.set()
-        ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks)
         ticking = asyncio.create_task(ticker.run())
         async with asyncio.timeout(240):
             while len(ticks.queued) < 2:
@@ -106,7 +167,7 @@ def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -
     def looks(*answers: Collection[Key], wanted: set[Key]) -> tuple[int, list[Key]]:
         ticks = Ticks(answers=list(answers))
         ticks.may_go_on.set()
-        ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks)
         assert asyncio.run(ticker.first(lambda found: wanted <= set(found), seconds=240))
         return ticks.looks, ticks.queued
 
@@ -118,7 +179,7 @@ def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -
 def test_first_looks_that_take_too_long_are_not_waited_for_and_queue_whom_they_find() -> None:
     async def look() -> list[Key]:
         ticks = Ticks(answers=[(A, B)])
-        ticker = Ticker(ticks, 60, ticks.queued.append, ticks.beat, ticks)
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks)
         assert not await ticker.first(lambda found: {A, B} <= set(found), seconds=0)
         ticks.may_go_on.set()
         async with asyncio.timeout(240):

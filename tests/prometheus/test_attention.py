@@ -221,7 +221,8 @@ def test_each_application_is_read_from_where_it_says() -> None:
     chosen.watch(Key("team", "b"), usual)
     assert (drivers.keys, prometheus.keys) == ({KEY}, {Key("team", "b")})
     assert (chosen.metrics(KEY), chosen.metrics(Key("team", "b"))) == (drivers, prometheus)
-    assert sorted(chosen.poll(1.0)) == [Key("team", "b"), KEY]
+    found = {source: poller.poll(1.0) for source, poller in chosen.pollers.items()}
+    assert found == {"Prometheus": [Key("team", "b")], "Driver": [KEY]}
     chosen.watch(KEY, usual)
     assert (drivers.keys, chosen.metrics(KEY)) == (set(), prometheus)
     chosen.forget(KEY)

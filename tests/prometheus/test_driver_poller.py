@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,8 +14,9 @@ from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.location import located
 from headgate.adapters.scrape import Address
 from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import QueryMetrics, sort
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, sort
 from headgate_contract import metrics as names
+from headgate_contract.metrics import Metric
 from support.driver_page import DriverPage
 from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus
 from support.looping import application
@@ -150,6 +152,57 @@ def test_a_driver_without_an_address_and_one_that_is_forgotten_are_not_asked(dri
     assert poller.poll(105.0) == []
     assert len(drivers.servers[FLIGHTS].parameters) == 1
     assert known(poller) == ()
+
+
+NOTHING_SUCH = [math.inf, -math.inf, math.nan, 1e308, 2.0**53 + 2, -1.0]
+
+
+@pytest.mark.parametrize("value", NOTHING_SUCH)
+@pytest.mark.parametrize(
+    "metric", [names.CONTROL_GENERATION, names.EXECUTORS, names.QUERY_STARTED, names.SOURCE_PENDING]
+)
+def test_what_no_value_can_be_is_unknown_and_others_are_looked_at(
+    drivers: Drivers, metric: Metric, value: float
+) -> None:
+    said, other = drivers.start(FLIGHTS, page()), drivers.start(TRAINS, page())
+    labels = dict.fromkeys(metric.labels, "flights") | ({"query": "delays"} if metric.labels else {})
+    poller = drivers.poller(FLIGHTS, TRAINS)
+    poller.poll(100.0)
+    said.set(metric, value, **labels)
+    other.source(lag=900.0)
+    assert TRAINS in poller.poll(105.0)
+    assert isinstance(poller.metrics(FLIGHTS).sample(105.0, 1), tuple)
+    said.set(metric, None, **labels)
+    without = sort(known(poller), oldest=0.0)
+    poller.poll(110.0)
+    now = sort(known(poller), oldest=0.0)
+    assert without is not None
+    assert now is not None
+    assert (without.control_generation, without.executors, without.queries["delays"].started_at) == (
+        now.control_generation,
+        now.executors,
+        now.queries["delays"].started_at,
+    )
+
+
+def test_a_page_that_is_not_understood_is_an_outage_of_its_driver_alone(
+    drivers: Drivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drivers.start(FLIGHTS, page())
+    drivers.start(TRAINS, page(pending=7.0))
+
+    def understood(sample: tuple[Reading, ...], oldest: float) -> DriverMetrics | None:
+        if any(reading.value == 7 for reading in sample):
+            raise ZeroDivisionError("a defect")
+        return sort(sample, oldest=oldest)
+
+    monkeypatch.setattr("headgate.adapters.driver_poller.sort", understood)
+    poller = drivers.poller(FLIGHTS, TRAINS)
+    poller.poll(100.0)
+    assert delays(poller).sources["flights"].pending_records == 10
+    found = poller.metrics(TRAINS).sample(100.0, 1)
+    assert isinstance(found, Outage)
+    assert (found.reason, "ZeroDivisionError('a defect')" in found.message) == (OutageReason.MALFORMED, True)
 
 
 def pod(attempt: str, address: str | None = "10.0.0.1", *, ended: bool = False) -> dict[str, Any]:

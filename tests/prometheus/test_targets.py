@@ -36,6 +36,10 @@ def found(*samples: Sample[Place]) -> Targets:
         ("flights-driver-x", None),
         ("flights-driver-1-exec-2", None),
         ("flights-driver-²", None),
+        ("flights-driver-0", None),
+        ("-driver-1", None),
+        ("flights-driver-999999999", Run(Key("team", "flights"), 999_999_999)),
+        ("flights-driver-" + "1" * 5000, None),
         ("flights", None),
     ],
 )

@@ -16,6 +16,8 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import structlog
+
 from headgate.adapters.attention import Attention
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.pulse import DriverPulse, QueryPulse, SourcePulse
@@ -25,6 +27,8 @@ from headgate.api.application import SparkApplication
 from headgate.reconcile.ports import Metrics, Outage, OutageReason, Reading
 from headgate.reconcile.readings import ARRIVAL_RATE, HELD_LATELY, DriverMetrics, SourceMetrics, sort
 from headgate.reconcile.track import Track
+
+log = structlog.get_logger("headgate.drivers")
 
 AT_ONCE = 16
 LONGEST_SECONDS = 4.0
@@ -139,7 +143,17 @@ class DriverPoller:
         for key, (located, asked) in list(self._running.items()):
             if asked.done():
                 del self._running[key]
-                self._known[key] = _after(self._known.get(key), located.attempt, asked.result())
+                self._known[key] = self._understood(key, located, asked)
+
+    def _understood(self, key: Key, located: Located, asked: Future[Sequence[Reading] | Outage]) -> _Known:
+        """Return what is known after a scrape; a page that nobody can make sense of is that driver's own."""
+        before = self._known.get(key)
+        try:
+            return _after(before, located.attempt, asked.result())
+        except Exception as problem:
+            log.exception("a page of a driver is not understood", application=str(key))
+            message = f"{located.address} serves metrics that are not understood: {problem!r:.200}"
+            return _after(before, located.attempt, Outage(OutageReason.MALFORMED, message))
 
 
 def _unanswered(expression: str, oldest: float) -> None:

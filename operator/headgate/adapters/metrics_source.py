@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from headgate.adapters.kubernetes.key import Key
@@ -39,7 +39,7 @@ class Poller(Protocol):
 
 
 class ChosenPoller:
-    """Sends each application to the poller that its `metrics.source` names."""
+    """Sends each application to the poller that its `metrics.source` names; each of them polls for itself."""
 
     def __init__(self, prometheus: Poller, drivers: Poller) -> None:
         self._pollers = {MetricsSource.PROMETHEUS: prometheus, MetricsSource.DRIVER: drivers}
@@ -75,9 +75,10 @@ class ChosenPoller:
         """Return the port of the application's own source."""
         return self._pollers[self._chosen.get(key, MetricsSource.PROMETHEUS)].metrics(key)
 
-    def poll(self, now: float) -> Collection[Key]:
-        """Read from everywhere, one after the other."""
-        return [key for poller in self._pollers.values() for key in poller.poll(now)]
+    @property
+    def pollers(self) -> Mapping[str, Poller]:
+        """All of them, by what they read."""
+        return {str(source): poller for source, poller in self._pollers.items()}
 
     def close(self) -> None:
         """Read nothing any more."""

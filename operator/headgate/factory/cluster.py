@@ -40,7 +40,7 @@ class ClusterOperator:
     controller: Controller
     events: Outbox
     """Events that wait to be sent; somebody has to run it."""
-    poller: Poller
+    poller: ChosenPoller
 
     async def close(self) -> None:
         """Close the connections."""

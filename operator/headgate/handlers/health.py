@@ -33,6 +33,8 @@ class Limits:
     """Without a turn of the event loop: more than listing ten thousand applications takes."""
     turn: float = 300.0
     """One turn of an application: a dozen calls to the API server, each of which may take its time."""
+    look: float = 300.0
+    """One look at metrics: each query and each scrape has a deadline, so one that goes on and on is stuck."""
     behind: float = 120.0
     """For a watch to tell what a listing has told."""
     api: float = 30.0
@@ -53,6 +55,7 @@ class Health:
     longest_run: Callable[[], float] = lambda: 0.0
     behind: Callable[[], float] = lambda: 0.0
     """For how long a watch has not told what a listing has."""
+    longest_look: Callable[[], float] = lambda: 0.0
     leads: bool = False
     synced: bool = False
     """Whether everything that is there has been heard of."""
@@ -98,6 +101,8 @@ class Health:
             return f"there has been no tick for {now - self._tick:.0f} s"
         if self.longest_run() > self.limits.turn:
             return f"a turn has been going on for {self.longest_run():.0f} s"
+        if self.longest_look() > self.limits.look:
+            return f"a look at metrics has been going on for {self.longest_look():.0f} s"
         if self.behind() > self.limits.behind:
             return f"a watch has been silent for {self.behind():.0f} s about what a listing has told"
         return None

@@ -145,12 +145,16 @@ def service_of(
         settings.resync.total_seconds(),
         settings.namespaces,
     )
-    ticker = Ticker(operator.poller, settings.tick.total_seconds(), workers.add, health.ticked, metrics)
+    ticker = Ticker(
+        operator.poller.pollers, settings.tick.total_seconds(), workers.add, health.ticked, metrics
+    )
     workers.ended = ticker.turned
     metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
     metrics.watch_applications(instruments.journal.states, controller.cache.stalled)
     metrics.watch_documents(lambda: instruments.journal.longest_pending(time.time()))
+    metrics.watch_looks(ticker.ages)
     health.longest_run = workers.longest_run
+    health.longest_look = ticker.longest_look
     health.behind = lambda: watches.behind(time.monotonic())
     return Service(operator, settings, health, workers, watches, resync, ticker, hear_signals)
 

@@ -9,7 +9,6 @@ history computed them from it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,6 +25,32 @@ was not held has one with an empty reason and 0, which tells it from one that no
 BACKLOG_QUERY: Final = "headgate:source_backlog_query"
 """What `backlog.query` returned; labelled `query` and `source`. It says nothing of the driver, and stands
 where the driver is not heard."""
+
+LARGEST: Final = 2.0**53
+"""Whole numbers up to here are exact. No count, amount of time or moment of a driver comes near it."""
+_SIGNED: Final = frozenset(
+    {
+        ARRIVAL_RATE,
+        BACKLOG_QUERY,
+        metrics.QUERY_WATERMARK.name,
+        metrics.SOURCE_WATERMARK.name,
+        metrics.SOURCE_WATERMARK_LAG.name,
+        metrics.SOURCE_EVENT_TIME_LAG.name,
+        metrics.SOURCE_ALIGNMENT_LIMIT.name,
+        metrics.SOURCE_ALIGNMENT_FLOOR.name,
+        metrics.SOURCE_ALIGNMENT_DRIFT.name,
+    }
+)
+"""What may be below zero: event times of before 1970 or of the future, and what is reckoned with them."""
+
+
+def is_known(name: str, value: float) -> bool:
+    """Return whether a value can be one of the metric `name`.
+
+    Not a number, infinite, beyond `LARGEST`, or below zero where that means nothing: a driver's page is text that a
+    job may write as it likes, and what cannot be is unknown.
+    """
+    return (-LARGEST if name in _SIGNED else 0.0) <= value <= LARGEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +209,7 @@ def backlog_queries(readings: Iterable[Reading], *, oldest: float) -> Mapping[tu
 
 
 def _known(readings: Iterable[Reading], oldest: float) -> Iterator[Reading]:
-    return (reading for reading in readings if reading.at >= oldest and not math.isnan(reading.value))
+    return (reading for reading in readings if reading.at >= oldest and is_known(reading.name, reading.value))
 
 
 DETAIL: Final[Mapping[str, str]] = {

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from headgate.adapters.prometheus.answer import Labels, Sample
 from headgate.adapters.prometheus.targets import Pod, Target
 from headgate.adapters.pulse import MEMBERS, Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.reconcile.readings import is_known
 from headgate_contract import metrics
 
 
@@ -74,7 +75,7 @@ def _dated(known: Scraped, target: Target) -> Scraped:
 def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> None:
     """Put the samples of one column into the pulses of the drivers that they come from.
 
-    Histograms and values that are no number say nothing.
+    Histograms and values that cannot be say nothing.
     """
     put = _PUT[column]
     by_name = cast(
@@ -86,7 +87,7 @@ def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> No
         if scraped is None:
             continue
         target, pulse = scraped
-        if target.serves(labels) and not math.isnan(value := sample.number):
+        if target.serves(labels) and is_known(labels.name, value := sample.number):
             put(pulse, labels, value)
 
 

@@ -6,7 +6,6 @@ whose application gets a turn now or soon, and for all others in a slow rotation
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from headgate.adapters.prometheus.columns import Pulses, Unmeasured
 from headgate.adapters.prometheus.targets import Pod
 from headgate.adapters.pulse import DriverPulse
 from headgate.reconcile.ports import Reading
-from headgate.reconcile.readings import ARRIVAL_RATE, DETAIL
+from headgate.reconcile.readings import ARRIVAL_RATE, DETAIL, is_known
 from headgate_contract import metrics
 
 
@@ -102,7 +101,7 @@ def _placed(samples: Iterable[Sample[Labels]], pulses: Pulses) -> Iterator[tuple
         scraped = pulses.get(pod)
         if scraped is None or not scraped.target.serves(sample.metric):
             continue
-        if not math.isnan(value := sample.number):
+        if is_known(sample.metric.name or ARRIVAL_RATE, value := sample.number):  # a rate has no name
             yield pod, sample.metric, value
 
 

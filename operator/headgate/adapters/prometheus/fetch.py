@@ -50,7 +50,7 @@ class Fetch:
         What was scraped before `since` may be missing: only a server that cannot look back less than usual sends
         it, too.
         """
-        lookback = at - since + EXACT_SECONDS
+        lookback = max(0.0, at - since) + EXACT_SECONDS
         queries = [(column, promql.pulse(column, self._matchers)) for column in Column]
         asked = [(column, self._ask(query, at, lookback)) for column, query in queries]
         while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB

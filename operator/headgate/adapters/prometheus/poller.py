@@ -104,8 +104,9 @@ class PrometheusPoller:
         rotation = Rotation(now, gap, self._turns)
         published, waiting = self._with_details(published, due, current, rotation)
         turned = [key for key in due if key not in waiting]
-        self._attention.turned(turned, pulses, now)
         self._published = published
+        # The last thing: after it nothing may fail to hand them on.
+        self._attention.turned(turned, pulses, now)
         return turned
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ whose other labels contradict each other, say in the cluster, are two drivers, o
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +25,8 @@ from headgate.adapters.kubernetes.names import driver_name
 from headgate.adapters.prometheus.answer import AnyLabels, Labels, Sample
 from headgate.adapters.prometheus.options import LabelNames
 
-_DRIVER = "-driver-"
+_DRIVER_POD = re.compile(r"(.+)-driver-([1-9][0-9]{0,8})")
+"""The name of a driver pod, as `names.driver_name` writes it; whoever sends series may call a pod as they like."""
 _HOW_IT_WAS_FOUND = frozenset({"job", "instance", "endpoint", "container"})
 
 
@@ -37,10 +39,8 @@ class Run(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def _run(namespace: str, pod: str) -> Run | None:
-    name, found, attempt = pod.rpartition(_DRIVER)
-    if not found or not attempt.isascii() or not attempt.isdigit():
-        return None
-    return Run(Key(namespace, name), int(attempt))
+    found = _DRIVER_POD.fullmatch(pod)
+    return None if found is None else Run(Key(namespace, found[1]), int(found[2]))
 
 
 class Pod(NamedTuple):
@@ -156,7 +156,7 @@ def targets(samples: Iterable[Sample[Place]], watched: Container[Key], now: floa
     unplaced = set()
     evaluated_at = None
     for sample in samples:
-        if sample.value is None or math.isnan(scraped_at := sample.number):
+        if sample.value is None or not math.isfinite(scraped_at := sample.number):
             continue
         evaluated_at, place = sample.value[0], sample.metric
         pod, run = place.pod, place.run
