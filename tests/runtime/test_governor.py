@@ -13,7 +13,7 @@ from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import CheckpointInUseError, FileCheckpoint
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.run import Started
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import Trigger, TriggerKind
@@ -518,7 +518,7 @@ def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, 
 def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_it(
     governor, checkpoint, offset
 ):
-    checkpoint.left = Resumption(7, repeats=False, offsets=('{"row":5}', offset))
+    checkpoint.left = Resumption(7, repeats=False, ends=Ends(('{"row":5}', offset)))
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     opened(governor, 1)
     opened(governor, 2)
@@ -536,7 +536,7 @@ def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
     ("left", "waits"),
     [
         (Resumption(), True),
-        (Resumption(7, repeats=False, offsets=('{"row":5}', '{"row":0}')), False),
+        (Resumption(7, repeats=False, ends=Ends(('{"row":5}', '{"row":0}'))), False),
         (OSError("the name node is in safe mode"), False),
     ],
     ids=["a new checkpoint", "the same one", "nobody can tell"],
@@ -574,7 +574,7 @@ DAMAGED = (
 @pytest.fixture
 def keeping(checkpoint, tmp_path):
     """Keep in files what is known of histories, and say what the newest of them holds."""
-    checkpoint.left = Resumption(7, repeats=False, offsets=('{"row":5}', '{"row":0}'))
+    checkpoint.left = Resumption(7, repeats=False, ends=Ends(('{"row":5}', '{"row":0}')))
     kept = FileCheckpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
     checkpoint.hybrid = kept.hybrid
     folder = tmp_path / "ck.headgate"
@@ -645,8 +645,8 @@ class FakePositions:
 @pytest.mark.parametrize(
     ("left", "last"),
     [
-        (Resumption(7, repeats=False, offsets=('{"orders":{"0":9}}',)), ['{"orders":{"0":9}}']),
-        (Resumption(7, repeats=True, offsets=('{"orders":{"0":9}}',)), []),
+        (Resumption(7, repeats=False, ends=Ends(('{"orders":{"0":9}}',))), ['{"orders":{"0":9}}']),
+        (Resumption(7, repeats=True, ends=Ends(('{"orders":{"0":9}}',))), []),
         (OSError("the name node is in safe mode"), []),
     ],
     ids=["committed", "in mid-batch", "nobody can tell"],

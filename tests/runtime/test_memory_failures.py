@@ -17,7 +17,7 @@ from headgate_spark.engine.checkpoint import FileCheckpoint
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
-from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.run import Started
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses
@@ -408,7 +408,7 @@ def test_a_checkpoint_of_this_machine_is_read_and_written_without_the_jvm(tmp_pa
     (tmp_path / "ck.headgate").mkdir()
     checkpoint = FileCheckpoint(f"file:{tmp_path}/ck", lambda _: LocalDirectory(tmp_path)).without_jvm()
     assert checkpoint is not None
-    assert checkpoint.resumption() == Resumption(4, repeats=True, offsets=(None,))
+    assert checkpoint.resumption() == Resumption(4, repeats=True, ends=Ends((None,)))
     checkpoint.batches.save({"repeated": 1})
     checkpoint.batches.save({"repeated": 2})
     assert checkpoint.batches.load() == {"repeated": 2}

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from headgate_contract import QueryControl, SourceControl
-from headgate_spark.engine.refusals import refusal
+from headgate_contract import AlignmentControl, QueryControl, SourceControl
+from headgate_spark.engine.refusals import refusal, unknown_ends
 
 FORMATS = {"history": "parquet", "live": "kafka", "clock": "rate", "steps": "rate-micro-batch"}
 
@@ -36,3 +36,26 @@ def test_what_cannot_work_is_refused_with_the_remedy(control, watermarks, messag
     else:
         assert answer.startswith("query delays: ")
         assert re.search(message, answer)
+
+
+def aligned(**groups):
+    return QueryControl(
+        sources={
+            name: SourceControl(alignment=AlignmentControl(group=group, max_drift_seconds=1))
+            for name, group in groups.items()
+        }
+    )
+
+
+UNKNOWN = (
+    ("no document", None, None),
+    ("two members of one group", aligned(live="delays", history="delays"), "group delays"),
+    ("one member here, others elsewhere", aligned(live="delays", elsewhere="delays"), None),
+    ("two members of two groups", aligned(live="delays", history="bills"), None),
+)
+
+
+@pytest.mark.parametrize(("control", "message"), [r[1:] for r in UNKNOWN], ids=[r[0] for r in UNKNOWN])
+def test_members_whose_ends_are_not_known_are_refused_where_one_would_wait_for_the_other(control, message):
+    answer = unknown_ends("delays", control, FORMATS.keys())
+    assert answer is None if message is None else (message in answer and "update Headgate" in answer)

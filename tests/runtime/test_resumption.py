@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headgate_spark.engine.resumption import Resumption, offsets_in, read_resumption
+from headgate_spark.engine.resumption import Ends, Resumption, ends_in, read_resumption
 from headgate_spark.engine.store import NumberedStore
 
 
@@ -29,14 +29,14 @@ class FakeDirectory:
 
 
 ENTRY = 'v1\n{"batchWatermarkMs":0}\n{"row":17}\n-'
-OFFSETS = ('{"row":17}', None)
+ENDS = Ends(('{"row":17}', None))
 
 ROWS = (
     ("a query that has never run", (), (), Resumption()),
-    ("its first batch was not committed", (0,), (), Resumption(0, repeats=True, offsets=OFFSETS)),
-    ("stopped at a batch boundary", (8, 9, 10), (8, 9, 10), Resumption(10, repeats=False, offsets=OFFSETS)),
-    ("ended in mid-batch", (8, 9, 10), (8, 9), Resumption(10, repeats=True, offsets=OFFSETS)),
-    ("old commits were removed", (9, 10), (10,), Resumption(10, repeats=False, offsets=OFFSETS)),
+    ("its first batch was not committed", (0,), (), Resumption(0, repeats=True, ends=ENDS)),
+    ("stopped at a batch boundary", (8, 9, 10), (8, 9, 10), Resumption(10, repeats=False, ends=ENDS)),
+    ("ended in mid-batch", (8, 9, 10), (8, 9), Resumption(10, repeats=True, ends=ENDS)),
+    ("old commits were removed", (9, 10), (10,), Resumption(10, repeats=False, ends=ENDS)),
 )
 
 
@@ -47,9 +47,25 @@ def test_the_logs_tell_where_a_query_takes_up_again(planned, committed, found):
     assert read_resumption(offsets, commits) == found
 
 
-@pytest.mark.parametrize("entry", ["", "v2\n{}\n{}"])
+@pytest.mark.parametrize("entry", ["", "v3\n{}\n{}", "v2\n{}\n17", "v1"])
 def test_offsets_in_a_form_that_is_not_known_are_not_known(entry):
-    assert offsets_in(entry) == ()
+    ends = ends_in(entry)
+    assert not ends
+    assert not ends.tells_of(0)
+
+
+def test_sources_that_go_by_name_are_found_by_it_wherever_they_are():
+    ends = ends_in('v2\n{"batchWatermarkMs":0}\norders:{"orders":{"0":17}}\npayments:-\nrefunds:a:b')
+    assert ends
+    found = [ends.of(place, name) for place, name in enumerate(("refunds", "payments", "added", "orders"))]
+    assert found == ["a:b", None, None, '{"orders":{"0":17}}']
+    assert all(ends.tells_of(place) for place in range(4))
+
+
+def test_sources_that_go_by_place_are_known_as_far_as_they_were_there():
+    ends = ends_in(ENTRY)
+    assert [ends.of(place, "any") for place in range(2)] == ['{"row":17}', None]
+    assert [ends.tells_of(place) for place in range(3)] == [True, True, False]
 
 
 def test_the_newest_value_counts_and_old_ones_go():

@@ -156,7 +156,8 @@ class Source(ApiModel):
     """One source of the query."""
 
     name: Name
-    """Name that the job gives the source: `readStream.name(...)`, else its Kafka topic."""
+    """Name that the job gives the source: `readStream.name(...)` (Spark 4.2 and later, with the property
+    `spark.sql.streaming.queryEvolution.enableSourceEvolution` and a fresh checkpoint), else its Kafka topic."""
 
     backlog: SourceBacklog = SourceBacklog()
     """What counts as a backlog of this source. Default: nothing, apart from a history being read

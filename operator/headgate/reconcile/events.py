@@ -236,5 +236,5 @@ def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str])
     if found.sources and missing and all(s.out_of_reach is None for s in found.sources.values()):
         yield (
             f"query {query.name}: no source is called {', '.join(missing)}; it has: "
-            f"{', '.join(sorted(found.sources))}; name sources with readStream.name()"
+            f"{', '.join(sorted(found.sources))}; use these (or see docs/sources.md, Names)"
         )

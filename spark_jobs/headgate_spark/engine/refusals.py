@@ -6,7 +6,8 @@ first planning, with what is to be changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 from headgate_contract import QueryControl
 
@@ -46,6 +47,24 @@ def damaged_histories(query: str, control: QueryControl | None, damage: str) -> 
     return (
         f"query {query}: source {waiting}: whether its history has been read cannot be told, since {damage}; put it "
         "back from a copy, or delete it: nothing is lost then, or read twice"
+    )
+
+
+def unknown_ends(query: str, control: QueryControl | None, sources: Collection[str]) -> str | None:
+    """Return why a run that ends by itself cannot be aligned where its checkpoint does not say where `sources` are.
+
+    Spark asks the second of them only when the first has its answer, which would wait for the second's event times:
+    without end. `None`: no two of them are in one group.
+    """
+    listed = {} if control is None else control.sources
+    groups = Counter(s.alignment.group for name, s in listed.items() if name in sources and s.alignment)
+    shared = [group for group, members in groups.items() if members > 1]
+    if not shared:
+        return None
+    return (
+        f"query {query}: the offset log of its checkpoint has a form that this version of Headgate does not know, so "
+        f"a run that ends by itself cannot be aligned (group {', '.join(sorted(shared))}); update Headgate, run it "
+        "with a processing-time trigger, or take its sources out of the group"
     )
 
 

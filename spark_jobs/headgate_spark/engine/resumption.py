@@ -3,18 +3,47 @@
 Spark plans a batch by an entry in `offsets/` and commits it by one of the same number in `commits/`. So a batch that
 has the one and not the other was running when the last run of the query ended, however that ended, and runs again.
 By the time a source is first asked it has been repeated already, so all this is read when a query is opened. The
-names of the entries are all that is needed for most of it; the form of an entry (`v1`: a line of metadata, then one
-per source, `-` for none) has been the same since Spark 2.1, and where it is another nothing is taken to be known.
+names of the entries are all that is needed for most of it. An entry has a line with its form, one of metadata, and
+then one per source, with `-` for no offset:
+
+- `v1`, since Spark 2.1: the offset alone; sources are in the order of the query.
+- `v2`, since Spark 4.2 where `spark.sql.streaming.queryEvolution.enableSourceEvolution` is on: `name:offset`, in any
+  order. Sources may have been added, dropped and moved since; one that is not listed has no offset.
+
+Of an entry in another form nothing is taken to be known but its number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from headgate_spark.engine.directory import Directory
 
 LINES_BEFORE_OFFSETS = 2
 NO_OFFSET = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where the sources of a query end, by an entry of the offset log."""
+
+    in_order: tuple[str | None, ...] = ()
+    """Of sources that go by their place in the query; `None`: no offset."""
+    by_name: Mapping[str, str | None] | None = None
+    """Of sources that go by name; `None`: they go by place."""
+
+    def __bool__(self) -> bool:
+        """Return whether anything is known."""
+        return bool(self.in_order) or self.by_name is not None
+
+    def tells_of(self, place: int) -> bool:
+        """Return whether it is known where the source that was opened as number `place` ends, or that it does not."""
+        return self.by_name is not None or place < len(self.in_order)
+
+    def of(self, place: int, name: str | None) -> str | None:
+        """Return the offset of a source, by the place and the name that the job has given it; `None`: it has none."""
+        return self.in_order[place] if self.by_name is None else self.by_name.get(name or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +54,8 @@ class Resumption:
     """Its id; `None`: none was planned, the query is new."""
     repeats: bool = False
     """It was not committed, and runs again."""
-    offsets: tuple[str | None, ...] = ()
-    """Where its sources end, in the order in which they are opened; empty where that cannot be told."""
+    ends: Ends = field(default_factory=Ends)
+    """Where its sources end."""
 
 
 def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
@@ -35,16 +64,26 @@ def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
     if planned is None:
         return Resumption()
     repeats = committed is None or committed < planned
-    return Resumption(planned, repeats, offsets_in(offsets.read(str(planned))))
+    return Resumption(planned, repeats, ends_in(offsets.read(str(planned))))
 
 
 def _last(log: Directory) -> int | None:
     return max((int(name) for name in log.names() if name.isdigit()), default=None)
 
 
-def offsets_in(entry: str) -> tuple[str | None, ...]:
-    """Return the offsets in an entry of the offset log."""
-    lines = entry.splitlines()
-    if not lines or lines[0] != "v1":
-        return ()
-    return tuple(None if line == NO_OFFSET else line for line in lines[LINES_BEFORE_OFFSETS:])
+def ends_in(entry: str) -> Ends:
+    """Return where sources end by an entry of the offset log."""
+    form, *lines = entry.splitlines() or [""]
+    offsets = lines[LINES_BEFORE_OFFSETS - 1 :]
+    match form:
+        case "v1":
+            return Ends(in_order=tuple(map(_offset, offsets)))
+        case "v2" if all(":" in line for line in offsets):
+            named = (line.split(":", 1) for line in offsets)
+            return Ends(by_name={name: _offset(offset) for name, offset in named})
+        case _:
+            return Ends()
+
+
+def _offset(text: str) -> str | None:
+    return None if text == NO_OFFSET else text

@@ -26,7 +26,7 @@ from headgate_spark.engine.failures import out_of_reach, told
 from headgate_spark.engine.histories import memory_in, value_of
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
-from headgate_spark.engine.refusals import damaged_histories, refusal
+from headgate_spark.engine.refusals import damaged_histories, refusal, unknown_ends
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import Retreat
 from headgate_spark.engine.sources import Descriptor
@@ -295,7 +295,7 @@ class QueryRun:
         """
         if self._control_of(opened).alignment is None:
             return None
-        offset = next((offset for each, offset in self._offsets() if each is opened), None)
+        offset = next((offset for each, offset in self._ends(self.resumption) if each is opened), None)
         return None if _readable(opened, offset) is None else offset
 
     def _beginnings(self, descriptor: Descriptor, name: str) -> Beginnings | None:
@@ -443,7 +443,7 @@ class QueryRun:
             return
         left = self.checkpoint.resumption()
         if not left.repeats:
-            for opened, committed in zip(self.sources.values(), left.offsets, strict=False):
+            for opened, committed in self._ends(left):
                 self._publish(opened, committed)
 
     def stop(self) -> None:
@@ -560,7 +560,11 @@ class QueryRun:
         """Return why the query cannot do what the document asks, with the remedy."""
         formats = {opened.source.name: opened.descriptor.format for opened in self.sources.values()}
         watermarks = 0 if self.started is None else self.started.watermarks_below_union
-        return refusal(self.name, self.control, formats, watermarks)
+        refused = refusal(self.name, self.control, formats, watermarks)
+        is_unknown = self.resumption.batch is not None and not self.resumption.ends
+        if refused is None and is_unknown and self._ends_by_itself:
+            refused = unknown_ends(self.name, self.control, formats.keys())
+        return refused
 
     def _listed_sources(self) -> Iterable[tuple[str, SourceControl]]:
         return () if self.control is None else self.control.sources.items()
@@ -568,9 +572,13 @@ class QueryRun:
     def _control_of(self, opened: OpenSource) -> SourceControl:
         return dict(self._listed_sources()).get(opened.source.name, SourceControl())
 
-    def _offsets(self) -> Iterable[tuple[OpenSource, str | None]]:
-        """Return where each source ends by the checkpoint, as far as that can be told."""
-        return zip(self.sources.values(), self.resumption.offsets, strict=False)
+    def _ends(self, resumption: Resumption) -> Iterable[tuple[OpenSource, str | None]]:
+        """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
+        ends = resumption.ends
+        opened = enumerate(self.sources.values())
+        return [
+            (each, ends.of(place, each.descriptor.name)) for place, each in opened if ends.tells_of(place)
+        ]
 
     def _publish(self, opened: OpenSource, committed: str | None) -> None:
         """Publish where the source is: Spark asks for more when the last batch has been committed."""
@@ -605,14 +613,16 @@ class QueryRun:
         """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
         if self.resumption.batch is None:
             return None
-        positions = {opened.source.name: _readable(opened, offset) for opened, offset in self._offsets()}
+        positions = {
+            opened.source.name: _readable(opened, offset) for opened, offset in self._ends(self.resumption)
+        }
         return {name: position for name, position in positions.items() if position is not None}
 
     def _unplanned(self) -> list[str] | None:
         """Return the sources that surely have no offset in the checkpoint; `None`: the query is new."""
         if self.resumption.batch is None:
             return None
-        return [opened.source.name for opened, offset in self._offsets() if offset is None]
+        return [opened.source.name for opened, offset in self._ends(self.resumption) if offset is None]
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
         match self._checked(opened, answer):
