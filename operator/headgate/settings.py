@@ -184,7 +184,8 @@ class Settings(BaseModel):
 
     prometheus_matchers: str = ""
     """Label matchers that are added to every query of the operator, as `cluster="a"`: for a Prometheus that
-    knows several clusters. Default: none."""
+    knows several clusters, and against series that others call like a driver's. Default: none; where the chart makes
+    the PodMonitor, its job, which belongs into matchers of your own as well."""
 
     prometheus_timeout: Timeout = timedelta(seconds=10)
     """Longest wait for one answer of Prometheus. Default 10s."""

@@ -20,7 +20,7 @@ from charts.generate.schema import alerts
 from charts.generate.values import UndescribedValueError, Value, described, row
 from headgate.settings import LogLevel, Settings
 from headgate.settings_sources import load_settings
-from support.chart import CHART, HelmError, of_kind, render
+from support.chart import CHART, HelmError, Manifest, of_kind, render
 from support.go_tools import ROOT
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -160,6 +160,39 @@ def test_a_label_of_the_charts_can_be_replaced_but_none_that_pods_are_selected_b
     }
     assert [found["metadata"]["labels"]["team"] for found in (deployment, monitor)] == ["data", "metrics"]
     assert pods["team"] == "streams"
+
+
+def of_drivers(version: int = 4, **values: Any) -> tuple[Manifest, dict[str, Any]]:
+    """The PodMonitor of drivers, and the operator's settings beside it."""
+    manifests = render(values=values, version=version)
+    (monitor,) = of_kind(manifests, "PodMonitor").values()
+    (config,) = of_kind(manifests, "ConfigMap").values()
+    return monitor, yaml.safe_load(config["data"]["operator.yaml"])
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_driver_says_neither_who_it_is_nor_when_nor_too_much(version: int) -> None:
+    monitor, settings = of_drivers(version, monitoring={"podMonitor": {"enabled": True}})
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert [endpoint[name] for name in ("honorLabels", "honorTimestamps", "followRedirects")] == [False] * 3
+    limits = ("bodySizeLimit", "sampleLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit")
+    assert all(monitor["spec"][limit] for limit in limits)
+    job = f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"
+    assert settings["prometheusMatchers"] == f'job="{job}"'
+
+
+def test_limits_and_matchers_can_be_others() -> None:
+    podmonitor = {"enabled": True, "limits": {"sampleLimit": 7, "bodySizeLimit": None}}
+    monitor, settings = of_drivers(
+        monitoring={"podMonitor": podmonitor}, settings={"prometheusMatchers": 'cluster="a"'}
+    )
+    assert (monitor["spec"]["sampleLimit"], "bodySizeLimit" in monitor["spec"]) == (7, False)
+    assert settings["prometheusMatchers"] == 'cluster="a"'
+
+
+def test_without_the_charts_podmonitor_the_operator_reads_series_of_any_job() -> None:
+    (config,) = of_kind(render(), "ConfigMap").values()
+    assert "prometheusMatchers" not in yaml.safe_load(config["data"]["operator.yaml"])
 
 
 def test_an_alert_that_may_be_named_is_one_that_there_is() -> None:

@@ -60,6 +60,11 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- with .Values.namespaces -}}
 {{- $_ := set $own "namespaces" . -}}
 {{- end -}}
+{{- if and .Values.monitoring.podMonitor.enabled (not (hasKey .Values.settings "prometheusMatchers")) -}}
+{{- /* Series that somebody else brings in are nobody's: any tenant may call theirs like a driver's. */ -}}
+{{- $job := printf "%s/%s-drivers" .Release.Namespace (include "headgate.fullname" .) -}}
+{{- $_ := set $own "prometheusMatchers" (printf "job=%q" $job) -}}
+{{- end -}}
 {{- toYaml (merge $own .Values.settings) -}}
 {{- end -}}
 
