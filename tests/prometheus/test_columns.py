@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.prometheus import columns
 from headgate.adapters.prometheus.answer import Labels, Sample
 from headgate.adapters.prometheus.columns import (
     Pulses,
@@ -19,8 +20,11 @@ from headgate.adapters.prometheus.columns import (
     unchanged,
     with_unmeasured,
 )
-from headgate.adapters.prometheus.targets import Pod, Run, Target
+from headgate.adapters.prometheus.expressions import UNASKED
+from headgate.adapters.prometheus.port import PrometheusMetrics, Published
+from headgate.adapters.prometheus.targets import Pod, Run, Target, Targets
 from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import sort
 
 POD = Pod("team", "flights-driver-1")
@@ -249,3 +253,32 @@ def test_a_pulse_that_is_kept_follows_a_clock_that_was_set() -> None:
     (kept,) = unchanged({POD: scraped(86_500.0)}, known()).values()
 
     assert (kept.pulse.at, kept.target.at, kept.pulse.generation) == (86_500, 86_500, 7)
+
+
+@pytest.mark.parametrize("value", ["+Inf", "-Inf", "1e308", "9007199254740994", "-1"])
+def test_what_no_value_can_be_is_unknown(value: str) -> None:
+    made = filled(Column.DRIVERS, driver("control_generation", value))
+    assert made.generation is None
+    assert filled(Column.PENDING, series("source_pending_records", value)).sources == {}
+    early = series("source_watermark_lag_seconds", value)
+    assert bool(filled(Column.LAGS, early).sources) is (value == "-1")
+
+
+def test_a_driver_that_makes_up_names_is_read_so_far_and_told_so() -> None:
+    made = pulses()
+    names = [f"s{number}" for number in range(columns.MOST_SOURCES)]
+    filled(Column.PENDING, *(series("source_pending_records", "1", source=name) for name in names), into=made)
+    more = [series("source_watermark_lag_seconds", "9", source=name) for name in ("s0", "one-more")]
+    more.append(driver("control_generation", "7"))
+    filled(Column.LAGS, *more[:2], into=made)
+    filled(Column.DRIVERS, more[2], into=made)
+    found = made[POD].pulse
+    assert (len(found.sources), found.sources["delays", "s0"].lag, found.generation) == (len(names), 9, 7)
+
+    published = Published(targets=Targets({POD: made[POD].target}), pulses=made, outage=None)
+    key = made[POD].target.run.key
+    port = PrometheusMetrics(key, None, published, lambda _: UNASKED, lambda *_: None)
+    outage = port.sample(100.0, 1)
+    assert isinstance(outage, Outage)
+    assert (outage.reason, outage.known is not None) == (OutageReason.MALFORMED, True)
+    assert "series of 512 queries or of 2,048 sources, or of more" in outage.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -203,6 +204,45 @@ def test_a_page_that_is_not_understood_is_an_outage_of_its_driver_alone(
     found = poller.metrics(TRAINS).sample(100.0, 1)
     assert isinstance(found, Outage)
     assert (found.reason, "ZeroDivisionError('a defect')" in found.message) == (OutageReason.MALFORMED, True)
+
+
+def test_drivers_of_one_namespace_that_hang_leave_threads_for_others(drivers: Drivers) -> None:
+    hanging = [Key("mallory", f"m{number}") for number in range(20)]
+    for key in hanging:
+        drivers.start(key, page())
+        drivers.servers[key].answer = lambda _: Answer(b"", hang=True)
+    said = drivers.start(FLIGHTS, page())
+    poller = drivers.poller(*hanging, FLIGHTS, timeout_seconds=240.0, longest_seconds=0.2)
+    found: set[Key] = set()
+    deadline = time.monotonic() + 240
+    while FLIGHTS not in found or not known(poller):
+        found |= set(poller.poll(100.0))
+        assert time.monotonic() < deadline
+    said.source(lag=900.0)
+    while FLIGHTS not in poller.poll(105.0):
+        assert time.monotonic() < deadline
+    assert sum(len(drivers.servers[key].parameters) for key in hanging) <= 4
+
+
+def test_a_namespace_has_so_much_room_for_its_drivers_pages(
+    drivers: Drivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.adapters.driver_poller.MOST_READINGS", 30)
+    mallory = [Key("mallory", f"m{number}") for number in range(4)]
+    for key in (FLIGHTS, *mallory):
+        drivers.start(key, page())
+    poller = drivers.poller(*mallory, FLIGHTS)
+    poller.poll(100.0)
+    samples = [poller.metrics(key).sample(100.0, 1) for key in mallory]
+    outages = [sample for sample in samples if isinstance(sample, Outage)]
+    assert {outage.reason for outage in outages} == {OutageReason.MALFORMED}
+    assert len(outages) == 2
+    assert "drivers of namespace mallory serve more than 30 samples together" in outages[0].message
+    assert isinstance(poller.metrics(FLIGHTS).sample(100.0, 1), tuple)
+    for key in mallory[:2]:
+        poller.forget(key)
+    poller.poll(105.0)
+    assert not any(isinstance(poller.metrics(key).sample(105.0, 1), Outage) for key in mallory[2:])
 
 
 def pod(attempt: str, address: str | None = "10.0.0.1", *, ended: bool = False) -> dict[str, Any]:

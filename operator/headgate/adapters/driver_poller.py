@@ -2,7 +2,8 @@
 
 One page a driver and tick, a few drivers at a time. A page takes two milliseconds to read, so this is for some
 hundred drivers; beyond, Prometheus does the reading. A driver that hangs holds up nobody: the tick ends without
-it, and its answer, should one come, is taken with the next.
+it, and its answer, should one come, is taken with the next. A namespace has a quarter of the threads, a quarter of a
+core and so much room at most, so whoever serves pages that are slow, dear or large waits for his own.
 
 Turns are given out as with Prometheus, so what only shows from one scrape to the next (arrivals, holds) is worked
 out here, at each scrape.
@@ -11,6 +12,7 @@ out here, at each scrape.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
@@ -19,10 +21,10 @@ from typing import NamedTuple
 import structlog
 
 from headgate.adapters.attention import Attention
+from headgate.adapters.fair_threads import FairThreads, Pace
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.pulse import DriverPulse, QueryPulse, SourcePulse
 from headgate.adapters.scrape import TIMEOUT_SECONDS, Address, scrape
-from headgate.adapters.threads import DaemonThreads
 from headgate.api.application import SparkApplication
 from headgate.reconcile.ports import Metrics, Outage, OutageReason, Reading
 from headgate.reconcile.readings import ARRIVAL_RATE, HELD_LATELY, DriverMetrics, SourceMetrics, sort
@@ -31,6 +33,12 @@ from headgate.reconcile.track import Track
 log = structlog.get_logger("headgate.drivers")
 
 AT_ONCE = 16
+SHARE = 4
+"""How many of these may scrape drivers of one namespace."""
+PACE = Pace(part=0.25, burst_seconds=1.0)
+"""Of a namespace: 600 usual pages in five seconds, or one of the largest."""
+MOST_READINGS = 100_000
+"""Of all drivers of a namespace: 40 MB. A usual driver has fifty."""
 LONGEST_SECONDS = 4.0
 """How long a tick waits for all drivers."""
 
@@ -92,7 +100,7 @@ class DriverPoller:
         self._attention = Attention()
         self._timeout_seconds = timeout_seconds
         self._longest_seconds = longest_seconds
-        self._threads = DaemonThreads(at_once, "scrape")
+        self._threads = FairThreads(at_once, "scrape", share=min(SHARE, at_once), pace=PACE)
         self._running: dict[Key, tuple[Located, Future[Sequence[Reading] | Outage]]] = {}
         self._known: dict[Key, _Known] = {}
 
@@ -126,8 +134,7 @@ class DriverPoller:
         self._known = {key: known for key, known in self._known.items() if key in rules}
         for key in rules.keys() - self._running.keys():
             if (located := self._locate(key)) is not None:
-                asked = self._threads.call(scrape, located.address, now, self._timeout_seconds)
-                self._running[key] = (located, asked)
+                self._running[key] = (located, self._ask(key, located, now))
         wait([asked for _, asked in self._running.values()], timeout=self._longest_seconds)
         self._take()
         pulses = {key: known.pulse for key, known in self._known.items() if known.pulse is not None}
@@ -139,6 +146,15 @@ class DriverPoller:
         """Scrape nothing any more."""
         self._threads.close()
 
+    def _ask(self, key: Key, located: Located, now: float) -> Future[Sequence[Reading] | Outage]:
+        asked_at = time.monotonic()
+
+        def made() -> Sequence[Reading] | Outage:
+            waited = time.monotonic() - asked_at
+            return scrape(located.address, now + waited if waited >= 1.0 else now, self._timeout_seconds)
+
+        return self._threads.call(key.namespace, made)
+
     def _take(self) -> None:
         for key, (located, asked) in list(self._running.items()):
             if asked.done():
@@ -149,11 +165,27 @@ class DriverPoller:
         """Return what is known after a scrape; a page that nobody can make sense of is that driver's own."""
         before = self._known.get(key)
         try:
-            return _after(before, located.attempt, asked.result())
+            sample = asked.result()
+            return _after(before, located.attempt, self._too_much(key, sample) or sample)
         except Exception as problem:
             log.exception("a page of a driver is not understood", application=str(key))
             message = f"{located.address} serves metrics that are not understood: {problem!r:.200}"
             return _after(before, located.attempt, Outage(OutageReason.MALFORMED, message))
+
+    def _too_much(self, key: Key, sample: Sequence[Reading] | Outage) -> Outage | None:
+        """Return that there is no room for more readings of a namespace, where that is so."""
+        if isinstance(sample, Outage):
+            return None
+        others = (
+            known for other, known in self._known.items() if other.namespace == key.namespace and other != key
+        )
+        if len(sample) + sum(len(known.readings) for known in others) <= MOST_READINGS:
+            return None
+        message = (
+            f"the drivers of namespace {key.namespace} serve more than {MOST_READINGS:,} samples together, which is "
+            "more than the operator keeps: have Prometheus read them (metrics.source: Prometheus)"
+        )
+        return Outage(OutageReason.MALFORMED, message)
 
 
 def _unanswered(expression: str, oldest: float) -> None:

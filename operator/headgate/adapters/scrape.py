@@ -1,25 +1,49 @@
 """Metrics straight from the driver, without a Prometheus in between.
 
-The driver tells where it serves them (its announcement names the port that it got). A driver that hangs
-still accepts connections, and may send one byte a second: so the whole exchange has one deadline, and the
-answer one largest size. What goes wrong is an `Outage` with a reason, never an exception: the loop goes on.
+The driver tells where it serves them (its announcement names the port that it got). What is served there is in the
+hands of the job, and one process reads the pages of everybody. So one deadline is over the whole exchange, from the
+connection to the last byte, however slowly they come, and a page has a largest size, a largest number of samples and
+a longest time of processor; what nobody asked for is not even read. It is HTTP/1.0, in which a body has no parts and
+ends with the connection. What goes wrong is an `Outage` with a reason, never an exception: the loop goes on.
 """
 
 from __future__ import annotations
 
-import http.client
+import re
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, TextIO, cast
 
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.parser import text_fd_to_metric_families
 
 from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate_contract import metrics
+from headgate_contract.metrics import Kind
 
 TIMEOUT_SECONDS = 2.0
 """A scrape on a healthy driver takes milliseconds; longer than this and the tick would suffer."""
-LARGEST_BYTES = 16 * 1024 * 1024
+LARGEST_BYTES = 1024 * 1024
+LONGEST_LINE = 4096
+LARGEST_HEADER = 16 * 1024
+MOST_SAMPLES = 8000
+"""That anybody reads: some 300 sources have as many."""
+PROCESSOR_SECONDS = 0.5
+"""Of processor time for one page: several times what the largest takes that a driver of ours may serve."""
 _CHUNK_BYTES = 65536
+
+READ: Final = frozenset(
+    name
+    for metric in metrics.ALL
+    for name in (
+        (f"{metric.name}_sum", f"{metric.name}_count") if metric.kind is Kind.HISTOGRAM else (metric.name,)
+    )
+)
+"""What is read of a page."""
+_NAME = re.compile(rb"headgate_[a-z_]+")
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: ([ -~]{0,80})[ -~]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +73,115 @@ class DriverScrape:
         return address if isinstance(address, Outage) else scrape(address, now, self._timeout_seconds)
 
 
+class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outage`
+    """An answer that is no page, and why."""
+
+    def __init__(self, message: str, reason: OutageReason = OutageReason.MALFORMED) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def scrape(address: Address, now: float, timeout_seconds: float) -> Sequence[Reading] | Outage:
     """Return what a driver serves at `address`, stamped with `now`."""
+    deadline = time.monotonic() + timeout_seconds
     try:
-        text = _get(address, timeout_seconds)
+        with socket.create_connection((address.host, address.port), timeout=timeout_seconds) as connection:
+            lines = _lines(connection, deadline)
+            _ask(connection, address)
+            length = _length(lines)
+            return _readings(_body(lines, length), now)
     except TimeoutError:
         return Outage(
             OutageReason.SCRAPE_TIMEOUT,
             f"{address} did not answer within {timeout_seconds:g} s: "
             "the driver hangs, or the machine is overloaded",
         )
-    except (OSError, http.client.HTTPException) as error:
+    except OSError as error:
         return Outage(OutageReason.CONNECTION_FAILED, f"{address}: {error}")
-    return text if isinstance(text, Outage) else _parse(text, address, now)
+    except _Unusable as problem:
+        return Outage(problem.reason, f"{address} {problem}")
 
 
-def _get(address: Address, timeout_seconds: float) -> str | Outage:
-    """Fetch the page; raises TimeoutError at the deadline, else what `http.client` raises."""
-    deadline = time.monotonic() + timeout_seconds
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout_seconds)
-    try:
-        connection.request("GET", "/metrics", headers={"Accept": "text/plain"})
-        response = connection.getresponse()
-        if response.status != http.HTTPStatus.OK:
-            return Outage(OutageReason.HTTP_ERROR, f"{address} answered {response.status} {response.reason}")
-        body = bytearray()
-        while chunk := response.read1(_CHUNK_BYTES):
-            body += chunk
-            if time.monotonic() > deadline:
-                raise TimeoutError
-            if len(body) > LARGEST_BYTES:
-                return Outage(OutageReason.MALFORMED, f"{address} sent more than {LARGEST_BYTES} bytes")
-        return body.decode("utf-8", errors="replace")
-    finally:
-        connection.close()
+def _ask(connection: socket.socket, address: Address) -> None:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    connection.sendall(
+        f"GET /metrics HTTP/1.0\r\nHost: {host}:{address.port}\r\nAccept: text/plain\r\n\r\n".encode()
+    )
 
 
-def _parse(text: str, address: Address, now: float) -> Sequence[Reading] | Outage:
+def _lines(connection: socket.socket, deadline: float) -> Iterator[bytes]:
+    """Yield the lines that come, with their ends; raises TimeoutError at the deadline."""
+    began = time.thread_time()
+    size, rest = 0, b""
+    while True:
+        if (remaining := deadline - time.monotonic()) <= 0:
+            raise TimeoutError
+        connection.settimeout(remaining)
+        chunk = connection.recv(_CHUNK_BYTES)
+        size += len(chunk)
+        if size > LARGEST_BYTES + LARGEST_HEADER:
+            raise _Unusable(f"sent more than {LARGEST_BYTES:,} bytes: {_TOO_MUCH}")
+        if not chunk:
+            break
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in (*complete, rest):
+            if len(line) > LONGEST_LINE:
+                raise _Unusable(f"sent a line of more than {LONGEST_LINE:,} bytes")
+        for line in complete:
+            yield line + b"\n"
+            if time.thread_time() - began > PROCESSOR_SECONDS:
+                raise _Unusable(f"takes more than {PROCESSOR_SECONDS:g} s of processor time: {_TOO_MUCH}")
+    if rest:
+        raise _Unusable("is not whole: its last line has no end")
+
+
+_TOO_MUCH = "have Prometheus read it (metrics.source: Prometheus)"
+
+
+def _length(lines: Iterator[bytes]) -> int | None:
+    """Read the status and the header; returns how long the body is, where that is told."""
+    status = _STATUS.fullmatch(next(lines, b"").rstrip(b"\r\n"))
+    if status is None:
+        raise _Unusable("does not speak HTTP", OutageReason.CONNECTION_FAILED)
+    if int(status[1]) != HTTPStatus.OK:
+        said = f"answered {int(status[1])} {(status[2] or b'').decode('ascii')}".rstrip()
+        raise _Unusable(said, OutageReason.HTTP_ERROR)
+    size, length = 0, None
+    for line in lines:
+        size += len(line)
+        name, _, value = line.strip().partition(b":")
+        if not name:
+            return length
+        if size > LARGEST_HEADER:
+            raise _Unusable(f"sent a header of more than {LARGEST_HEADER:,} bytes")
+        if name.lower() == b"transfer-encoding":
+            raise _Unusable("answers HTTP/1.0 in parts, which nobody asked for")
+        if name.lower() == b"content-length" and re.fullmatch(rb"[0-9]{1,9}", value.strip()):
+            length = int(value)
+    raise _Unusable("ended within its header", OutageReason.CONNECTION_FAILED)
+
+
+def _body(lines: Iterator[bytes], length: int | None) -> Iterator[str]:
+    """Yield the lines that somebody reads; raises _Unusable where the body is not as long as was told."""
+    size = samples = 0
+    for line in lines:
+        size += len(line)
+        if (name := _NAME.match(line)) is None or name[0].decode() not in READ:
+            continue
+        samples += 1
+        if samples > MOST_SAMPLES:
+            raise _Unusable(f"serves more than {MOST_SAMPLES:,} samples: {_TOO_MUCH}")
+        yield line.decode("utf-8", errors="replace")
+    if length is not None and size != length:
+        raise _Unusable(f"is not whole: {size:,} bytes came of {length:,}")
+
+
+def _readings(lines: Iterator[str], now: float) -> tuple[Reading, ...]:
     try:
         return tuple(
             Reading(name=sample.name, labels=sample.labels, value=sample.value, at=now)
-            for family in text_string_to_metric_families(text)
+            for family in text_fd_to_metric_families(cast("TextIO", lines))  # any lines will do
             for sample in family.samples
         )
     except (ValueError, KeyError, IndexError) as error:
-        return Outage(OutageReason.MALFORMED, f"{address} is not in the Prometheus text format: {error}")
+        raise _Unusable(f"is not in the Prometheus text format: {error!s:.200}") from error

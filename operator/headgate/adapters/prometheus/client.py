@@ -29,8 +29,8 @@ from headgate.reconcile.ports import OutageReason
 
 LabelsT = TypeVar("LabelsT")
 
-LARGEST_BYTES = 512 * 1024 * 1024
-"""An answer for ten thousand applications has 12 MB."""
+LARGEST_BYTES = 64 * 1024 * 1024
+"""An answer for ten thousand applications has 12 MB; the operator has 512 MiB for everything."""
 _CHUNK_BYTES = 1024 * 1024
 USUAL_LOOKBACK = 300.0
 """Seconds; Prometheus' own."""

@@ -45,6 +45,11 @@ class Scraped(NamedTuple):
 Pulses = dict[Pod, Scraped]
 
 
+MOST_QUERIES = 512
+MOST_SOURCES = 2048
+"""Of one driver, twice what a resource may declare. What is named beyond these is left out: whoever exports series
+may make up any number of names."""
+
 CLOCK_SECONDS = 1.0
 """By how much the time of one scrape may differ from tick to tick: answers take their time. More is a clock that
 was set."""
@@ -87,8 +92,21 @@ def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> No
         if scraped is None:
             continue
         target, pulse = scraped
+        if is_full(pulse) and not _is_named(pulse, labels):
+            continue
         if target.serves(labels) and is_known(labels.name, value := sample.number):
             put(pulse, labels, value)
+
+
+def is_full(pulse: DriverPulse) -> bool:
+    """Return whether a driver has named as many queries or sources as are kept."""
+    return len(pulse.sources) >= MOST_SOURCES or len(pulse.queries) >= MOST_QUERIES
+
+
+def _is_named(pulse: DriverPulse, labels: Labels) -> bool:
+    if labels.source:
+        return (labels.query, labels.source) in pulse.sources
+    return not labels.query or labels.query in pulse.queries
 
 
 def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:

@@ -36,6 +36,9 @@ MOST_PODS = 2000
 """In one query: their names have 70 kB, and the answer a quarter of what the pulse of ten thousand has."""
 
 
+MOST_FACTS = 20_000
+"""Of one driver: what 1,024 sources have."""
+
 KEPT_SECONDS = 300.0
 """How much older than its pulse the details of a driver may be: what they say is shown, and no vote depends on it."""
 
@@ -69,6 +72,8 @@ def details(
     """Return the details of each driver in `pulses`, empty where there are none."""
     facts: dict[Pod, list[Fact]] = {pod: [] for pod in pulses}
     for pod, labels, value in _placed(samples, pulses):
+        if len(facts[pod]) >= MOST_FACTS:
+            continue
         detail = labels.lane or labels.member or labels.split or labels.cause
         facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
     for pod, rates in _rates(arrivals, pulses).items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.columns import Pulses
+from headgate.adapters.prometheus.columns import MOST_QUERIES, MOST_SOURCES, Pulses, is_full
 from headgate.adapters.prometheus.details import Details
 from headgate.adapters.prometheus.expressions import Answer
 from headgate.adapters.prometheus.targets import Pod, Targets
@@ -16,6 +16,10 @@ from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import BACKLOG_QUERY
 from headgate.reconcile.times import moment
 
+_TOO_MANY = (
+    f"the driver has series of {MOST_QUERIES} queries or of {MOST_SOURCES:,} sources, or of more; what is beyond is "
+    "not read: let its queries and sources keep their names"
+)
 NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet")
 LONGEST_SHOWN = 120
 """Characters of an expression in a message."""
@@ -81,6 +85,8 @@ class PrometheusMetrics:
             return Outage(OutageReason.CONTRADICTORY_SERIES, message)
         if pod not in published.targets.by_pod:
             return self._unseen(pod)
+        if is_full(published.pulses[pod].pulse):
+            return Outage(OutageReason.MALFORMED, _TOO_MANY)
         return next(iter(published.failed.values()), None) or self._wrong_expression()
 
     def _unseen(self, pod: Pod) -> Outage:
