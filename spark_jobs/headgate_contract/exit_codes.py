@@ -27,3 +27,5 @@ class ExitCode(IntEnum):
     """One batch has failed again and again for want of memory."""
     INVALID_SETUP = 78
     """EX_CONFIG of sysexits.h: the job cannot be governed with what is installed or set where it starts."""
+    UNFINISHED = 79
+    """A run that ends by itself was stopped before; no code of sysexits.h. Another start goes on where it was."""

@@ -126,6 +126,77 @@ def test_between_two_plannings_lies_about_an_interval_and_on_average_never_less(
     assert len(plannings) <= 1 + plannings[-1] / 10
 
 
+# The grid of the job's own trigger
+
+HOUR = 3600.0
+EPOCH = 1_700_000_000.0
+"""What time it is at 0: 13 minutes and 20 seconds past a full hour."""
+FULL_HOUR = 2800.0
+"""The next one, as the clock of the tests has it."""
+
+
+def on_the_grid(control: QueryControl | None = None, interval: float = HOUR) -> Gate:
+    gate = Gate(Intervals.of(control, Trigger(interval_seconds=interval)), 0.0)
+    gate.epoch = EPOCH
+    return gate
+
+
+def test_the_first_batch_of_the_jobs_own_trigger_runs_at_once_and_the_others_at_each_full_hour():
+    gate = on_the_grid()
+    assert gate.closed_by(0) is None
+    for now, due in (
+        (0.0, FULL_HOUR),
+        (FULL_HOUR - 0.005, FULL_HOUR + HOUR),
+        (FULL_HOUR + HOUR + 0.09, FULL_HOUR + 2 * HOUR),
+    ):
+        gate.planned(now)
+        assert gate.due == pytest.approx(due)
+
+
+def test_a_batch_that_is_late_goes_back_to_the_grid():
+    gate = on_the_grid()
+    gate.planned(FULL_HOUR + 5 * HOUR + 17)
+    assert gate.due == pytest.approx(FULL_HOUR + 6 * HOUR)
+
+
+def test_the_switch_out_of_a_backlog_goes_to_the_grid():
+    gate = in_backlog(on_the_grid(), 0)
+    gate.planned(100)
+    leave(gate, 150)
+    assert gate.due == pytest.approx(FULL_HOUR)
+
+
+def test_a_backlog_that_was_drained_waits_for_the_grid_alone():
+    gate = in_backlog(on_the_grid(), 0)
+    gate.planned(100)
+    gate.drained(100)
+    assert gate.due == pytest.approx(FULL_HOUR)
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [on_the_grid(QueryControl(interval_seconds=HOUR)), Gate(on_the_grid().intervals.capped(HOUR / 2), 0.0)],
+    ids=["the document gives it", "another member of a group has a shorter one"],
+)
+def test_an_interval_that_is_not_the_jobs_own_counts_from_planning_to_planning(gate):
+    gate.epoch = EPOCH
+    gate.planned(0)
+    assert gate.due == gate.interval
+
+
+@given(st.lists(st.floats(0, 25), min_size=1, max_size=30), st.sampled_from([0.3, 1.0, 10.0, 7.0]))
+def test_every_batch_of_the_jobs_own_trigger_is_planned_where_spark_would(delays, interval):
+    """By Spark's own arithmetic, in whole milliseconds."""
+    gate, now = on_the_grid(interval=interval), 0.0
+    for delay in delays:
+        now = round(max(now, gate.due) + delay, 3)
+        gate.planned(now)
+        millis, step = round((now + EPOCH) * 1000), round(interval * 1000)
+        sparks = (millis // step * step + step) / 1000 - EPOCH
+        nearly = (millis + 10) // step != millis // step
+        assert gate.due == pytest.approx(sparks + (interval if nearly else 0), abs=1e-5)
+
+
 # The table
 
 

@@ -197,6 +197,28 @@ def test_available_now_waits_for_tokens_and_reads_everything(tmp_path):
     assert sorted(ids_in(tmp_path / "out")) == list(range(600))
 
 
+@pytest.mark.parametrize("waits", ["await", "any", "poll", "thread"])
+def test_a_run_that_is_stopped_before_its_end_does_not_look_complete_to_its_script(tmp_path, waits):
+    source, out = recording(tmp_path / "source", 20_000), tmp_path / "out"
+    slow = SourceControl(rate_limit=RateControl(records_per_second=100, max_burst_seconds=1))
+    job = ("marks_its_end.py", source, out, tmp_path / "ck", waits)
+    with driver(tmp_path / "first", *job, control={"now": governed(sources={"source": slow})}) as running:
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, query="now")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 79, running.log
+        assert "query now was stopped before its end; start it again" in running.log
+        assert "mid-batch" not in running.log
+        assert "Traceback" not in running.log
+    read = sorted(ids_in(out))
+    assert 0 < len(read) < 20_000
+    assert not (out / "_SUCCESS").exists()
+    if waits == "await":
+        with driver(tmp_path / "second", *job) as running:
+            assert running.wait() == 0
+        assert sorted(ids_in(out)) == list(range(20_000))
+        assert (out / "_SUCCESS").exists()
+
+
 def test_available_now_with_everything_paused_fails_and_says_why(tmp_path):
     source = recording(tmp_path / "source", 600)
     paused = governed(sources={"source": SourceControl(paused=True)})

@@ -133,6 +133,8 @@ def stands_still():
     return 0.0
 
 class NoQueries:
+    ended_runs = []
+
     def stop(self):
         for _ in range(3):
             came.acquire()

@@ -62,6 +62,7 @@ class Governor:
         alignment: DriverAlignment | None = None,
         recall: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] | None = None,
         follows_oom_kill: bool = False,
     ) -> None:
         """`positions` publishes what sources have committed, `alignment` makes each run's part in alignment groups;
@@ -79,6 +80,7 @@ class Governor:
         self._file_bytes = file_bytes
         self._alignment = alignment
         self._clock = clock
+        self._wall_clock = wall_clock
         self._follows_oom_kill = follows_oom_kill
         self._taken_up: set[str] = set()
         """Queries that this driver has opened: how the driver before it ended is held against the first run alone."""
@@ -460,6 +462,7 @@ class Governor:
             checkpoint=self._open_checkpoint(described.checkpoint),
             checkpoint_lock=lock,
             clock=self._clock,
+            wall_clock=self._wall_clock,
             observer=self._observer,
             positions=self._positions,
             find_beginnings=self._find_beginnings,

@@ -68,6 +68,8 @@ QUIET_ROUNDS = 2
 source was held, Spark may still run a no-data batch."""
 
 
+STOP_WAIT_MILLIS = 1000
+"""Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
 CAUSES_TOLD = 10
 """Of a failure: enough to reach the first one, and an end where two name each other."""
 
@@ -231,6 +233,8 @@ class QueryRun:
     control: QueryControl | None = None
     checkpoint_lock: CheckpointLock | None = None
     clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] | None = None
+    """Seconds since 1970, for the grid of the job's own trigger; `None`: there is none."""
     observer: Observer | None = None
     gauge: MemoryGauge | None = None
     positions: Positions | None = None
@@ -349,6 +353,8 @@ class QueryRun:
         """Answer the first step of a planning, in the shim's words."""
         if self._has_ended:
             return "hold"
+        if self._stopping and self.ends_by_itself:
+            return self._waiting_to_be_stopped()
         if (refusal := self._refusal()) is not None:
             return f"fail:{refusal}"
         planner = self._planner()
@@ -357,6 +363,8 @@ class QueryRun:
         goes_on = self._waits.ended(self.clock())
         if not goes_on and handle == next(iter(self.sources)):
             self._waits.trigger_begins()
+            if self.wall_clock is not None:
+                planner.tell_time(self.wall_clock() - self.clock())
             self._take_in_batch(planner)
             self._count_quiet_round()
         opened = self.sources[handle]
@@ -372,6 +380,8 @@ class QueryRun:
         """Answer the second step, now that the latest offsets are known."""
         if self._has_ended:
             return "hold"
+        if self._stopping and self.ends_by_itself:
+            return self._waiting_to_be_stopped()
         positions: dict[str, Position | None] = {}
         deadline = time.monotonic() + BUDGET_SECONDS
         for key, offset in latest.items():
@@ -482,7 +492,7 @@ class QueryRun:
     @property
     def unread(self) -> str | None:
         """Return what a run that has ended by itself left because it is paused, and what to do; `None`: nothing."""
-        if self.planner is None or self._stopping or not self._ends_by_itself:
+        if self.planner is None or self._stopping or not self.ends_by_itself:
             return None
         left = self.planner.left_by_pause
         if not left or (self.started is not None and self.started.query.failure() is not None):
@@ -562,7 +572,7 @@ class QueryRun:
         watermarks = 0 if self.started is None else self.started.watermarks_below_union
         refused = refusal(self.name, self.control, formats, watermarks)
         is_unknown = self.resumption.batch is not None and not self.resumption.ends
-        if refused is None and is_unknown and self._ends_by_itself:
+        if refused is None and is_unknown and self.ends_by_itself:
             refused = unknown_ends(self.name, self.control, formats.keys())
         return refused
 
@@ -641,7 +651,7 @@ class QueryRun:
         if isinstance(answer, Hold | Wait) and answer.reason in LEFT_ALONE:
             return answer
         moves = isinstance(answer, TakeUpTo) or answer == Hold(HeldBy.NOTHING_PENDING)
-        problem = opened.problem(self.clock(), moves=moves, at_once=self._ends_by_itself)
+        problem = opened.problem(self.clock(), moves=moves, at_once=self.ends_by_itself)
         if problem is None:
             return answer
         told = f"query {self.name}: {problem}"
@@ -692,7 +702,8 @@ class QueryRun:
             topics.is_kept = True
 
     @property
-    def _ends_by_itself(self) -> bool:
+    def ends_by_itself(self) -> bool:
+        """Whether its trigger lets it end when it has read what there is; no while that is not known."""
         return self.started is not None and self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
 
     def _amount(
@@ -734,6 +745,15 @@ class QueryRun:
         if self.control is None or lane not in _UNITS:
             return "all"
         return f"{_UNITS[lane]}:{_NO_LIMIT}"
+
+    def _waiting_to_be_stopped(self) -> str:
+        """Return the words for a run that holding would end, as if it had read everything.
+
+        Nothing of this trigger is in the offset log before its last source is planned, so it is at a batch boundary.
+        """
+        self._in_flight = False
+        self.at_boundary.set()
+        return f"wait:{STOP_WAIT_MILLIS}"
 
     def _planned(self, answer: str) -> str:
         self._in_flight = True

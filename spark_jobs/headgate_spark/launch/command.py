@@ -61,6 +61,7 @@ def _run(options: argparse.Namespace) -> NoReturn:
         _end(f"--announce {options.announce}: {error.strerror}; give the path of a file that can be written")
     with runtime.stopper.script():
         code = run_script(options.script, options.arguments)
+    runtime.stopper.settle()
     atexit.register(
         _say_if_nothing_was_governed, runtime, announcement
     )  # threads of the script may still go on
@@ -76,6 +77,9 @@ def _run(options: argparse.Namespace) -> NoReturn:
         for found in runtime.governor.too_large.values():
             print(f"{ERROR}{found.message}", file=sys.stderr)  # noqa: T201
         sys.exit(ExitCode.BATCH_TOO_LARGE)
+    if runtime.stopper.asked and runtime.stopper.unfinished:
+        print(f"{ERROR}{runtime.stopper.unfinished.message}", file=sys.stderr)  # noqa: T201
+        sys.exit(ExitCode.UNFINISHED)
     sys.exit(0 if runtime.stopper.asked else code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class Runtime:
             file_bytes=lambda handle: shim.file_bytes(self._context, handle),
             alignment=DriverAlignment(lambda: by_clients_of(self._context._jvm)),
             recall=self._recall,
+            wall_clock=time.time,
             follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED,
         )
         self.executors = Executors(between_batches=lambda: self.governor.between_batches)
@@ -64,7 +66,7 @@ class Runtime:
 
     def start(self, metrics_port: int, metrics_address: str) -> int:
         """Start everything that does not need Spark yet; returns the port of the metrics."""
-        wrap_pyspark(self.governor, self._register, self.stopper.no_leaving)
+        wrap_pyspark(self.governor, self._register, self.stopper.no_leaving, self.stopper.unfinished)
         self.stopper.install()
         self.stopper.start()
         self.executors.start()

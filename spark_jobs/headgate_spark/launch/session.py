@@ -22,6 +22,7 @@ from headgate_spark.engine.run import PySparkQuery, Started
 from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
 from headgate_spark.launch import garbage
 from headgate_spark.launch.environment import refuse_connect, require_java
+from headgate_spark.launch.unfinished import Unfinished
 from headgate_spark.planner.model import Trigger, TriggerKind
 
 log = structlog.get_logger("headgate")
@@ -41,13 +42,17 @@ Register = Callable[[Any], None]
 Surround = Callable[[], AbstractContextManager[None]]
 
 
-def wrap_pyspark(governor: Governor, register: Register, no_leaving: Surround) -> None:
+def wrap_pyspark(
+    governor: Governor, register: Register, no_leaving: Surround, unfinished: Unfinished
+) -> None:
     """Wrap PySpark's classes for the life of this process.
 
-    `register` is given the SparkContext; `no_leaving` surrounds the start of the JVM.
+    `register` is given the SparkContext; `no_leaving` surrounds the start of the JVM; `unfinished` knows which runs a
+    stop has cut short.
     """
     from pyspark.core import context
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery, StreamingQueryManager
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     launch_gateway = context.launch_gateway
@@ -64,6 +69,9 @@ def wrap_pyspark(governor: Governor, register: Register, no_leaving: Surround) -
     _wrap(DataStreamWriter, "trigger", _trigger)
     for name in ("start", "toTable"):
         _wrap(DataStreamWriter, name, functools.partial(_start, governor, register, original_trigger))
+        _wrap(DataStreamWriter, name, functools.partial(_unless_stopping, governor, unfinished))
+    _wrap(StreamingQuery, "awaitTermination", functools.partial(_await_termination, unfinished))
+    _wrap(StreamingQueryManager, "awaitAnyTermination", functools.partial(_await_any, unfinished))
 
 
 def _wrap(owner: type, name: str, around: Callable[..., Any]) -> None:
@@ -103,6 +111,26 @@ def _trigger(original: Callable[..., Any], writer: Any, **asked: Any) -> Any:
     return writer
 
 
+def _await_termination(
+    unfinished: Unfinished, original: Callable[..., Any], query: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Wait as Spark does; what a stop has cut short does not return, since the script would take it for complete."""
+    ended = original(query, *args, **kwargs)
+    if unfinished.is_cut(query.runId):
+        raise unfinished.end()
+    return ended
+
+
+def _await_any(
+    unfinished: Unfinished, original: Callable[..., Any], queries: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Wait as Spark does; where a stop has cut one short, none has come to its end."""
+    ended = original(queries, *args, **kwargs)
+    if unfinished:
+        raise unfinished.end()
+    return ended
+
+
 def _silence(jvm: Any, loggers: Iterable[str]) -> None:
     """Let loggers of the JVM speak of errors only; where that is not Log4j, they go on as they are."""
     try:
@@ -119,6 +147,23 @@ def _seconds(writer: Any, interval: str) -> float:
     return float(trigger.ProcessingTime(interval.strip()).intervalMs()) / 1000
 
 
+def _unless_stopping(
+    governor: Governor,
+    unfinished: Unfinished,
+    original: Callable[..., Any],
+    writer: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Start a query, or end the script where a stop was asked for: the query would start only to be held."""
+    if not governor.stopping:
+        return original(writer, *args, **kwargs)
+    asked = getattr(writer, _ATTRIBUTE, None)
+    if isinstance(asked, Trigger) and asked.kind is not TriggerKind.PROCESSING_TIME:
+        unfinished.cut_script()
+    raise unfinished.end() if unfinished else SystemExit(0)
+
+
 def _start(
     governor: Governor,
     register: Register,
@@ -128,8 +173,6 @@ def _start(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    if governor.stopping:
-        raise SystemExit(0)  # else the query would start only to be held
     register(writer._spark.sparkContext)
     if not hasattr(writer, _ATTRIBUTE):
         _silence(writer._spark._sc._jvm, FALLING_BEHIND)

@@ -2,8 +2,9 @@
 
 The first SIGTERM or SIGINT ends planning; the queries are stopped as soon as the running batch of each has ended, or,
 after the grace period, in mid-batch (that batch then repeats at the next start). The script's own
-`awaitTermination` returns, and the script goes on to its own end. The second signal stops at once, unless it is the
-first one delivered again.
+`awaitTermination` returns, and the script goes on to its own end; but where one of the queries would have ended by
+itself, the script is ended before it is stopped (`launch.unfinished` says why). The second signal stops at once,
+unless it is the first one delivered again.
 
 Python runs a signal's handler on the main thread, between two of its instructions; but the main thread is
 mostly inside a call to the JVM, and the kernel may have given the signal to another thread, so that nothing
@@ -30,6 +31,7 @@ import structlog
 from headgate_contract.signals import StopSignals
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.launch.forks import give_back_in_children, read_elsewhere
+from headgate_spark.launch.unfinished import Unfinished
 
 log = structlog.get_logger("headgate")
 
@@ -42,6 +44,11 @@ SCRIPT_SECONDS = 10.0
 nothing to end in an orderly way, and the script ends at once, as it would without us."""
 
 AGAIN_SECONDS = 0.1
+TOLD_SECONDS = 2.0
+"""How long the queries of a script that must not go on are left running until it has been told. One that is deep in
+foreign code hears of it later; if it waits for a query, that tells it too."""
+SETTLED_SECONDS = 15.0
+"""How long the process waits at its end for queries that are being stopped."""
 
 
 class Queries(Protocol):
@@ -49,6 +56,10 @@ class Queries(Protocol):
 
     def stop(self) -> list[QueryRun]:
         """End planning; returns the runs to wait for."""
+
+    @property
+    def ended_runs(self) -> list[QueryRun]:
+        """The last run of each query that has none open."""
 
 
 class Stopper:
@@ -63,9 +74,13 @@ class Stopper:
         self._stop_signals = signals or StopSignals()
         self._wake_up, self._signals = socket.socketpair()
         self._wake_up.setblocking(False)
+        self.unfinished = Unfinished()
+        self._settled = threading.Event()
         self._handlers = {**dict.fromkeys(STOPS, read_elsewhere), LEAVE: self._on_leave}
         self._in_script = False
         self._script_was_told = False
+        self._ends_by_itself = False
+        """Whether all that the job has run ends by itself: then the script's own end is the end of its work."""
         self._has_left = False
         self._may_leave = threading.Event()
         self._may_leave.set()
@@ -74,6 +89,11 @@ class Stopper:
     def asked(self) -> bool:
         """True once a stop was asked for."""
         return self._asked.is_set()
+
+    def settle(self) -> None:
+        """Wait, if a stop was asked for, until the queries have been stopped; bounded."""
+        if self.asked:
+            self._settled.wait(SETTLED_SECONDS)
 
     def ask(self) -> None:
         """Stop as if a signal had come."""
@@ -125,7 +145,9 @@ class Stopper:
             raise SystemExit(0)
         if self._in_script and not self._script_was_told:
             self._script_was_told = True
-            raise SystemExit(0)
+            if self._ends_by_itself:
+                self.unfinished.cut_script()
+            raise self.unfinished.end() if self.unfinished else SystemExit(0)
 
     def _read_signals(self) -> None:
         while number := self._signals.recv(1):
@@ -139,31 +161,53 @@ class Stopper:
     def _run(self) -> None:
         self._asked.wait()
         runs = self._queries.stop()
+        every = [*runs, *self._queries.ended_runs]
+        self._ends_by_itself = bool(every) and all(run.ends_by_itself for run in every)
         log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         try:
-            stop_all(runs, time.monotonic() + self._grace_seconds())
+            stop_all(runs, time.monotonic() + self._grace_seconds(), before=lambda: self._cut(runs))
         except Exception:
             log.exception("stop failed; the driver ends without it")
+        self._settled.set()
         if runs:
             time.sleep(SCRIPT_SECONDS)
             log.warning("the script has not come to its end after its queries stopped; it is ended")
         self._may_leave.wait()
-        while not self._has_left:  # a signal just before the main thread goes to sleep does not wake it
-            if not (self._in_script and self._script_was_told):
-                signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
-            time.sleep(AGAIN_SECONDS)
+        while not self._has_left:
+            self._tell()
+
+    def _cut(self, runs: Sequence[QueryRun]) -> None:
+        """Tell the script before its query is stopped that this is not the end of a run that ends by itself."""
+        self.unfinished.cut(runs)
+        if not self.unfinished:
+            return
+        self._may_leave.wait()
+        until = time.monotonic() + TOLD_SECONDS
+        while self._in_script and not self._script_was_told and time.monotonic() < until:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Send the main thread a signal, if there is something to tell, and give it time.
+
+        One that comes just before the thread goes to sleep does not wake it, so this is called again and again.
+        """
+        if not (self._in_script and self._script_was_told):
+            signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
+        time.sleep(AGAIN_SECONDS)
 
 
-def stop_all(runs: Sequence[QueryRun], deadline: float) -> None:
+def stop_all(runs: Sequence[QueryRun], deadline: float, *, before: Callable[[], None] = lambda: None) -> None:
     """Stop the queries once each of them is at a batch boundary; at `deadline` (`time.monotonic`) in mid-batch.
 
     None before all are: many a script ends with the first of its queries, and what another one is doing ends with it.
+    `before` is called when none has been stopped yet.
     """
     for run in runs:
         if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
             log.warning(
                 "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
             )
+    before()
     stops = [threading.Thread(target=_stop, args=(run,), daemon=True) for run in runs]
     for stop in stops:
         stop.start()
@@ -172,8 +216,12 @@ def stop_all(runs: Sequence[QueryRun], deadline: float) -> None:
 
 
 def _stop(run: QueryRun) -> None:
-    if run.started is not None:
-        run.started.query.stop()
+    try:
+        if run.started is not None:
+            run.started.query.stop()
+    except Exception as error:  # the script may be ending the session at the same time
+        log.debug("query could not be stopped", query=run.name, error=str(error))
+        return
     log.info("query stopped", query=run.name)
 
 

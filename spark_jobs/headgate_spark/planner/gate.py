@@ -3,6 +3,10 @@
 In normal time the commit interval is a gate: records wait for it. In a backlog it is a length: a query with
 work never waits, and batches are sized to take that long (`planner.sizing`). `due` is when the next batch may
 be planned; every rule about it is a method here, and the whole of the clock's state.
+
+The interval of the job's own trigger keeps Spark's grid: an hourly trigger is due at each full hour, as in
+`ProcessingTimeExecutor.nextBatchTime` (`now / i * i + i`, in wall-clock time; the first batch runs at once). One that
+a document gives counts from planning to planning.
 """
 
 from __future__ import annotations
@@ -33,21 +37,24 @@ class Intervals:
     normal: float
     backlog: float
     min_pause: float = 0.0
+    on_grid: bool = False
+    """Whether that of normal time is the job's own, whose batches start at whole multiples of it."""
 
     @classmethod
     def of(cls, control: QueryControl | None, trigger: Trigger) -> Intervals:
         """Return what is set; what is not set follows the job's own trigger."""
         if control is None:
-            return cls(trigger.interval_seconds, trigger.interval_seconds)
+            return cls(trigger.interval_seconds, trigger.interval_seconds, on_grid=True)
         normal = _first(control.interval_seconds, trigger.interval_seconds)
         backlog = _first(control.interval_during_backlog_seconds, normal)
-        return cls(normal, backlog, control.min_pause_seconds)
+        return cls(normal, backlog, control.min_pause_seconds, control.interval_seconds is None)
 
     def capped(self, most: float | None) -> Intervals:
         """Return the intervals, none longer than `most` seconds (`None`: as they are)."""
         if most is None:
             return self
-        return Intervals(min(self.normal, most), min(self.backlog, most), self.min_pause)
+        on_grid = self.on_grid and self.normal <= most
+        return Intervals(min(self.normal, most), min(self.backlog, most), self.min_pause, on_grid)
 
     def in_force(self, backlog: bool) -> float:
         """Return `E`: the interval of a backlog while in one, else that of normal time."""
@@ -65,6 +72,8 @@ class Gate:
         self.due = self._due_before = now
         self.intervals = intervals
         self.backlog = False
+        self.epoch: float | None = None
+        """Seconds since 1970 at 0 of the caller's clock; `None`: not known, so there is no grid."""
         self._last_end = -math.inf
         self._without_data: deque[float] = deque(maxlen=BATCHES_WITHOUT_DATA)
 
@@ -103,13 +112,13 @@ class Gate:
         backlog among them, only ever pulls it forward: a document is in force when it is read, not one old
         interval later.
         """
-        entered = backlog and not self.backlog
-        changed = intervals.in_force(backlog) != self.interval
+        entered, left = backlog and not self.backlog, self.backlog and not backlog
+        changed = left or intervals.in_force(backlog) != self.interval
         self.intervals, self.backlog = intervals, backlog
         if entered:
             self.open(now)
         elif changed:
-            self._no_later_than(now + self.interval)
+            self._no_later_than(self._after(now, in_backlog=backlog))
 
     def open(self, now: float) -> None:
         """Make the next batch due now: a backlog was entered, work is left over, or somebody asked for it."""
@@ -121,6 +130,9 @@ class Gate:
         Where that has passed already it counts from now: lost time is not made up for in a burst.
         """
         self._due_before = self.due
+        if self._keeps_grid(self.backlog):
+            self.due = self._after(now, in_backlog=False)
+            return
         self.due += self.interval
         if self.due <= now:
             self.due = now + self.interval
@@ -132,7 +144,7 @@ class Gate:
     def drained(self, planned_at: float) -> None:
         """A batch planned then took all there was: in a backlog, nothing is left to make a long batch of."""
         if self.backlog:
-            self._no_later_than(planned_at + self.intervals.normal)
+            self._no_later_than(self._after(planned_at, in_backlog=False))
 
     def ended(self, now: float) -> None:
         """A batch was committed."""
@@ -149,6 +161,22 @@ class Gate:
         How long it takes is not known before the first one.
         """
         return bool(self._without_data) and seconds < min(self._without_data)
+
+    def _keeps_grid(self, in_backlog: bool) -> bool:
+        return (
+            self.intervals.on_grid and not in_backlog and self.epoch is not None and self.intervals.normal > 0
+        )
+
+    def _after(self, now: float, *, in_backlog: bool) -> float:
+        """Return when a batch is due that follows one, or a change, at `now`.
+
+        A trigger that comes just before a point of the grid counts as on it.
+        """
+        interval = self.intervals.in_force(in_backlog)
+        if not self._keeps_grid(in_backlog) or self.epoch is None:
+            return now + interval
+        passed = math.floor((now + TICK_JITTER_SECONDS + self.epoch) / interval)
+        return (passed + 1) * interval - self.epoch
 
     def _no_later_than(self, time: float) -> None:
         self.due = min(self.due, time)

@@ -119,6 +119,10 @@ class QueryPlanner:
         if self._settings.new_checkpoint_request(before):
             self._gate.open(now)
 
+    def tell_time(self, epoch: float) -> None:
+        """Take what time it is: seconds since 1970 at 0 of the clock of all other calls."""
+        self._gate.epoch = epoch
+
     def stop(self, now: float) -> None:
         """Plan nothing any more; the running batch may end."""
         self._stopping = True
