@@ -116,6 +116,16 @@ class _JvmLock:
         self._opened.close()
 
 
+def release(lock: CheckpointLock | None, query: str) -> None:
+    """Let go of the checkpoint of a query."""
+    if lock is None:
+        return
+    try:
+        lock.release()
+    except Exception as error:  # a JVM that is gone has let go of it
+        log.debug("the lock on a checkpoint was not released", query=query, error=str(error))
+
+
 class FileCheckpoint:
     """A checkpoint in directories that `open_directory` opens."""
 

@@ -19,9 +19,10 @@ import structlog
 from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.beginnings import Find
-from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock, release
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
+from headgate_spark.engine.openings import Openings
 from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import FileBytes, Observer, Positions, QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
@@ -84,6 +85,7 @@ class Governor:
         self._follows_oom_kill = follows_oom_kill
         self._taken_up: set[str] = set()
         """Queries that this driver has opened: how the driver before it ended is held against the first run alone."""
+        self._openings: Openings[QueryRun | None] = Openings()
         self._tables = threading.Condition()
         self._runs: dict[str, QueryRun] = {}
         self._by_handle: dict[int, QueryRun] = {}
@@ -141,15 +143,17 @@ class Governor:
     # From the shim ---------------------------------------------------------------------------
 
     def opened(self, handle: int, descriptor: str) -> str:
-        """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why."""
+        """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why.
+
+        Asked again for the same stream, late or at once, it answers the same. Raises `StillUnderWayError` while
+        another call makes the run and the file system is slow: the shim asks again.
+        """
         described = Descriptor.parse(descriptor)
-        name = described.query_name or described.query_id
+        name = described.query
         if name in self.too_large:
             return self._given_up(name)
-        with self._tables:
-            run = self._runs.get(described.run_id)
         try:
-            run = run or self._new_run(described)
+            run = self._openings.get(described.run_id, lambda: self._run_of(described))
         except CheckpointInUseError as error:
             self.checkpoint_in_use = str(error)
             return f"refuse:{error}"
@@ -159,7 +163,8 @@ class Governor:
             opened = run.open(described)
             resumes_at = run.resumes_at(opened)
         with self._tables:
-            self._by_handle[handle] = run
+            if described.run_id in self._runs:
+                self._by_handle[handle] = run
         log.info("source opened", query=run.name, source=opened.source.name, lane=opened.source.lane.value)
         return "ok" if resumes_at is None else f"resume:{resumes_at}"
 
@@ -347,7 +352,7 @@ class Governor:
             run.close()
         self._publish_end(run)
         self._note_memory(run)
-        self._release(run)
+        release(run.checkpoint_lock, run.name)
         self._explain(run)
         self._tell_unread(run)
         log.info("query ended", query=run.name, run=run.run_id)
@@ -382,14 +387,6 @@ class Governor:
                 self._too_large(run, run.failed_for_memory())
         except Exception as error:  # a JVM that is ending answers in many ways
             log.debug("the failure of a query could not be read", query=run.name, error=str(error))
-
-    def _release(self, run: QueryRun) -> None:
-        if run.checkpoint_lock is None:
-            return
-        try:
-            run.checkpoint_lock.release()
-        except Exception as error:  # a JVM that is gone has let go of it
-            log.debug("the lock on a checkpoint was not released", query=run.name, error=str(error))
 
     def _too_large(self, run: QueryRun, found: BatchTooLarge | None) -> None:
         if found is None:
@@ -451,11 +448,22 @@ class Governor:
             if run.started is not None and not run.started.query.is_active():
                 self._end(run)
 
-    def _new_run(self, described: Descriptor) -> QueryRun | None:
+    def _run_of(self, described: Descriptor) -> QueryRun | None:
         """Return the run; `None`: with what earlier runs left, another try would only repeat a failure."""
+        with self._tables:
+            run = self._runs.get(described.run_id)
+        if run is not None:
+            return run
         self._forget_dead_runs()
-        name = described.query_name or described.query_id
         lock = self._acquire_lock(described.checkpoint)
+        try:
+            return self._new_run(described, lock)
+        except BaseException:
+            release(lock, described.query)  # nobody else knows of it
+            raise
+
+    def _new_run(self, described: Descriptor, lock: CheckpointLock | None) -> QueryRun | None:
+        name = described.query
         run = QueryRun(
             run_id=described.run_id,
             name=name,
@@ -479,7 +487,7 @@ class Governor:
         self._taken_up.add(name)
         if name in self.too_large:
             run.close()
-            self._release(run)
+            release(lock, name)
             return None
         with self._tables:
             run.control = self._control_of(name)

@@ -29,7 +29,7 @@ from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import damaged_histories, refusal, unknown_ends
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import Retreat
-from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.engine.topics import Ids, OpenTopicIds, Topics, ids_in
 from headgate_spark.engine.waits import Waits
@@ -275,22 +275,39 @@ class QueryRun:
     # What Spark asks -------------------------------------------------------------------------
 
     def open(self, descriptor: Descriptor) -> OpenSource:
-        """Add a stream of this query."""
-        name = descriptor.source_name({opened.source.name for opened in self.sources.values()})
-        source = Source(name, descriptor.lane)
-        opened = OpenSource(
+        """Add a stream of this query, if it is not there yet.
+
+        Names follow from what is open, not from the order of the calls: one that comes late may rename those that
+        Spark opened after it. Raises RuntimeError where the run has ended meanwhile.
+        """
+        if self._has_ended:
+            raise RuntimeError(f"this run of query {self.name} has ended")
+        if descriptor.handle in self.sources:
+            return self.sources[descriptor.handle]
+        names = names_of([descriptor, *(opened.descriptor for opened in self.sources.values())])
+        every = {handle: self._named(handle, name, descriptor) for handle, name in names.items()}
+        self.sources = every
+        self.planner = None  # one that does not know the stream could not plan it
+        if self.alignment is not None:
+            self.alignment.join(self.control, names.values(), self.clock())
+        return every[descriptor.handle]
+
+    def _named(self, handle: int, name: str, new: Descriptor) -> OpenSource:
+        """Return the stream with this handle under its name."""
+        known = self.sources.get(handle)
+        if known is not None and known.source.name == name:
+            return known
+        if known is not None and known.topics is not None:
+            known.topics.close()
+        descriptor = new if known is None else known.descriptor
+        if self.alignment is not None:
+            self.alignment.opened(name, descriptor)
+        return OpenSource(
             descriptor,
-            source,
+            Source(name, descriptor.lane),
             beginnings=self._beginnings(descriptor, name),
             topics=self._topics_of(descriptor, name),
         )
-        self.sources[descriptor.handle] = opened
-        if self.alignment is not None:
-            self.alignment.opened(name, descriptor)
-            self.alignment.join(
-                self.control, [each.source.name for each in self.sources.values()], self.clock()
-            )
-        return opened
 
     def resumes_at(self, opened: OpenSource) -> str | None:
         """Return the offset at which a member of a group goes on, so that it can be surveyed before Spark asks it.

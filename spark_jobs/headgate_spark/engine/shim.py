@@ -38,8 +38,9 @@ class ShimMismatchError(ShimError):
 class ShimPlanner(Protocol):
     """What the shim asks. `spark_jobs/shim/src/dev/headgate/spark/Planner.java` describes the forms.
 
-    Calls for one handle never overlap; calls for different queries come on different threads. What a method raises
-    reaches the shim as a failed call: the source is held, and its query fails with the reason if that goes on.
+    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
+    asked again while it may still be under way. What a method raises reaches the shim as a failed call: the source is
+    held, and its query fails with the reason if that goes on.
     """
 
     def opened(self, handle: int, descriptor: str) -> str:

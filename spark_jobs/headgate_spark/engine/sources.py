@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -105,6 +105,11 @@ class Descriptor:
         )
 
     @property
+    def query(self) -> str:
+        """The name of its query, or else the query's id."""
+        return self.query_name or self.query_id
+
+    @property
     def offset_format(self) -> OffsetFormat | None:
         """How the source writes its offsets, if they can be planned."""
         if self.api != "v2":
@@ -154,7 +159,7 @@ class Descriptor:
                 return Subscription(option, pattern=text)
 
     def source_name(self, taken: Collection[str]) -> str:
-        """Return the name of the source among those of its query that are `taken` already."""
+        """Return the name of the source, where those that were opened before it have `taken` theirs."""
         base = self.name or self._topic() or self._path() or self.format
         names = [base, *(f"{base}-{n}" for n in range(2, len(taken) + 2))]
         return next(name for name in names if name not in taken)
@@ -167,6 +172,17 @@ class Descriptor:
     def _path(self) -> str | None:
         path = self.options.get("path")
         return PurePosixPath(path).name or None if path else None
+
+
+def names_of(descriptors: Iterable[Descriptor]) -> dict[int, str]:
+    """Return by handle how the sources of a query are called, whatever the order in which they are told of.
+
+    Handles rise in the order in which Spark opens streams.
+    """
+    names: dict[int, str] = {}
+    for descriptor in sorted(descriptors, key=lambda each: each.handle):
+        names[descriptor.handle] = descriptor.source_name(names.values())
+    return names
 
 
 def _assigned(text: str) -> tuple[str, ...]:

@@ -48,7 +48,12 @@ class KafkaEventTimes:
         """Monotonic time at which the present planning stops to wait."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source. Nothing is connected before it is asked for."""
+        """Take note of a source. Nothing is connected before it is asked for.
+
+        A name may come to stand for another stream, until the first planning.
+        """
+        if source in self._sources:
+            self._sources[source].close()
         self._sources[source] = Asking(source, lambda where: self._connect(source, options, where))
 
     def prepare(

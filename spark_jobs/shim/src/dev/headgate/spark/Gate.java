@@ -1,6 +1,7 @@
 package dev.headgate.spark;
 
 import java.lang.reflect.Method;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -235,7 +236,7 @@ final class Gate implements Governed.Handler {
   /** The planner's last word on this planning, or null if it failed. */
   private Answer answered(Planner planner, Offset start) throws InterruptedException {
     surveyed = null;
-    if (!isOpenedBy(planner)) {
+    if (!areOpenedBy(planner)) {
       return null;
     }
     String json = start == null ? null : Packed.of(start.json());
@@ -248,6 +249,17 @@ final class Gate implements Governed.Handler {
       patience.served();
     }
     return answer;
+  }
+
+  /** Whether all streams of this query are: a planner that knows some of them would plan for a query that there is not. */
+  private boolean areOpenedBy(Planner planner) throws InterruptedException {
+    var own = Shim.gates().stream().filter(gate -> gate.thread == thread).sorted(Comparator.comparingLong(gate -> gate.handle));
+    for (Gate gate : own.toList()) {
+      if (!gate.isOpenedBy(planner)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** A planner that knows where the stream goes on may have it surveyed before Spark asks it for the first time. */

@@ -7,8 +7,9 @@ package dev.headgate.spark;
  * process and is reached through Py4J. Everything is a string, because a callback can return nothing richer cheaply, and because
  * an offset's JSON is the one form that every source can read back. Offsets that are long are {@link Packed}.
  *
- * <p>A <em>handle</em> names one stream of one run of a query. Calls for one stream never overlap; calls for different queries
- * do. A call that throws, answers something unknown or is slow counts as failed, see {@link Patience}.
+ * <p>A <em>handle</em> names one stream of one run of a query; handles rise in the order in which streams are opened. Calls for
+ * different queries overlap. A call that throws, answers something unknown or is slow counts as failed, see {@link Patience}; the
+ * same is asked again then, also while the slow one is still under way.
  */
 public interface Planner {
   /**

@@ -1,0 +1,179 @@
+"""A stream is opened once, however often, late and at once the shim asks for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.openings import Openings, StillUnderWayError
+from headgate_spark.engine.sources import Descriptor, names_of
+from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+from support.waiting import wait_until
+
+TOPICS = ("orders", "returns")
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What the shim asks of the streams of one query: at once within a round, and round after round."""
+
+    topics: list[str]
+    """Of the streams, whose handles count from 1."""
+    rounds: list[list[int]]
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> Calls:
+    """Every stream is asked for at least once; any may be late, lost, doubled and out of order."""
+    topics = draw(st.lists(st.sampled_from(TOPICS), min_size=1, max_size=4))
+    handles = range(1, len(topics) + 1)
+    again = draw(st.lists(st.sampled_from(handles), max_size=6))
+    asked = draw(st.permutations([*handles, *again]))
+    cuts = sorted(draw(st.sets(st.integers(1, len(asked)), max_size=3)))
+    ends = [0, *cuts, len(asked)]
+    return Calls(topics, [asked[a:b] for a, b in pairwise(ends) if a < b])
+
+
+class Gathering:
+    """Keeps whoever makes a run waiting until all calls of the round are out."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._out = 0
+
+    def begin(self, size: int) -> None:
+        with self._changed:
+            self._out = size
+
+    def arrive(self) -> None:
+        with self._changed:
+            self._out -= 1
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._out == 0, DEADLINE_SECONDS)
+
+
+def ask(governor: Governor, gathering: Gathering, handle: int, topic: str) -> str:
+    gathering.arrive()
+    return governor.opened(handle, described(handle, topic=topic))
+
+
+@given(asked=calls(), is_local=st.booleans())
+def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_follow_from_its_streams(
+    asked: Calls, is_local: bool
+) -> None:
+    locks, gathering, made = Locks(), Gathering(), []
+
+    def open_checkpoint(location: str) -> MadeUpCheckpoint:
+        made.append(location)
+        return MadeUpCheckpoint(gathering.wait)
+
+    governor = Governor(
+        acquire_lock=locks.acquire if is_local else lambda _: None,
+        open_checkpoint=open_checkpoint,
+        observer=Unmeasured(),
+    )
+    paused = {"orders": SourceControl(paused=True)}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=paused)}))
+    with ThreadPoolExecutor(12) as threads:
+        for at_once in asked.rounds:
+            gathering.begin(len(at_once))
+            answers = [
+                threads.submit(ask, governor, gathering, handle, asked.topics[handle - 1])
+                for handle in at_once
+            ]
+            assert {answer.result(DEADLINE_SECONDS) for answer in answers} == {"ok"}
+    assert governor.checkpoint_in_use is None
+    assert len(made) == 1
+    (run,) = governor.runs
+    descriptors = [Descriptor.parse(described(n, topic=topic)) for n, topic in enumerate(asked.topics, 1)]
+    names = {handle: opened.source.name for handle, opened in run.sources.items()}
+    assert list(names.items()) == list(names_of(descriptors).items())
+    assert {opened.descriptor.options["subscribe"] for opened in run.sources.values()} == set(asked.topics)
+    started(governor, MadeUpQuery())
+    for handle, name in names.items():
+        governor.admit(handle, json.dumps({asked.topics[handle - 1]: {"0": 5}}))
+        snapshot = run.snapshot()
+        assert snapshot is not None
+        (standing,) = (source for source in snapshot.sources if source.name == name)
+        assert standing.paused == (name == "orders")
+
+
+def test_while_a_file_system_is_slow_whoever_asks_again_is_told_to_and_nobody_else_waits() -> None:
+    locks, answers, made = Locks(), threading.Event(), []
+
+    def open_checkpoint(location: str) -> MadeUpCheckpoint:
+        made.append(location)
+        if location == "s3a://b/slow":
+            assert answers.wait(DEADLINE_SECONDS)
+        return MadeUpCheckpoint()
+
+    governor = Governor(acquire_lock=locks.acquire, open_checkpoint=open_checkpoint, observer=Unmeasured())
+    governor._openings = Openings(wait_seconds=0.01)
+    slow = described(1, checkpoint="s3a://b/slow")
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(governor.opened, 1, slow)
+        wait_until(lambda: bool(made), "the first call")
+        for _ in range(3):
+            with pytest.raises(StillUnderWayError, match="its file system is slow to answer"):
+                governor.opened(1, slow)
+        other = described(2, query="totals", run="r2", checkpoint="s3a://b/quick")
+        assert governor.opened(2, other) == "ok"
+        governor.take_document(ControlDocument(generation=1))
+        assert [run.name for run in governor.runs] == ["totals"]
+        answers.set()
+        assert first.result(DEADLINE_SECONDS) == "ok"
+    assert governor.opened(1, slow) == "ok"
+    assert made == ["s3a://b/slow", "s3a://b/quick"]
+    assert [opened.source.name for run in governor.runs for opened in run.sources.values()] == ["orders"] * 2
+
+
+def test_a_run_that_cannot_be_made_leaves_no_lock_behind() -> None:
+    locks, fails = Locks(), [True]
+
+    def open_checkpoint(location: str) -> MadeUpCheckpoint:
+        if fails.pop():
+            raise OSError("No FileSystem for scheme s3a")
+        return MadeUpCheckpoint()
+
+    governor = Governor(acquire_lock=locks.acquire, open_checkpoint=open_checkpoint, observer=Unmeasured())
+    with pytest.raises(OSError, match="No FileSystem"):
+        governor.opened(1, described(1))
+    fails.append(False)
+    assert governor.opened(1, described(1)) == "ok"
+
+
+def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() -> None:
+    governor = Governor(
+        acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+    )
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    governor.opened(2, described(2))
+    started(governor, MadeUpQuery())
+    governor.admit(2, '{"orders":{"0":5}}')
+    governor.opened(1, described(1, topic="returns"))
+    assert governor.admit(1, '{"returns":{"0":5}}').startswith("survey:")
+    assert [source.name for source in governor.runs[0].snapshot().sources] == ["returns", "orders"]  # type: ignore[union-attr]
+
+
+def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:
+    governor = Governor(
+        acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+    )
+    governor.opened(1, described(1))
+    (run,) = governor.runs
+    governor.closed(1)
+    with pytest.raises(RuntimeError, match="this run of query copy has ended"):
+        run.open(Descriptor.parse(described(2)))
