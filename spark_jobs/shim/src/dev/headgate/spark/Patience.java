@@ -2,7 +2,6 @@ package dev.headgate.spark;
 
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -15,14 +14,14 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A planner that does not answer must neither read data nobody granted nor stall the query in silence. So each call has a
  * budget; a failed call means hold; and after a time of nothing but failures the query fails with the last reason. Calls run on
- * a thread of their own, because Py4J waits on a socket without end and cannot be interrupted: a thread that hangs there is
- * left behind, and the query's thread stays free to be stopped.
+ * other threads ({@link PlannerCalls}), because Py4J waits on a socket without end and cannot be interrupted: a call that hangs
+ * there is given up, and the query's thread stays free to be stopped.
  */
 final class Patience {
   private static final Logger LOG = LoggerFactory.getLogger(Patience.class);
 
   private final String stream;
-  private ExecutorService thread;
+  private final PlannerCalls calls = new PlannerCalls();
   private long asked;
   private long failingSince;
   private int failures;
@@ -41,18 +40,24 @@ final class Patience {
   String ask(Callable<String> call) throws InterruptedException {
     long budget = Shim.callBudgetMillis();
     asked = System.nanoTime();
+    long until = asked + TimeUnit.MILLISECONDS.toNanos(budget);
     try {
-      String answer = worker().submit(call).get(budget, TimeUnit.MILLISECONDS);
+      Future<String> answered = calls.begin(call, until);
+      if (answered == null) {
+        failed("no answer within " + budget + " ms, nor to the calls before this one");
+        return null;
+      }
+      String answer = answered.get(until - System.nanoTime(), TimeUnit.NANOSECONDS);
       if (answer == null) {
         failed("it answered null");
       }
       return answer;
     } catch (TimeoutException e) {
-      thread.shutdownNow();
-      thread = null;
       failed("no answer within " + budget + " ms");
     } catch (ExecutionException e) {
       failed(e.getCause().toString());
+    } catch (OutOfMemoryError e) { // Java's word for a thread that cannot be made
+      failed(e.toString());
     }
     return null;
   }
@@ -87,29 +92,20 @@ final class Patience {
     }
   }
 
-  /** Tells the planner that the stream is gone, waiting for it only if it has been answering, and gives the thread back. */
+  /** Tells the planner that the stream is gone, waiting for it only if it has been answering. */
   void end(Runnable message) {
-    Future<?> told = worker().submit(message);
-    thread.shutdown();
+    long budget = failures == 0 ? TimeUnit.MILLISECONDS.toNanos(Shim.callBudgetMillis()) : 0;
+    long until = System.nanoTime() + budget;
     try {
-      told.get(failures == 0 ? Shim.callBudgetMillis() : 0, TimeUnit.MILLISECONDS);
-    } catch (TimeoutException | ExecutionException e) {
+      Future<?> told = calls.begin(Executors.callable(message), until);
+      if (told == null) {
+        throw new TimeoutException("earlier calls have not come back");
+      }
+      told.get(until - System.nanoTime(), TimeUnit.NANOSECONDS);
+    } catch (TimeoutException | ExecutionException | OutOfMemoryError e) {
       LOG.warn("Headgate could not tell the planner of the end of {}: {}", stream, e.toString());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
-  }
-
-  private ExecutorService worker() {
-    if (thread == null) {
-      thread = Executors.newSingleThreadExecutor(Patience::daemon);
-    }
-    return thread;
-  }
-
-  private static Thread daemon(Runnable work) {
-    Thread thread = new Thread(work, "headgate-planner-call");
-    thread.setDaemon(true);
-    return thread;
   }
 }
