@@ -18,6 +18,7 @@ class FakeGroups:
 
     def __init__(self):
         self.offsets = {}
+        self.metadata = {}
         self.writes = []
         self.consumers = {}
         self.broken = None
@@ -26,7 +27,12 @@ class FakeGroups:
     def members(self, group):
         return self.consumers.get(group, 0)
 
-    def commit(self, group, offsets):
+    def marks(self, group):
+        if self.broken is not None:
+            raise self.broken
+        return self.metadata.get(group, {})
+
+    def commit(self, group, offsets, mark):
         self.written_by = threading.current_thread().name
         if self.broken is not None:
             raise self.broken
@@ -34,6 +40,7 @@ class FakeGroups:
             raise RuntimeError("UnknownMemberIdException")
         self.writes.append(dict(offsets))
         self.offsets.setdefault(group, {}).update(offsets)
+        self.metadata.setdefault(group, {}).update(dict.fromkeys(offsets, mark))
 
 
 class Setup:
@@ -43,7 +50,7 @@ class Setup:
         self.now = 0.0
         self.cluster = FakeGroups()
         self.connections = []
-        self.publisher = Publisher(self.connect, clock=lambda: self.now)
+        self.publisher = Publisher(self.connect, lambda: "flights", clock=lambda: self.now)
         self.publisher._start = lambda: None
 
     def connect(self, options):
@@ -156,6 +163,48 @@ def test_a_group_with_consumers_is_refused_with_the_remedy_and_taken_once_they_a
     assert setup.cluster.offsets == {"lag": {("orders", 0): 1}}
 
 
+STRANGE = {
+    "a consumer's position of a partition that is read": {("orders", 0): ""},
+    "a consumer's position of another topic": {("bills", 3): "committed by hand"},
+    "another application's of a partition that is read": {("orders", 0): "headgate prod/bills"},
+}
+
+
+@pytest.mark.parametrize("marks", STRANGE.values(), ids=STRANGE)
+def test_a_group_with_positions_of_somebody_else_is_left_alone_until_they_are_gone(setup, marks):
+    setup.cluster.metadata["lag"] = marks
+    setup.commit({"orders": {"0": 1}})
+    ((level, problem),) = setup.publish()
+    assert level == "warning"
+    assert problem.startswith("group lag has positions ")
+    assert "kafka-consumer-groups.sh --delete --group lag" in problem
+    assert setup.cluster.writes == []
+    assert setup.publisher.failures == {("delays", "orders"): 1}
+    setup.cluster.metadata.clear()
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 1}}
+    assert setup.cluster.metadata == {"lag": {("orders", 0): "headgate flights"}}
+
+
+def test_a_group_may_have_positions_of_another_application_of_other_partitions(setup):
+    setup.cluster.metadata["lag"] = {("bills", 3): "headgate bills", ("orders", 0): "headgate flights"}
+    setup.commit({"orders": {"0": 1}})
+    assert setup.publish() == []
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 1}}
+
+
+def test_a_group_is_looked_at_anew_after_a_write_that_failed(setup):
+    setup.commit({"orders": {"0": 1}})
+    setup.publish()
+    setup.cluster.consumers["lag"] = 1
+    setup.commit({"orders": {"0": 2}})
+    setup.publish(after=1)
+    del setup.cluster.consumers["lag"]
+    setup.cluster.metadata["lag"] = {("orders", 0): ""}
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 1}}
+
+
 def test_a_partition_is_published_to_a_group_by_one_source_only(setup):
     setup.commit({"orders": {"0": 1}})
     setup.publish()
@@ -202,7 +251,7 @@ def test_one_client_serves_all_sources_with_the_same_options(setup):
 
 def test_positions_are_written_by_a_thread_of_its_own_and_the_last_ones_at_the_end():
     cluster = FakeGroups()
-    publisher = Publisher(lambda _: cluster)
+    publisher = Publisher(lambda _: cluster, lambda: "flights")
 
     def commit(offset):
         publisher.committed(
@@ -218,7 +267,7 @@ def test_positions_are_written_by_a_thread_of_its_own_and_the_last_ones_at_the_e
 
 
 def test_a_publisher_that_never_had_anything_to_do_ends_at_once():
-    Publisher(lambda _: FakeGroups()).close()
+    Publisher(lambda _: FakeGroups(), lambda: "flights").close()
 
 
 def test_the_client_is_given_the_options_of_the_source_that_are_for_it():

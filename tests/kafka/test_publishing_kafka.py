@@ -13,7 +13,7 @@ from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.publishing import Publisher
 from support.governed import NAME, Driver, await_rows, driver_in
 from support.kafka import Broker
-from support.kafka_groups import consumer, lag, offsets
+from support.kafka_groups import REQUEST_SECONDS, commit, consumer, lag, offsets
 from support.kafka_records import Ramp, fill
 from support.waiting import wait_until
 
@@ -22,7 +22,9 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def publisher(spark: SparkSession) -> Iterator[Publisher]:
-    started = Publisher(lambda options: JvmGroups(spark.sparkContext._jvm, client_options(options)))
+    started = Publisher(
+        lambda options: JvmGroups(spark.sparkContext._jvm, client_options(options)), lambda: "flights"
+    )
     yield started
     started.close()
 
@@ -73,6 +75,23 @@ def test_a_group_that_is_in_use_is_left_alone_and_the_query_goes_on(
         assert offsets(kafka, "theirs") == {}
 
 
+def test_the_positions_of_a_consumer_that_is_stopped_are_left_alone(
+    spark: SparkSession, kafka: Broker, driver: Driver, publisher: Publisher, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    group = f"{topic}-nightly"
+    fill(kafka.bootstrap, topic, [Ramp(0, 100)])
+    commit(kafka, topic, group, 40)
+    frame = spark.readStream.format("kafka").options(**kafka.options(topic)).load()
+    driver.control(published(topic, group))
+    with driver.running(frame, tmp_path) as query:
+        await_rows(query, 100)
+        wait_until(lambda: publisher.failures.get((NAME, topic)), "the refusal")
+        assert offsets(kafka, group) == {0: 40}
+        kafka.admin.delete_consumer_groups([group])[group].result(REQUEST_SECONDS)
+        wait_until(lambda: offsets(kafka, group) == {0: 100}, "the position, once the group is nobody's")
+
+
 def test_groups_are_described_whether_they_exist_or_not(spark: SparkSession, kafka: Broker) -> None:
     topic = kafka.topic()
     groups = JvmGroups(spark.sparkContext._jvm, {"bootstrap.servers": kafka.bootstrap})
@@ -80,6 +99,8 @@ def test_groups_are_described_whether_they_exist_or_not(spark: SparkSession, kaf
     with consumer(kafka, topic, "somebody"):
         assert groups.members("somebody") == 1
         with pytest.raises(Exception, match="UnknownMemberIdException"):
-            groups.commit("somebody", {(topic, 0): 1})
-    groups.commit("nobody", {(topic, 0): 7})
+            groups.commit("somebody", {(topic, 0): 1}, "mark")
+    groups.commit("nobody", {(topic, 0): 7}, "mark")
+    assert groups.marks("nobody") == {(topic, 0): "mark"}
+    assert groups.marks("never") == {}
     assert offsets(kafka, "nobody") == {0: 7}

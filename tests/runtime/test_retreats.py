@@ -113,6 +113,37 @@ def test_a_paused_source_is_left_alone():
     assert not any(answer.startswith("fail:") for answer in answers)
 
 
+def test_a_partition_that_is_away_for_a_moment_is_no_deleted_one():
+    ask = asking()
+    position, without = {"0": 100, "1": 5}, {"0": 120}
+    assert ask(0, position, position).startswith("lease:")
+    with capture_logs() as told:
+        assert [ask(at, position, without) for at in (1, 1 + SOON)] == ["hold", "hold"]
+    assert [line["partitions"] for line in told] == [["orders/1"]]
+    assert ask(2 + SOON, position, {"0": 130, "1": 7}) == 'offset:{"orders":{"0":130,"1":7}}'
+
+
+def test_a_partition_that_stays_away_is_left_to_spark():
+    ask = asking()
+    position, without = {"0": 100, "1": 5}, {"0": 120}
+    assert ask(1, position, without) == "hold"
+    assert ask(1 + PATIENCE_SECONDS, position, without) == 'offset:{"orders":{"0":120}}'
+
+
+def test_each_partition_that_goes_has_its_own_moment():
+    ask = asking()
+    position = {"0": 100, "1": 5, "2": 9}
+    assert ask(1, position, {"0": 120, "2": 9}) == "hold"
+    assert ask(1 + SOON, position, {"0": 120}) == "hold"
+    assert ask(1 + PATIENCE_SECONDS, position, {"0": 120}) == "hold"
+    assert ask(1 + SOON + PATIENCE_SECONDS, position, {"0": 120}) == 'offset:{"orders":{"0":120}}'
+
+
+def test_a_run_that_ends_by_itself_has_a_frozen_end_and_does_not_wait_for_another():
+    ask = asking(trigger=TriggerKind.AVAILABLE_NOW)
+    assert ask(0, {"0": 100, "1": 5}, {"0": 120}) == 'offset:{"orders":{"0":120}}'
+
+
 @pytest.mark.parametrize("unknown", [(None, {"o/0": 4}), ({"o/0": 9}, None)])
 def test_what_is_not_known_changes_nothing(unknown: tuple[dict[str, int] | None, dict[str, int] | None]):
     retreat = Retreat()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from support.kafka import Broker, client_settings
 from support.waiting import wait_until
@@ -45,3 +45,11 @@ def consumer(kafka: Broker, topic: str, group: str) -> Iterator[None]:
         yield
     finally:
         member.close()
+
+
+def commit(kafka: Broker, topic: str, group: str, offset: int) -> None:
+    """Read partition 0 of a topic up to an offset as a member of a group, and leave it."""
+    member = Consumer({**client_settings(kafka.bootstrap), "group.id": group, "enable.auto.commit": False})
+    member.assign([TopicPartition(topic, 0, 0)])
+    member.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    member.close()

@@ -6,6 +6,9 @@ would not be asked: nothing would be read until the new log has grown past the o
 that would be missing without a word. So it is noticed here, and ends as it does without Headgate: the query fails,
 or, if the job says so, goes on from the end of the log. A replica that takes over may tell less than there is for a
 moment; what does not last does not count.
+
+A split that is not listed any more is taken for a deleted one by Spark, and read from its beginning if it comes back.
+While a broker restarts, or a right is missing for a moment, one may only be away; so its source waits as long for it.
 """
 
 from __future__ import annotations
@@ -52,3 +55,24 @@ class Retreat:
             for split, end in sorted(self.splits.items())
         )
         return f"source {source}: {told}: its last records were lost, or the topic was created anew; {REMEDY}"
+
+
+@dataclass(slots=True)
+class Absence:
+    """Follows the splits of one source that are not listed any more. Times are seconds on one monotonic clock."""
+
+    splits: frozenset[str] = frozenset()
+    """Splits that have a position, and are not listed."""
+    _since: float = 0.0
+
+    def waits(self, position: Position | None, latest: Position | None, now: float) -> bool:
+        """Compare where the source is with what is listed, and tell whether that may change in a moment.
+
+        `None`: not known, so all is as before.
+        """
+        if position is None or latest is None:
+            return False
+        before, self.splits = self.splits, frozenset(position.keys() - latest.keys())
+        if self.splits - before:
+            self._since = now
+        return bool(self.splits) and now - self._since < PATIENCE_SECONDS

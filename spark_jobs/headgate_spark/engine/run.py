@@ -28,7 +28,7 @@ from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import damaged_histories, refusal, unknown_ends
 from headgate_spark.engine.resumption import Resumption
-from headgate_spark.engine.retreats import Retreat
+from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.engine.topics import Ids, OpenTopicIds, Topics, ids_in
@@ -70,6 +70,8 @@ source was held, Spark may still run a no-data batch."""
 
 STOP_WAIT_MILLIS = 1000
 """Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
+NAMED = 5
+"""Partitions that a log line names."""
 CAUSES_TOLD = 10
 """Of a failure: enough to reach the first one, and an end where two name each other."""
 
@@ -160,6 +162,7 @@ class OpenSource:
     topics: Topics | None = None
     """Where it has some, and their ids can be looked up."""
     retreat: Retreat = field(default_factory=Retreat)
+    absence: Absence = field(default_factory=Absence)
     _start: Position | None = None
 
     @property
@@ -182,18 +185,35 @@ class OpenSource:
         """Return `start` with new splits at their beginning, where it is known."""
         return start if self.beginnings is None else self.beginnings.completed(start)
 
-    def surveyed(self, offset: str | None, now: float, deadline: float) -> Position | None:
-        """Return the latest position; `None` also while it is not known where a new split begins.
+    def surveyed(
+        self, offset: str | None, now: float, deadline: float, *, is_final: bool = False
+    ) -> Position | None:
+        """Return the latest position; `None` also while it is not known where a new split begins, or whether one that
+        is not listed is gone for good.
 
-        It may wait until `deadline` (`time.monotonic`).
+        It may wait until `deadline` (`time.monotonic`). `is_final`: what it has is not asked again.
         """
         self.latest, latest = offset, self.position(offset)
         if self.descriptor.format == "kafka":
             self.retreat.look(self._start, latest, now)
         self._look_at_topics(latest, now, deadline)
+        if self.descriptor.format == "kafka" and not is_final and self._is_away(latest, now):
+            return None
         if latest is None or self._start is None or self.beginnings is None:
             return latest
         return latest if self.beginnings.are_settled(self._start, latest, deadline) else None
+
+    def _is_away(self, latest: Position | None, now: float) -> bool:
+        before = self.absence.splits
+        waits = self.absence.waits(self._start, latest, now)
+        if waits and self.absence.splits - before:
+            log.warning(
+                "partitions are not listed any more; the source waits a moment for them",
+                source=self.source.name,
+                partitions=sorted(self.absence.splits)[:NAMED],
+                count=len(self.absence.splits),
+            )
+        return waits
 
     def _look_at_topics(self, latest: Position | None, now: float, deadline: float) -> None:
         if self.topics is None:
@@ -404,7 +424,9 @@ class QueryRun:
         for key, offset in latest.items():
             surveyed = self.sources[int(key)]
             self._note_match(surveyed, is_none=offset is None and surveyed.matches_nothing)
-            positions[surveyed.source.name] = surveyed.surveyed(offset, self.clock(), deadline)
+            positions[surveyed.source.name] = surveyed.surveyed(
+                offset, self.clock(), deadline, is_final=self.ends_by_itself
+            )
             if surveyed.topics is not None and surveyed.topics.take_change() and self.alignment is not None:
                 self.alignment.forget(surveyed.source.name)
         self._keep_topics()

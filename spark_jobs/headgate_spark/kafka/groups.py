@@ -47,11 +47,23 @@ class JvmGroups:
             raise
         return int(described.get(group).members().size())
 
-    def commit(self, group: str, offsets: Offsets) -> None:
-        """Set offsets of the group."""
+    def marks(self, group: str) -> Mapping[tuple[str, int], str]:
+        """Return the text that each committed offset of the group has; none for one that does not exist."""
+        found = self._answer(
+            self._admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()
+        ).entrySet()
+        committed = ((entry.getKey(), entry.getValue()) for entry in found)
+        return {
+            (str(at.topic()), int(at.partition())): str(offset.metadata())
+            for at, offset in committed
+            if offset is not None
+        }
+
+    def commit(self, group: str, offsets: Offsets, mark: str) -> None:
+        """Set offsets of the group, each with the text `mark`."""
         committed = self._jvm.java.util.HashMap()
         for partition, offset in offsets.items():
-            committed.put(self._partition(partition), self._offset(offset))
+            committed.put(self._partition(partition), self._offset(offset, mark))
         self._answer(self._admin.alterConsumerGroupOffsets(group, committed).all())
 
     def _answer(self, future: Any) -> Any:
@@ -63,5 +75,5 @@ class JvmGroups:
             self._partitions[partition] = made
         return self._partitions[partition]
 
-    def _offset(self, offset: int) -> Any:
-        return self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset)
+    def _offset(self, offset: int, mark: str) -> Any:
+        return self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, mark)

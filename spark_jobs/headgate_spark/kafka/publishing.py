@@ -11,7 +11,8 @@ that fails is counted, logged once until one succeeds, and tried again; the quer
 
 A group that is in use is left alone: writing over its members' positions would make them skip or repeat records. The
 broker refuses such a write by itself, for either kind of consumer group, and it is the only one who can tell without
-a race; so a refused write is what makes the publisher look for members.
+a race; so a refused write is what makes the publisher look for members. One whose consumers are stopped just now is
+known by the marks of its offsets (`kafka.ownership`), which are read before the first write and after each failure.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Protocol
 import structlog
 
 from headgate_spark.kafka.failures import in_words, of_a_commit
+from headgate_spark.kafka.ownership import mark_of, problem_of
 
 log = structlog.get_logger("headgate")
 
@@ -49,8 +51,11 @@ class Groups(Protocol):
     def members(self, group: str) -> int:
         """Return how many consumers are active in the group; 0 for one that does not exist."""
 
-    def commit(self, group: str, offsets: Offsets) -> None:
-        """Set offsets of the group."""
+    def marks(self, group: str) -> Mapping[tuple[str, int], str]:
+        """Return the text that each committed offset of the group has; none for one that does not exist."""
+
+    def commit(self, group: str, offsets: Offsets, mark: str) -> None:
+        """Set offsets of the group, each with the text `mark`."""
 
 
 Connect = Callable[[Mapping[str, str]], Groups]
@@ -81,6 +86,8 @@ class _Progress:
     not_before: float = 0.0
     written_at: float | None = None
     written: Offsets = field(default_factory=dict)
+    is_ours: bool = False
+    """The group was looked at, and is not somebody else's; until a write fails."""
     failures: int = 0
     complaint: str | None = None
     """The problem that was logged last; `None` since a write succeeded."""
@@ -89,9 +96,14 @@ class _Progress:
 class Publisher:
     """Writes positions behind the queries' backs; `committed` is called from their threads."""
 
-    def __init__(self, connect: Connect, clock: Callable[[], float] = time.monotonic) -> None:
-        """`connect` gives the groups of the cluster that a source with such options reads; called once for each."""
+    def __init__(
+        self, connect: Connect, name: Callable[[], str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`connect` gives the groups of the cluster that a source with such options reads; called once for each.
+
+        `name` says who publishes: the same at each start, and nobody else's."""
         self._connect = connect
+        self._name = name
         self._clock = clock
         self._changed = threading.Condition()
         self._progress: dict[Publication, _Progress] = {}
@@ -201,22 +213,29 @@ class Publisher:
     def _publish(self, publication: Publication, progress: _Progress, offset: str) -> None:
         offsets = partitions(offset)
         fresh = offsets if self._is_forgotten(progress) else _changed(offsets, progress.written)
-        problem = self._other_owner(publication, offsets) or self._commit(publication, fresh)
+        problem = self._other_owner(publication, offsets) or self._commit(publication, progress, fresh)
         with self._changed:
             if problem is None:
                 progress.written, progress.written_at = offsets, self._clock()
             else:
+                progress.is_ours = False
                 progress.failures += 1
                 progress.waiting = progress.waiting or offset
                 progress.not_before = self._clock() + RETRY_SECONDS
             self._let_go()
         self._tell(publication, progress, problem)
 
-    def _commit(self, publication: Publication, offsets: Offsets) -> str | None:
+    def _commit(self, publication: Publication, progress: _Progress, offsets: Offsets) -> str | None:
         """Write; return why that could not be done."""
+        mark = mark_of(self._name())
         try:
+            if not progress.is_ours:
+                marks = self._groups_of(publication).marks(publication.group)
+                if (problem := problem_of(publication.group, marks, offsets.keys(), mark)) is not None:
+                    return self._in_use(publication) or problem
+                progress.is_ours = True
             if offsets:
-                self._groups_of(publication).commit(publication.group, offsets)
+                self._groups_of(publication).commit(publication.group, offsets, mark)
         except Exception as error:  # a client fails in many ways, and none of them concerns the query
             return self._in_use(publication) or (
                 f"positions of source {publication.source} cannot be written to group {publication.group}: "

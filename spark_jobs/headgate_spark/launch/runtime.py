@@ -32,6 +32,8 @@ from headgate_spark.launch.stopping import Stopper
 
 log = structlog.get_logger("headgate")
 
+NAMESPACE = "spark.kubernetes.namespace"
+"""Where a driver in a cluster has its executors made: its own."""
 DEFAULT_GRACE_SECONDS = ControlDocument(generation=0).grace_period_seconds
 
 
@@ -44,7 +46,9 @@ class Runtime:
         self._oom_kills: OomKills | None = None
         self._gauge: MemoryGauge | None = None
         self._exporter = Exporter(application)
-        self._publisher = Publisher(lambda options: JvmGroups(self._context._jvm, client_options(options)))
+        self._publisher = Publisher(
+            lambda options: JvmGroups(self._context._jvm, client_options(options)), self._full_name
+        )
         self.governor = Governor(
             acquire_lock=self._acquire_lock,
             open_checkpoint=self._open_checkpoint,
@@ -118,6 +122,11 @@ class Runtime:
 
     def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
         return JvmLookups(self._context._jvm, options)
+
+    def _full_name(self) -> str:
+        """Return the application with its namespace, where it is in a cluster."""
+        namespace = self._context.getConf().get(NAMESPACE)
+        return self.application if namespace is None else f"{namespace}/{self.application}"
 
     def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
         return acquire_lock(self._context._jvm, checkpoint)
