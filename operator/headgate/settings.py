@@ -190,6 +190,15 @@ class Settings(BaseModel):
     prometheus_timeout: Timeout = timedelta(seconds=10)
     """Longest wait for one answer of Prometheus. Default 10s."""
 
+    prometheus_tenant_header: Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9-]{0,63})?$")] = ""
+    """Header that carries the namespace of the resource with each `backlog.query`, as `X-Scope-OrgID`: for a
+    server or a proxy that keeps tenants apart by it. The operator's own queries go without it. Default: none, and an
+    expression reads whatever the operator may read."""
+
+    backlog_queries_per_tick: Annotated[int, Ge(1), Le(1000)] = 20
+    """Different `backlog.query` that are asked in one tick at most, shared by all namespaces alike. Each is asked
+    within five minutes, 1,200 with the defaults; what is beyond is not asked, and told so. Default 20."""
+
     leader_election: bool = True
     """Whether a Lease decides which replica acts. Without it there must be one process only. Default true."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from headgate.adapters.prometheus.answer import Sample, Vector
+from headgate.adapters.prometheus.client import PrometheusClient
 from headgate.adapters.prometheus.expressions import LONGEST_PAUSE_SECONDS, Expressions, deciding
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.options import PrometheusOptions
@@ -29,7 +31,8 @@ def answer(*values: str, warnings: tuple[str, ...] = ()) -> float:
         (("0",), 0.0),
         (("1",), 1.0),
         (("-2.5",), -2.5),
-        (("+Inf",), float("inf")),
+        (("+Inf",), 2.0**53),
+        (("-1e300",), -(2.0**53)),
         (("0", "0", "3"), 3.0),
         (("NaN", "3"), 3.0),
     ],
@@ -66,16 +69,23 @@ def test_a_warning_does_not_matter_where_a_sample_decides() -> None:
 class Asked:
     """Expressions against a server that a test speaks for."""
 
-    def __init__(self, server: FakePrometheus, **options: float) -> None:
+    def __init__(self, server: FakePrometheus, **options: Any) -> None:
         self.server = server
-        self.expressions = Expressions(PrometheusOptions(url=server.url, **options))
+        self.clock = 0.0
+        self.expressions = Expressions(PrometheusOptions(url=server.url, **options), clock=lambda: self.clock)
 
     def tick(self, now: float, *wanted: str, patience: float = PATIENCE) -> list[str]:
         """Return what was asked."""
         before = len(self.server.parameters)
-        self.expressions.ask(set(wanted), now)
+        self.expressions.ask({"team": wanted}, now)
         self.expressions.take(patience)
         return sorted(asked["query"] for asked in self.server.parameters[before:])
+
+    def headers(self, *wanted: str) -> list[Mapping[str, str]]:
+        """Return the headers of what was asked."""
+        before = len(self.server.headers)
+        self.tick(100.0, *wanted)
+        return self.server.headers[before:]
 
 
 @pytest.fixture
@@ -92,7 +102,7 @@ def test_an_expression_is_asked_at_each_tick_with_limits(server: FakePrometheus)
         "timeout": "1.5s",
         "limit": "100",
     }
-    found = asked.expressions.answer("up")
+    found = asked.expressions.answer("team", "up")
     assert (found.value, found.at, found.failure) == (1, 105, None)
 
 
@@ -103,7 +113,7 @@ def test_many_expressions_take_turns(server: FakePrometheus) -> None:
     assert [len(tick) for tick in ticks] == [3] * 7
     for first in range(len(ticks) - 3):
         assert {name for tick in ticks[first : first + 4] for name in tick} == set(names)
-    assert all(asked.expressions.answer(name).value == 1 for name in names)
+    assert all(asked.expressions.answer("team", name).value == 1 for name in names)
 
 
 def test_an_expression_that_is_wrong_is_unknown_and_asked_less_and_less_often(server: FakePrometheus) -> None:
@@ -111,7 +121,7 @@ def test_an_expression_that_is_wrong_is_unknown_and_asked_less_and_less_often(se
     asked.tick(100.0, "up")
     server.answer = lambda _: refused(400, "bad_data", "parse error")
     asked.tick(105.0, "up")
-    found = asked.expressions.answer("up")
+    found = asked.expressions.answer("team", "up")
     assert (found.value, found.failure and found.failure.reason) == (None, OutageReason.QUERY_FAILED)
     times = [now for now in range(105, 1500, 5) if asked.tick(float(now), "up")]
     gaps = [later - earlier for earlier, later in zip([105, *times], times, strict=False)]
@@ -120,7 +130,7 @@ def test_an_expression_that_is_wrong_is_unknown_and_asked_less_and_less_often(se
     server.answer = lambda _: vector([({}, 1.0)])
     asked.tick(9000.0, "up")
     assert asked.tick(9005.0, "up") == ["up"]
-    assert asked.expressions.answer("up").value == 1
+    assert asked.expressions.answer("team", "up").value == 1
 
 
 def test_an_answer_stands_while_prometheus_cannot_give_a_newer_one(server: FakePrometheus) -> None:
@@ -128,7 +138,7 @@ def test_an_answer_stands_while_prometheus_cannot_give_a_newer_one(server: FakeP
     asked.tick(100.0, "up")
     server.answer = lambda _: refused(503, "timeout", "query timed out")
     asked.tick(105.0, "up")
-    found = asked.expressions.answer("up")
+    found = asked.expressions.answer("team", "up")
     assert (found.value, found.at, found.failure and found.failure.reason) == (
         1,
         100,
@@ -150,26 +160,145 @@ def test_a_slow_expression_holds_up_neither_the_tick_nor_the_others(server: Fake
 
     def up() -> float | None:
         asked.expressions.take(0.1)
-        return asked.expressions.answer("up").value
+        return asked.expressions.answer("team", "up").value
 
     assert wait_until(up, "an answer beside the one that is slow") == 1
-    assert asked.expressions.answer("slow").value is None
+    assert asked.expressions.answer("team", "slow").value is None
     assert "slow" not in asked.tick(105.0, "slow", "up", patience=0.1)
     go.set()
     asked.tick(110.0, "slow", "up")
-    assert (asked.expressions.answer("slow").value, asked.expressions.answer("slow").at) == (1, 100)
+    assert (asked.expressions.answer("team", "slow").value, asked.expressions.answer("team", "slow").at) == (
+        1,
+        100,
+    )
 
 
 def test_an_expression_that_nobody_wants_any_more_is_forgotten(server: FakePrometheus) -> None:
     asked = Asked(server)
     asked.tick(100.0, "up", "down")
     assert asked.tick(105.0, "up") == ["up"]
-    assert asked.expressions.answer("down").value is None
+    assert asked.expressions.answer("team", "down").value is None
 
 
 def test_an_expression_that_is_too_long_is_not_sent(server: FakePrometheus) -> None:
     asked = Asked(server)
     assert asked.tick(100.0, "x" * 4097) == []
-    failure = asked.expressions.answer("x" * 4097).failure
+    failure = asked.expressions.answer("team", "x" * 4097).failure
     assert failure is not None
     assert failure.message == "it is longer than 4096 characters"
+
+
+def test_an_expression_that_takes_long_is_asked_less_often(server: FakePrometheus) -> None:
+    asked = Asked(server)
+
+    def slowly(_: Mapping[str, str]) -> Answer:
+        asked.clock += 2.0
+        return vector([({}, 1.0)])
+
+    server.answer = slowly
+    assert [now for now in range(100, 160, 5) if asked.tick(float(now), "up")] == [100, 120, 140]
+    found = asked.expressions.answer("team", "up")
+    assert (found.value, found.at, found.asked_at) == (1, 155, 140)
+
+
+def test_an_answer_stands_while_its_expression_waits_and_not_for_ever(server: FakePrometheus) -> None:
+    asked = Asked(server, expressions_per_tick=1)
+    names = [f"m{number}" for number in range(60)]
+    for tick in range(60):
+        asked.tick(5.0 * tick, *names)
+    for tick in range(60, 120):
+        asked.tick(5.0 * tick, *names)
+        answers = [asked.expressions.answer("team", name) for name in names]
+        assert {(one.value, one.at) for one in answers} == {(1.0, 5.0 * tick)}
+    assert min(one.asked_at for one in answers) == 5.0 * 60
+    asked.tick(5000.0, *names)
+    stale = asked.expressions.answer("team", "m59")
+    assert stale.at < 1000
+
+
+def test_a_failure_ends_the_time_for_which_an_answer_stands(server: FakePrometheus) -> None:
+    asked = Asked(server)
+    asked.tick(100.0, "up")
+    server.answer = lambda _: refused(503, "timeout", "query timed out")
+    for now in range(105, 400, 5):
+        asked.tick(float(now), "up")
+    assert asked.expressions.answer("team", "up").at == 100
+
+
+def test_expressions_that_there_is_no_room_for_are_never_asked_and_it_is_told(server: FakePrometheus) -> None:
+    asked = Asked(server, expressions_per_tick=1)
+    names = [f"m{number:03}" for number in range(70)]
+    said = {name: {asked.expressions.answer("team", name).failure} for name in names[60:]}
+    for tick in range(140):
+        asked.tick(5.0 * tick, *names)
+        for name in names[60:]:
+            said[name].add(asked.expressions.answer("team", name).failure)
+    assert {query["query"] for query in server.parameters} == set(names[:60])
+    failures = {failure for found in said.values() for failure in found if failure is not None}
+    assert [failure.reason for failure in failures] == [OutageReason.BACKLOG_QUERY_NOT_ASKED]
+
+
+@pytest.mark.parametrize("count", [300, 1000])
+def test_one_namespace_with_many_expressions_delays_no_other(
+    count: int, server: FakePrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(self: PrometheusClient, query: str, *args: object, **limits: object) -> Vector[Any]:
+        asked.append(query)
+        return Vector([])
+
+    monkeypatch.setattr(PrometheusClient, "ask", ask)
+    expressions = Asked(server).expressions
+    mallory = [f"m{number}" for number in range(count)]
+    when: dict[str, list[float]] = {}
+    for tick in range(130):
+        now = 5.0 * tick
+        expressions.ask({"mallory": mallory, "alice": ["a"]}, now)
+        expressions.take(PATIENCE)
+        for query in asked:
+            when.setdefault(query, []).append(now)
+        asked.clear()
+    assert when["a"] == [5.0 * tick for tick in range(130)]
+    for name in mallory:
+        gaps = [later - earlier for earlier, later in zip(when[name], when[name][1:], strict=False)]
+        assert all(gap <= 300 for gap in gaps)
+        assert expressions.answer("mallory", name).at == 5.0 * 129
+
+
+def test_expressions_of_one_namespace_that_hang_hold_up_no_other(server: FakePrometheus) -> None:
+    go = threading.Event()
+
+    def slowly(asked: Mapping[str, str]) -> Answer:
+        if asked["query"] != "a":
+            go.wait(PATIENCE)
+        return vector([({}, 1.0)])
+
+    server.answer = slowly
+    asked = Asked(server, expression_timeout_seconds=PATIENCE)
+    mallory = [f"m{number}" for number in range(300)]
+    try:
+        for tick in range(3):
+            now = 5.0 * tick
+            asked.expressions.ask({"mallory": mallory, "alice": ["a"]}, now)
+
+            def answered(now: float = now) -> bool:
+                asked.expressions.take(0.05)
+                return asked.expressions.answer("alice", "a").asked_at == now
+
+            wait_until(answered, "alice's answer beside those that hang")
+    finally:
+        go.set()
+
+
+def test_the_server_is_told_whose_an_expression_is_where_it_keeps_tenants_apart(
+    server: FakePrometheus,
+) -> None:
+    asked = Asked(server, tenant_header="X-Scope-OrgID")
+    server.answer = lambda _: vector([({}, float(len(server.headers)))])
+    asked.expressions.ask({"a": ["up"], "b": ["up"]}, 100.0)
+    asked.expressions.take(PATIENCE)
+    told = {headers["X-Scope-OrgID"] for headers in server.headers}
+    assert told == {"a", "b"}
+    assert asked.expressions.answer("a", "up").value != asked.expressions.answer("b", "up").value
+    assert not any("X-Scope-OrgID" in headers for headers in Asked(server).headers("up"))

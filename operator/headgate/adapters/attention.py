@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.pulse import DriverPulse, SourcePulse
@@ -29,8 +30,10 @@ EARLY_SECONDS = 1.0
 """A turn runs a moment after its tick: a clock that runs out by then is worth a turn already."""
 
 Signature = tuple[object, ...]
-Answers = Callable[[str, float], float | None]
-"""Gives the value of an expression that is not from before a Unix time; `None` where there is none."""
+Answers = Callable[[Key, str, float], float | None]
+"""Gives the value of an application's expression that is not from before a Unix time; `None`: there is none."""
+_Answers = Callable[[str, float], float | None]
+"""The same of one application."""
 Range = tuple[float, float]
 """The smallest and the largest value that have not moved; a value outside has."""
 
@@ -102,7 +105,7 @@ class Attention:
         for key, watched in self._watched.copy().items():
             pulse = pulses.get(key)
             fresh = None if pulse is None else pulse.since(now - watched.rule.stale_after_seconds)
-            if self._has_changed(watched, fresh, answers, now, gap):
+            if self._has_changed(watched, fresh, partial(answers, key), now, gap):
                 changed.append(key)
             elif self._has_aged(watched, fresh, now):
                 aged.append(key)
@@ -151,11 +154,11 @@ class Attention:
         if watched is None:
             return
         fresh = None if pulse is None else pulse.since(now - watched.rule.stale_after_seconds)
-        signature = signature_of(watched.rule, fresh, answers, now)
+        signature = signature_of(watched.rule, fresh, partial(answers, key), now)
         watched.signature = watched.read = watched.seen if signature == watched.seen else signature
 
     def _has_changed(
-        self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float, gap: float
+        self, watched: _Watched, pulse: DriverPulse | None, answers: _Answers, now: float, gap: float
     ) -> bool:
         """Return whether a turn could decide otherwise than the last one did."""
         signature = self._look(watched, pulse, answers, now)
@@ -171,7 +174,7 @@ class Attention:
         return watched.clock_at is not None and (is_gap or now + EARLY_SECONDS >= watched.clock_at)
 
     def _look(
-        self, watched: _Watched, pulse: DriverPulse | None, answers: Answers, now: float
+        self, watched: _Watched, pulse: DriverPulse | None, answers: _Answers, now: float
     ) -> Signature | None:
         """Return the signature as of now; of what was looked at already it is still known.
 
@@ -196,7 +199,7 @@ class Attention:
         return False
 
 
-def signature_of(rule: Rule, pulse: DriverPulse | None, answers: Answers, now: float) -> Signature:
+def signature_of(rule: Rule, pulse: DriverPulse | None, answers: _Answers, now: float) -> Signature:
     """Return the signature of an application as of `now`."""
     oldest = now - rule.stale_after_seconds
     said = tuple([_said(answers(expression, oldest)) for expression in rule.expressions])

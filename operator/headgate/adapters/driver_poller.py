@@ -188,7 +188,7 @@ class DriverPoller:
         return Outage(OutageReason.MALFORMED, message)
 
 
-def _unanswered(expression: str, oldest: float) -> None:
+def _unanswered(key: Key, expression: str, oldest: float) -> None:
     """Say that nothing is known of an expression: there is no Prometheus to evaluate it."""
 
 

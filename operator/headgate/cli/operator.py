@@ -61,6 +61,12 @@ def operator(  # noqa: PLR0913, PLR0917  each is an option of the command
     prometheus_timeout: Annotated[
         Text, _option("Longest wait for an answer; default 10s.", "DURATION", PROMETHEUS)
     ] = None,
+    prometheus_tenant_header: Annotated[
+        Text, _option("Header with the namespace of each backlog.query; default none.", "NAME", PROMETHEUS)
+    ] = None,
+    backlog_queries_per_tick: Annotated[
+        Text, _option("Different backlog.query asked in a tick; default 20.", "N", PROMETHEUS)
+    ] = None,
     leader_election: Annotated[
         bool | None,
         typer.Option(

@@ -95,6 +95,9 @@ def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:
         ca_file=settings.prometheus_ca_file,
         timeout_seconds=settings.prometheus_timeout.total_seconds(),
         matchers=settings.prometheus_matchers,
+        expressions_per_tick=settings.backlog_queries_per_tick,
+        tick_seconds=settings.tick.total_seconds(),
+        tenant_header=settings.prometheus_tenant_header,
     )
     return PrometheusPoller(options, queried=metrics.queried)
 

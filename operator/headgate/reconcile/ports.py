@@ -74,6 +74,8 @@ class OutageReason(StrEnum):
     """Prometheus did not answer in time."""
     QUERY_FAILED = "QueryFailed"
     """Prometheus did not evaluate a query, and says why."""
+    BACKLOG_QUERY_NOT_ASKED = "BacklogQueryNotAsked"
+    """A `backlog.query` is not asked, or not often enough: there are more of them than the operator may ask."""
     CREDENTIALS_UNREADABLE = "CredentialsUnreadable"
     """The file with the token or the password for Prometheus cannot be read."""
     NOT_ASKED = "NotAsked"

@@ -10,8 +10,10 @@ Nothing is tried twice. The next tick is the next try, with newer numbers.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -58,17 +60,20 @@ class PrometheusClient:
         self.url = options.url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._queried = queried
+        self._session = _Session(
+            largest_bytes, verify=True if options.ca_file is None else str(options.ca_file)
+        )
         self._connection = PrometheusConnect(
             url=self.url,
             headers={"Accept-Encoding": "identity"},  # packing costs both sides more than the way does
             auth=Credentials(options),
             retry=Retry(total=0, read=False),
-            session=_Session(largest_bytes, verify=True if options.ca_file is None else str(options.ca_file)),
+            session=self._session,
             timeout=timeout_seconds,
             method="POST",
         )
 
-    def ask(
+    def ask(  # noqa: PLR0913  each is a parameter of the API
         self,
         query: str,
         decoder: Decoder[LabelsT],
@@ -76,12 +81,13 @@ class PrometheusClient:
         at: float | None = None,
         lookback: float | None = None,
         limit: int | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Vector[LabelsT]:
         """Return what `query` evaluates to at Unix time `at` of the server's clock (`None`: its now).
 
         Samples older than `lookback` seconds do not count where that is less than usual; some servers that are
         not Prometheus itself do not know it. `limit` is the largest number of samples; servers before 3.0 do not
-        know that. Raises QueryFailure.
+        know that. `headers` are sent beside the usual ones. Raises QueryFailure.
         """
         params = {"timeout": f"{self._timeout_seconds:g}s"}
         params |= {} if at is None else {"time": repr(at)}
@@ -92,7 +98,8 @@ class PrometheusClient:
         reason: str | None = None
         began = time.monotonic()
         try:
-            return decoder.decode(self._connection.custom_query(query, params))
+            with self._session.sending(headers or {}):
+                return decoder.decode(self._connection.custom_query(query, params))
         except QueryFailure as failure:
             reason = failure.outage.reason
             raise QueryFailure(failure.outage.reason, f"{self.url} {failure.outage.message}") from failure
@@ -116,17 +123,34 @@ class _Body:
         return {"data": {"result": self.content}}
 
 
+class _Headers(threading.local):
+    """What one thread sends."""
+
+    headers: Mapping[str, str] = {}
+
+
 class _Session(requests.Session):
     def __init__(self, largest_bytes: int, *, verify: bool | str) -> None:
         super().__init__()
         self.verify = verify
         self._largest_bytes = largest_bytes
+        self._more = _Headers()
+
+    @contextmanager
+    def sending(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """Send these with what this thread asks meanwhile; the library has the same headers for each query."""
+        self._more.headers = headers
+        try:
+            yield
+        finally:
+            self._more.headers = {}
 
     def request(self, method: str, url: str, **rest: Any) -> Any:  # type: ignore[override]
         """Return the body of an answer of success; raises QueryFailure for all else."""
         timeout_seconds: float = rest["timeout"]
         deadline = time.monotonic() + timeout_seconds
         rest["data"] = rest.pop("params")
+        rest["headers"] = {**(rest.get("headers") or {}), **self._more.headers}
         try:
             with super().request(method, url, stream=True, allow_redirects=False, **rest) as response:
                 body = _read(response.raw, deadline, self._largest_bytes)

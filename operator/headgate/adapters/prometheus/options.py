@@ -35,3 +35,7 @@ class PrometheusOptions:
     expressions_per_tick: int = 20
     """Different expressions of users that are evaluated in one tick at most; the others wait for their turn."""
     expression_timeout_seconds: float = 2.0
+    tick_seconds: float = 5.0
+    """Between two ticks: how many can be evaluated in a time depends on it."""
+    tenant_header: str = ""
+    """Header that tells the server of which namespace an expression is; empty: none does."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from headgate.adapters.attention import Attention
 from headgate.adapters.kubernetes.key import Key
@@ -82,7 +83,8 @@ class PrometheusPoller:
             self._attention.read(key, pulse, self._said, now)
 
         rule = self._attention.rule(key)
-        return PrometheusMetrics(key, rule, self._published, self._expressions.answer, read)
+        answer = partial(self._expressions.answer, key.namespace)
+        return PrometheusMetrics(key, rule, self._published, answer, read)
 
     def poll(self, now: float) -> Collection[Key]:
         """Read all that is new, and return the applications that are worth a turn at `now` (Unix time).
@@ -95,7 +97,7 @@ class PrometheusPoller:
         if not rules:
             self._published = Published()
             return ()
-        self._expressions.ask({one for rule in rules.values() for one in rule.expressions}, now)
+        self._expressions.ask(_expressions(rules), now)
         published = self._look(rules, now)
         self._expressions.take()
         current = _current(published.pulses)
@@ -114,8 +116,8 @@ class PrometheusPoller:
         self._fetch.close()
         self._expressions.close()
 
-    def _said(self, expression: str, oldest: float) -> float | None:
-        answer = self._expressions.answer(expression)
+    def _said(self, key: Key, expression: str, oldest: float) -> float | None:
+        answer = self._expressions.answer(key.namespace, expression)
         return answer.value if answer.at >= oldest else None
 
     def _look(self, rules: Mapping[Key, Rule], now: float) -> Published:
@@ -178,6 +180,15 @@ class PrometheusPoller:
         left = set(wanted[len(chosen) :])
         waiting = {key for key in due if current.get(key) in left and current[key] not in found}
         return replace(published, details=found), frozenset(waiting)
+
+
+def _expressions(rules: Mapping[Key, Rule]) -> Mapping[str, Collection[str]]:
+    """Return what each namespace wants evaluated."""
+    wanted: dict[str, set[str]] = {}
+    for key, rule in rules.items():
+        if rule.expressions:
+            wanted.setdefault(key.namespace, set()).update(rule.expressions)
+    return wanted
 
 
 def _current(pulses: Pulses) -> dict[Key, Pod]:

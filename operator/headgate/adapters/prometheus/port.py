@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,10 @@ from headgate.reconcile.times import moment
 _TOO_MANY = (
     f"the driver has series of {MOST_QUERIES} queries or of {MOST_SOURCES:,} sources, or of more; what is beyond is "
     "not read: let its queries and sources keep their names"
+)
+_LATE = (
+    "is asked less often than metrics.staleAfter, since it takes long or its namespace has many "
+    "(backlogQueriesPerTick); its last answer stands meanwhile"
 )
 NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet")
 LONGEST_SHOWN = 120
@@ -62,7 +67,7 @@ class PrometheusMetrics:
         scraped = self._published.pulses.get(pod)
         self._read(None if scraped is None else scraped.pulse, now)
         known = tuple(self._known(pod))
-        outage = self._outage(pod)
+        outage = self._outage(pod) or self._late_expression(now)
         return known if outage is None else Outage(outage.reason, outage.message, known)
 
     def _known(self, pod: Pod) -> Iterator[Reading]:
@@ -105,6 +110,16 @@ class PrometheusMetrics:
                 text = expression if len(expression) <= LONGEST_SHOWN else f"{expression[:LONGEST_SHOWN]}…"
                 where = f"query {query}, source {source}: backlog.query `{text}`"
                 return Outage(failure.reason, f"{where}: {failure.message}")
+        return None
+
+    def _late_expression(self, now: float) -> Outage | None:
+        """Return that an answer stands only because others are asked meanwhile."""
+        stale_after = math.inf if self._rule is None else self._rule.stale_after_seconds
+        for (query, source), expression in self._expressions():
+            answer = self._answers(expression)
+            if answer.failure is None and answer.value is not None and now - answer.asked_at > stale_after:
+                where = f"query {query}, source {source}: backlog.query"
+                return Outage(OutageReason.BACKLOG_QUERY_NOT_ASKED, f"{where} {_LATE}")
         return None
 
     def _expressions(self) -> Iterator[tuple[tuple[str, str], str]]:
