@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyspark
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import Lane
+from support.governed import await_rows, driver_in
 from support.python_sources import (
     limited_with_default,
     limited_without_default,
@@ -58,3 +66,36 @@ def test_a_reader_that_begins_at_the_end_is_pinned_once_its_query_has_begun(
         wait_until(lambda: len(batch_sizes(query)) == 2, "two batches of the other source")
         assert planned_offsets(tmp_path, 0)[1] == "-", "not known yet: the query had not begun"
         assert planned_offsets(tmp_path, 1)[1].replace(" ", "") == '{"row":0}'
+
+
+def test_the_limit_that_an_author_has_named_holds_in_a_backlog_unless_the_document_gives_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own example, as it comes with the wheel: 10,000 blocks, at most 20 in a batch."""
+    source = load_example("structured_blockchain_admission_control.py").BlockchainDataSource
+    spark.dataSource.register(source)
+    frame = spark.readStream.format(source.name()).load()
+    batch = BatchControl(initial_records=5_000, max_records=5_000)
+    with driver_in(spark) as driver:
+        driver.control(QueryControl(backlog=True, batch=batch))
+        with driver.running(frame, tmp_path) as query:
+            assert set(await_rows(query, 100)) == {20}
+            assert driver.source(source.name()).lane is Lane.ROWS
+            larger = SourceControl(rate_limit_during_backlog=RateControl(records_per_checkpoint=1_500))
+            driver.control(QueryControl(backlog=True, batch=batch, sources={source.name(): larger}))
+            sizes = await_rows(query, 10_000)
+            assert max(sizes) == 1_500
+            assert sum(sizes) == 10_000
+
+
+def load_example(name: str) -> Any:
+    """Return one of Spark's own examples as a module that travels to its workers by value."""
+    path = next((Path(pyspark.__file__).parent / "examples").rglob(name))
+    spec = importlib.util.spec_from_file_location("example_of_spark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # where cloudpickle looks for it
+    spec.loader.exec_module(module)
+    cloudpickle.register_pickle_by_value(module)
+    return module

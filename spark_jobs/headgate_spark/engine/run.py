@@ -324,7 +324,7 @@ class QueryRun:
             self.alignment.opened(name, descriptor)
         return OpenSource(
             descriptor,
-            Source(name, descriptor.lane),
+            Source(name, descriptor.lane, descriptor.own_rows),
             beginnings=self._beginnings(descriptor, name),
             topics=self._topics_of(descriptor, name),
         )

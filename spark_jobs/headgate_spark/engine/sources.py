@@ -74,6 +74,8 @@ class Descriptor:
     stream: str
     """Class of the source's stream."""
     default_limit: str | None
+    default_rows: int | None = None
+    """Rows in a batch that the source names as its own limit; `None`: it names none."""
     options: Mapping[str, str] = field(default_factory=dict)
     shuffle_partitions: int | None = None
     """Of the session that the query runs in."""
@@ -100,6 +102,7 @@ class Descriptor:
             api=members["api"],
             stream=members.get("class", ""),
             default_limit=members.get("defaultLimit"),
+            default_rows=members.get("defaultRows"),
             options={key.lower(): value for key, value in (members.get("options") or {}).items()},
             shuffle_partitions=members.get("shufflePartitions"),
         )
@@ -130,6 +133,11 @@ class Descriptor:
         if self.stream.startswith(ICEBERG):
             return Lane.FILES
         return Lane.GATE if self.format in OWN_SIZE else _LANES.get(self.default_limit or "", Lane.GATE)
+
+    @property
+    def own_rows(self) -> int | None:
+        """The most rows that its author wants in a batch, where that is the limit by which it is bounded."""
+        return self.default_rows if self.lane is Lane.ROWS else None
 
     @property
     def tells_file_bytes(self) -> bool:

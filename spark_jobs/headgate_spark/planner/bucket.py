@@ -104,6 +104,11 @@ class RateLimit:
         else:
             self._bucket.change(rate, burst, now)
 
+    @property
+    def has_cap(self) -> bool:
+        """Whether `recordsPerCheckpoint` is set."""
+        return self._per_batch is not None
+
     def allowance(self, now: float) -> int | None:
         """Return how many records the next batch may take; `None`: any number."""
         limits = [] if self._per_batch is None else [self._per_batch]

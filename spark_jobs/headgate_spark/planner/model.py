@@ -64,6 +64,8 @@ class Source:
 
     name: str
     lane: Lane
+    own_rows: int | None = None
+    """Lane `rows`: the most rows in a batch that its author wants."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def take(
     if count is None:
         return TakeAll(), None
     if state.lane is Lane.ROWS:
+        count = count if state.most_rows is None else min(count, state.most_rows)
         return TakeLimit(count), count
     if state.lane is Lane.FILES:
         most = state.files.bytes_for(count, max_growth) if grows_freely else None

@@ -101,6 +101,7 @@ class SourceState:
     def __init__(self, source: Source, now: float) -> None:
         self.name = source.name
         self.lane = source.lane
+        self._own_rows = source.own_rows
         self.control = SourceControl()
         self.rate = RateLimit()
         self.files = FileCount()
@@ -189,6 +190,11 @@ class SourceState:
         return (
             self.position is not None and self.latest is not None and bool(self.latest.keys() - self.position)
         )
+
+    @property
+    def most_rows(self) -> int | None:
+        """The most rows in one batch that the source wants itself; `None`: any number, or the document gives one."""
+        return None if self.rate.has_cap else self._own_rows
 
     def rooms(self, *bounds: Position) -> dict[str, int]:
         """Return the records ahead of each split, up to the nearest of `bounds`."""

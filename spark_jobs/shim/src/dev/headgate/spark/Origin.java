@@ -39,6 +39,7 @@ record Origin(String format, String name, Map<String, String> options) {
     descriptor.put("class", delegate.getClass().getName());
     descriptor.put("admission", limits.admission());
     descriptor.put("defaultLimit", limits.kindOfDefault());
+    descriptor.put("defaultRows", limits.rowsOfDefault());
     descriptor.put("shufflePartitions", SQLConf.get().numShufflePartitions());
     return json(descriptor);
   }

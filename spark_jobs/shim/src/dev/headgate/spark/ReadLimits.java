@@ -1,6 +1,8 @@
 package dev.headgate.spark;
 
 import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
@@ -22,6 +24,8 @@ import scala.Option;
  */
 final class ReadLimits {
   private static final String SIMPLE_READER = "simple stream reader does not support read limit";
+
+  private static final Pattern PYTHON_ROWS = Pattern.compile("\"max_rows\"\\s*:\\s*(\\d{1,18})\\b");
 
   private final SparkDataStream stream;
   private final Supplier<? extends SparkDataStream> another;
@@ -48,6 +52,15 @@ final class ReadLimits {
         : kind.contains("ReadMaxFiles") ? "files"
         : kind.contains("ReadMaxBytes") ? "bytes"
         : "other";
+  }
+
+  /** The rows that the stream names as its own limit for a batch; null if it names none. */
+  Long rowsOfDefault() {
+    if (byDefault instanceof ReadMaxRows) {
+      return ((ReadMaxRows) byDefault).maxRows();
+    }
+    Matcher rows = PYTHON_ROWS.matcher(byDefault != null && isPython() ? byDefault.toString() : "");
+    return rows.find() ? Long.valueOf(rows.group(1)) : null;
   }
 
   /** The offset up to which the stream would read from start under the limit; null if it has nothing. */
