@@ -53,6 +53,29 @@ class Told:
         return self.metrics.registry.get_sample_value(PREFIX + name, labels)
 
 
+def test_an_application_whose_resource_is_refused_is_counted_as_such(told: Told) -> None:
+    told.metrics.watch_applications(told.journal.states, lambda: 0)
+    told.runs()
+    assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
+        1,
+        0,
+    )
+    told.journal.refused(KEY)
+    told.journal.refused(KEY)
+    assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
+        0,
+        1,
+    )
+    told.turn()
+    assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
+        1,
+        0,
+    )
+    told.journal.refused(KEY)
+    told.journal.gone(KEY)
+    assert told.sample("applications", state="Refused") == 0
+
+
 @pytest.fixture
 def told() -> Iterator[Told]:
     with capture_logs() as lines:

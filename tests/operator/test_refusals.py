@@ -25,6 +25,7 @@ def test_a_spec_that_only_the_models_refuse_is_stalled_and_leaves_the_driver_alo
     o.turns(3)
     assert (o.pod["metadata"]["uid"], o.document) == (uid, document)
     assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "InvalidSpec")
+    assert set(o.refused) == {KEY}
     assert "after" in o.condition("Stalled")["message"]
     assert o.status()["observedGeneration"] == 2
     assert o.status()["memory"]["history"]["attempt"] == 1

@@ -36,6 +36,8 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
             said(names.QUERY_UNPLANNED, "1", query="clicks"),
             said(names.EXECUTORS, "3"),
             said(names.QUERY_FUTURE_BATCHES, "2", query="delays"),
+            said(names.QUERY_BATCHES, "7", query="delays", kind="data"),
+            said(names.QUERY_BATCHES, "5", query="delays", kind="no_data"),
         ],
         [],
         begin({POD: target}),
@@ -44,6 +46,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     assert metrics is not None
     delays = metrics.queries["delays"]
     assert (metrics.executors, delays.memory_bound_records, delays.future_batches) == (3, 1_200_000, 2)
+    assert (delays.data_batches, delays.no_data_batches) == (7, 5)
     assert (delays.unplanned, metrics.queries["clicks"].unplanned) == (None, True)
     assert delays.cost_bound_records == 900_000
     assert delays.watermark_held_by == "trams"

@@ -71,6 +71,8 @@ class Operation:
         self.cluster = cluster or FakeCluster()
         self.measurements = FakeMeasurements()
         self.options = options
+        self.refused: list[Key] = []
+        """Told of by turns that could not act on their resource."""
         self.restart()
 
     def restart(self) -> None:
@@ -81,6 +83,7 @@ class Operation:
             self.options,
             clock=lambda: self.cluster.now,
             jitter=lambda: 0.5,
+            refused=self.refused.append,
         )
         self.heard = len(self.cluster.events)
         self.due: dict[Key, float] = {}

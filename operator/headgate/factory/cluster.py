@@ -49,9 +49,12 @@ class ClusterOperator:
 
 
 async def cluster_operator(
-    settings: Settings, metrics: OperatorMetrics, decided: Callable[[Key, Outcome], object]
+    settings: Settings,
+    metrics: OperatorMetrics,
+    decided: Callable[[Key, Outcome], object],
+    refused: Callable[[Key], object],
 ) -> ClusterOperator:
-    """Return the operator that `settings` describe; `decided` is told of each turn.
+    """Return the operator that `settings` describe; `decided` is told of turns, `refused` of those that cannot act.
 
     Raises UsageError where nothing says which cluster.
     """
@@ -66,7 +69,7 @@ async def cluster_operator(
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
     poller = ChosenPoller(_prometheus(settings, metrics), drivers)
     events = Outbox(EventRecorder(cluster, settings.identity))
-    controller = Controller(cluster, poller, options, recorder=events, decided=decided)
+    controller = Controller(cluster, poller, options, recorder=events, decided=decided, refused=refused)
     return ClusterOperator(api, cluster, controller, events, poller)
 
 

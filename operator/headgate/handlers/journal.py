@@ -21,6 +21,9 @@ from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Event
 
+REFUSED = "Refused"
+"""The state that is counted for an application whose resource cannot be acted on."""
+
 log = structlog.get_logger("headgate.decisions")
 
 NOT_IN_BACKLOG = "Normal"
@@ -53,11 +56,13 @@ class Journal:
     _before: dict[Key, _Before] = field(default_factory=dict)
     _states: Counter[State] = field(default_factory=Counter)
     """Of all of them; each scrape of the operator asks."""
+    _refused: set[Key] = field(default_factory=set)
     _published: dict[Key, _Published] = field(default_factory=dict)
     """Documents that a running driver was given and does not report yet."""
 
     def turned(self, key: Key, outcome: Outcome) -> None:
         """Take in what one turn has decided."""
+        self._refused.discard(key)
         before = self._before.get(key)
         verdicts = {name: _reason(verdict) for name, verdict in outcome.plan.verdicts.items()}
         step = outcome.plan.step
@@ -76,8 +81,16 @@ class Journal:
             self._states[before.state] -= 1
         self._follow_document(key, outcome)
 
+    def refused(self, key: Key) -> None:
+        """Take in that a turn could not act on the resource; what it decides once it can is news again."""
+        if (before := self._before.pop(key, None)) is not None:
+            self._states[before.state] -= 1
+        self._refused.add(key)
+        self._published.pop(key, None)
+
     def gone(self, key: Key) -> None:
         """Forget an application that is not there any more."""
+        self._refused.discard(key)
         if (before := self._before.pop(key, None)) is not None:
             self._states[before.state] -= 1
             log.info("the application is gone", application=str(key))
@@ -85,7 +98,7 @@ class Journal:
 
     def states(self) -> Mapping[str, int]:
         """Return how many applications are in each state; may be asked from any thread."""
-        return {str(state): self._states[state] for state in State}
+        return {**{str(state): self._states[state] for state in State}, REFUSED: len(self._refused)}
 
     def longest_pending(self, now: float) -> float:
         """Return for how long a running driver has not reported its document (`now` is Unix time); any thread."""

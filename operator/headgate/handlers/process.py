@@ -58,7 +58,7 @@ class Process:
         self._serve_metrics_and_probes()
         beats = asyncio.create_task(self.instruments.health.beats())
         metrics, journal = self.instruments.metrics, self.instruments.journal
-        operator = await cluster_operator(self.settings, metrics, journal.turned)
+        operator = await cluster_operator(self.settings, metrics, journal.turned, journal.refused)
         try:
             return await self._live(operator)
         finally:

@@ -27,6 +27,7 @@ from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, 
 from headgate.reconcile.conditions import STREAMING_QUERY_FAILED
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
+from headgate.reconcile.no_lag import untold_lag
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import QueryMetrics
@@ -47,6 +48,8 @@ SOURCE_OUT_OF_REACH = "SourceOutOfReach"
 UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
 
+NO_EVENT_TIME = "NoEventTime"
+"""The resource has a threshold for the lag of a watermark, and the query has none."""
 UNPLANNED_QUERY = "UnplannedQuery"
 """The resource lists a query whose trigger lets Spark plan no batches, so that nothing of it can be governed."""
 
@@ -222,6 +225,8 @@ def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> I
         return
     for message in _unknown_names(query, found, queries):
         yield Complaint(UNKNOWN_NAME, message)
+    if (untold := untold_lag(query, found)) is not None:
+        yield Complaint(NO_EVENT_TIME, untold)
 
 
 def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:

@@ -78,6 +78,7 @@ class Controller:
         *,
         recorder: Recorder | None = None,
         decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None,
+        refused: Callable[[Key], object] = lambda _key: None,
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -88,6 +89,7 @@ class Controller:
         self._clock = clock
         self._jitter = jitter
         self._tell = decided
+        self._tell_refused = refused
         self._cache = Cache()
         self._claims = Claims()
         self._records: dict[Key, Record] = {}
@@ -179,7 +181,9 @@ class Controller:
         if not isinstance(declared, RefusedSpec):
             return await turn.reconcile(declared, jitter=self._jitter())
         if not is_to_stop(manifest):
-            return await turn.refuse(declared)
+            look_again_at = await turn.refuse(declared)
+            self._tell_refused(key)
+            return look_again_at
         return await turn.reconcile(stand_in(manifest), jitter=self._jitter(), refused=declared)
 
     async def _let_go_in_time(self, key: Key) -> None:

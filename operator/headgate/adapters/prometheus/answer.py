@@ -39,6 +39,7 @@ class Labels(msgspec.Struct, gc=False):
     member: str = ""
     split: str = ""
     cause: str = ""
+    kind: str = ""
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

@@ -74,7 +74,7 @@ def details(
     for pod, labels, value in _placed(samples, pulses):
         if len(facts[pod]) >= MOST_FACTS:
             continue
-        detail = labels.lane or labels.member or labels.split or labels.cause
+        detail = labels.lane or labels.member or labels.split or labels.cause or labels.kind
         facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
     for pod, rates in _rates(arrivals, pulses).items():
         sources = Counter(query for query, _ in _sources(facts[pod]))

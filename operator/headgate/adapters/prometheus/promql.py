@@ -31,6 +31,7 @@ DETAILS = (
     metrics.QUERY_MEMORY_BOUND,
     metrics.QUERY_COST_BOUND,
     metrics.QUERY_THROUGHPUT,
+    metrics.QUERY_BATCHES,
     metrics.QUERY_FUTURE_BATCHES,
     metrics.QUERY_WATERMARK_HELD_BY,
     metrics.SOURCE_INFO,
