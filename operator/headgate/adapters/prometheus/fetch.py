@@ -58,11 +58,14 @@ class Fetch:
             yield column, _result(future)
 
     def details(
-        self, pods: Collection[Pod], at: float
+        self, pods: Collection[Pod], at: float, window_seconds: int
     ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
-        """Return the details of some drivers and how fast their records arrive; or why not."""
+        """Return the details of some drivers and how fast their records arrive, over a window; or why not."""
         names = {pod.name for pod in pods}
-        queries = [query(names, self._matchers) for query in (promql.details, promql.arrivals)]
+        queries = [
+            promql.details(names, self._matchers),
+            promql.arrivals(names, self._matchers, window_seconds),
+        ]
         futures = [self._ask(query, at) for query in queries]
         facts, arrivals = (_result(future) for future in futures)
         if isinstance(facts, QueryFailure):

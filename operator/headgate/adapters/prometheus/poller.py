@@ -30,6 +30,7 @@ from headgate.adapters.prometheus.expressions import Expressions
 from headgate.adapters.prometheus.failure import QueryFailure
 from headgate.adapters.prometheus.fetch import Fetch
 from headgate.adapters.prometheus.options import PrometheusOptions
+from headgate.adapters.prometheus.pace import Pace
 from headgate.adapters.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.prometheus.rotation import Rotation, is_behind
 from headgate.adapters.prometheus.targets import Pod, Targets, targets
@@ -51,6 +52,7 @@ class PrometheusPoller:
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
+        self._pace = Pace()
         self._polled_at = -math.inf
         self._turns: dict[Key, float] = {}
         """When each application's next turn is planned for, at the latest."""
@@ -127,6 +129,7 @@ class PrometheusPoller:
         except QueryFailure as failure:
             return replace(before, outage=failure.outage)
         found = targets(times.samples, rules, now)
+        self._pace = self._pace.following(before.targets.by_pod, found.by_pod)
         pulses = columns.unchanged(found.by_pod, before.pulses)
         scraped = {pod: target for pod, target in found.by_pod.items() if pod not in pulses}
         fresh = columns.begin(scraped)
@@ -171,7 +174,7 @@ class PrometheusPoller:
         chosen = wanted[: MOST_PODS * MOST_BATCHES]
         for first in range(0, len(chosen), MOST_PODS):
             pulses = {pod: published.pulses[pod] for pod in chosen[first : first + MOST_PODS]}
-            answer = self._fetch.details(pulses, at)
+            answer = self._fetch.details(pulses, at, self._pace.window_seconds)
             if isinstance(answer, QueryFailure):
                 break
             found |= details(answer[0].samples, answer[1].samples, pulses)

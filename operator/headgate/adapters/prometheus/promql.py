@@ -76,12 +76,12 @@ def details(pods: Collection[str], matchers: str) -> str:
     return _selector(DETAILS, _both(matchers, _pods(pods)))
 
 
-def arrivals(pods: Collection[str], matchers: str) -> str:
+def arrivals(pods: Collection[str], matchers: str, window_seconds: int) -> str:
     """Return the query for what came in by source: what was read plus what waits more, per second."""
     matchers = _both(matchers, _pods(pods))
     processed = _selector([metrics.SOURCE_PROCESSED], matchers)
     pending = _selector([metrics.SOURCE_PENDING], matchers)
-    return f"rate({processed}[1m]) + deriv({pending}[1m])"
+    return f"rate({processed}[{window_seconds}s]) + deriv({pending}[{window_seconds}s])"
 
 
 def _pods(pods: Collection[str]) -> str:
