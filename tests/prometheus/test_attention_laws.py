@@ -65,7 +65,8 @@ class Prometheus:
         self.published = (self.pulse, self.answer)
         return {} if self.pulse is None else {KEY: self.pulse}
 
-    def said(self, expression: str, oldest: float) -> float | None:
+    def said(self, key: Key, expression: str, oldest: float) -> float | None:
+        assert key == KEY
         assert expression == EXPRESSION
         answer = self.published[1]
         return answer[0] if answer is not None and answer[1] >= oldest else None
