@@ -70,16 +70,16 @@ def timed(notes: Notes) -> type[Governor]:
     class TimedGovernor(Governor):
         """Asks itself, with a watch."""
 
-        def admit(self, handle: int, start: str | None) -> str:
+        def admit(self, handle: int, trigger: str, start: str | None) -> str:
             """First step of a planning."""
             notes.begin()
             with notes.call():
-                return super().admit(handle, start)
+                return super().admit(handle, trigger, start)
 
-        def plan(self, handle: int, start: str | None, latest: str) -> str:
+        def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
             """Second step of a planning."""
             with notes.call():
-                answer = super().plan(handle, start, latest)
+                answer = super().plan(handle, trigger, start, latest)
             notes.end(answer)
             return answer
 

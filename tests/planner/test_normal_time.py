@@ -19,6 +19,7 @@ from headgate_spark.planner.model import (
 )
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.source import SURVEY_SECONDS
+from support.asked import AskedPlanner
 from support.scripted_spark import BASE, START, ScriptedSpark, Stream, Uncounted
 
 
@@ -53,7 +54,7 @@ def test_one_survey_serves_all_sources_of_a_round():
 
 
 def test_a_round_begins_when_a_source_is_asked_again():
-    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
     planner.control(control(), 0)
     planner.admit("b", None, 0)
     planner.admit("a", None, 0.1)
@@ -71,16 +72,32 @@ def test_the_position_that_spark_hands_in_is_believed_over_what_was_planned():
     assert stream.start == {"0": 2000}
 
 
-def test_asking_again_at_the_same_time_gives_the_same_answer():
+@pytest.fixture
+def ten_a_second() -> QueryPlanner:
+    """A planner of one source, that may take ten records a second."""
     planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
     planner.control(control(sources={"a": SourceControl(rate_limit=RateControl(records_per_second=10))}), 0)
+    return planner
+
+
+def test_asking_again_in_the_same_trigger_gives_the_same_answer(ten_a_second: QueryPlanner):
+    assert ten_a_second.admit("a", {"0": 0, "1": 0}, 1) == Survey(("a",))
+    answer = ten_a_second.plan("a", {"a": {"0": 70, "1": 30}}, 1)
+    assert sum(answer.ends.values()) == 50
+    assert ten_a_second.plan("a", {"a": {"0": 90, "1": 50}}, 2) == answer
+    assert ten_a_second.admit("a", {"0": 0, "1": 0}, 5) == answer
+    assert ten_a_second.snapshot(5).sources[0].planned_records_total == 50
+
+
+def test_an_answer_that_never_came_there_is_given_again_in_the_next_trigger(ten_a_second: QueryPlanner):
     answers = []
     for _ in range(3):
-        assert planner.admit("a", {"0": 0, "1": 0}, 1) == Survey(("a",))
-        answers.append(planner.plan("a", {"a": {"0": 70, "1": 30}}, 1))
+        ten_a_second.trigger_begins((), 1)
+        assert ten_a_second.admit("a", {"0": 0, "1": 0}, 1) == Survey(("a",))
+        answers.append(ten_a_second.plan("a", {"a": {"0": 70, "1": 30}}, 1))
     assert sum(answers[0].ends.values()) == 50
     assert answers.count(answers[0]) == 3
-    assert planner.snapshot(1).sources[0].planned_records_total == sum(answers[0].ends.values())
+    assert ten_a_second.snapshot(1).sources[0].planned_records_total == 50
 
 
 # The gate
@@ -206,7 +223,7 @@ def test_sources_share_a_grant_by_what_is_pending():
 
 
 def test_a_batch_with_offsets_but_no_rows_is_a_batch():
-    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
     planner.control(control(60), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 10}}, 0)
@@ -228,9 +245,9 @@ def test_no_data_batches_move_nothing_and_are_counted_apart():
     assert (spark.snapshot.data_batches, spark.snapshot.no_data_batches) == (2, 1)
 
 
-def after_batches_without_data(*seconds: float, interval: float) -> QueryPlanner:
+def after_batches_without_data(*seconds: float, interval: float) -> AskedPlanner:
     """Return a planner that planned a batch at 0, and knows how long batches without data take."""
-    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
     planner.control(control(interval), 0)
     for taken in seconds:
         planner.batch_ended(BatchReport({}, taken, 0))
@@ -262,7 +279,7 @@ def test_a_wait_is_never_longer_than_a_second():
 
 
 def test_only_the_first_source_of_a_trigger_waits():
-    planner = QueryPlanner("q", Trigger(), [Source(name, Lane.OFFSETS) for name in "ab"], now=0)
+    planner = AskedPlanner("q", Trigger(), [Source(name, Lane.OFFSETS) for name in "ab"], now=0)
     planner.control(control(10), 0)
     planner.batch_ended(BatchReport({}, 0.3, 0))
 
@@ -413,7 +430,7 @@ def test_after_a_stop_nothing_is_planned():
 
 
 def test_a_stop_reaches_the_sources_that_are_still_to_be_asked_in_a_round():
-    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
     planner.control(control(), 0)
     for _ in range(2):
         first = planner.admit("a", None, 0)

@@ -19,7 +19,7 @@ from headgate_spark.planner.model import (
     TriggerKind,
     Wait,
 )
-from headgate_spark.planner.query import QueryPlanner
+from support.asked import AskedPlanner
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 AVAILABLE_NOW = Trigger(TriggerKind.AVAILABLE_NOW)
@@ -76,7 +76,7 @@ def test_with_data_left_it_waits_for_tokens_instead_of_ending():
 
 
 def test_a_stop_ends_the_wait_for_tokens():
-    planner = QueryPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
     limit = {"a": SourceControl(rate_limit=RateControl(records_per_second=0.01))}
     planner.control(QueryControl(sources=limit), 0)
     start = {"0": 0}
@@ -95,7 +95,7 @@ def test_a_stop_ends_the_wait_for_tokens():
 def test_a_source_that_cannot_tell_its_latest_position_is_asked_again_as_soon_as_in_any_run():
     stream = a_stream()
     stream.reachable = False
-    planner = QueryPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
     planner.control(QueryControl(), 0)
     planner.admit("a", {"0": 0}, 0)
     assert planner.plan("a", {}, 0) == Wait(BASE_SECONDS, HeldBy.UNKNOWN)
@@ -190,7 +190,7 @@ def test_a_history_whose_end_was_not_seen_any_more_is_known_to_be_at_its_end(ord
 def test_a_query_that_has_run_before_it_was_told_of_its_history_says_what_to_do():
     """Nothing tells where the history ends before it is asked, and it is asked after the live source."""
     sources = [Source("live", Lane.OFFSETS), Source("history", Lane.OFFSETS)]
-    planner = QueryPlanner("q", AVAILABLE_NOW, sources, now=0, resumed={"history": {"0": 500}})
+    planner = AskedPlanner("q", AVAILABLE_NOW, sources, now=0, resumed={"history": {"0": 500}})
     planner.control(QueryControl(sources={"live": after("history")}), 0)
     assert planner.admit("live", {"0": 0}, 0) == Survey(("live", "history"))
     assert planner.plan("live", {"live": {"0": 9}}, 0) == Hold(HeldBy.AFTER)
@@ -243,7 +243,7 @@ def test_once_is_one_batch_of_everything():
 
 
 def test_once_fails_when_everything_is_paused():
-    planner = QueryPlanner("q", ONCE, [Source("a", Lane.GATE)], now=0)
+    planner = AskedPlanner("q", ONCE, [Source("a", Lane.GATE)], now=0)
     planner.control(QueryControl(sources={"a": SourceControl(paused=True)}), 0)
     assert isinstance(planner.admit("a", None, 0), Fail)
 

@@ -17,6 +17,7 @@ from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.run import Started
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import Trigger, TriggerKind
+from support.asked import admit, plan
 from support.event_logs import FakeEventTimes
 
 
@@ -147,7 +148,7 @@ def test_a_query_whose_start_is_slow_is_held_and_not_let_through(governor, monke
     monkeypatch.setattr(module, "START_SECONDS", 0.01)
     opened(governor, 1)
     with governor.start_of_query():
-        assert governor.admit(1, '{"row":0}') == "hold"
+        assert admit(governor, 1, '{"row":0}') == "hold"
 
 
 def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpoint):
@@ -163,21 +164,21 @@ def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpo
 
 def test_a_query_that_nobody_started_through_us_runs_as_it_would(governor):
     opened(governor, 1)
-    assert governor.admit(1, '{"row":0}') == "all"
+    assert admit(governor, 1, '{"row":0}') == "all"
 
 
 def test_a_governed_query_looks_before_it_reads(governor):
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     opened(governor, 1)
     start(governor, FakeQuery())
-    answers = [governor.admit(1, '{"row":0}') for _ in range(2)]
+    answers = [admit(governor, 1, '{"row":0}') for _ in range(2)]
     assert "survey:1" in answers
 
 
 def test_a_source_that_comes_after_one_that_there_is_not_is_named(governor):
     opened(governor, 1)
     start(governor, FakeQuery())
-    governor.admit(1, '{"row":0}')
+    admit(governor, 1, '{"row":0}')
     (name,) = [source.source.name for source in governor.runs[0].sources.values()]
     control = QueryControl(sources={name: SourceControl(after="nowhere")})
     with capture_logs() as told:
@@ -192,8 +193,8 @@ def a_leased_query(governor):
     start(governor, FakeQuery())
 
     def ask():
-        answer = governor.admit(1, '{"row":5}')
-        return governor.plan(1, '{"row":5}', '{"1":"{\\"row\\":5}"}') if answer == "survey:1" else answer
+        answer = admit(governor, 1, '{"row":5}')
+        return plan(governor, 1, '{"1":"{\\"row\\":5}"}') if answer == "survey:1" else answer
 
     return ask
 
@@ -248,7 +249,7 @@ def two_topics(governor):
     governor.opened(1, ORDERS)
     governor.opened(2, returns)
     start(governor, query)
-    governor.admit(1, "{}")
+    admit(governor, 1, "{}")
     query.failed_of, query.caused_by, query.active = "[STREAM_FAILED] ExecutionException", MISSING, False
     return query
 
@@ -355,9 +356,9 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
 
     def ask(at, row, latest):
         now[0] = at
-        answer = governor.admit(1, json.dumps({"row": row}))
+        answer = admit(governor, 1, json.dumps({"row": row}))
         survey = json.dumps({"1": json.dumps({"row": latest})})
-        return governor.plan(1, json.dumps({"row": row}), survey) if answer == "survey:1" else answer
+        return plan(governor, 1, survey) if answer == "survey:1" else answer
 
     assert ask(0.0, 0, 100) == 'offset:{"row":100}'
     query.ran(0, 100, 300)
@@ -430,14 +431,14 @@ def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
     opened(governor, 1)
     start(governor, FakeQuery())
-    governor.admit(1, '{"row":0}')
+    admit(governor, 1, '{"row":0}')
     other = alignment.of_run("other").part
     other.control({"flights": member}, 0.0)
     assert other.interval == 60
     (run,) = governor.runs
     governor.closed(1)
     run.take_control(control)  # whoever waits for the lock of a run has it when that has ended
-    assert run.admit(1, '{"row":0}') == run.plan(1, {"1": '{"row":5}'}) == "hold"
+    assert admit(run, 1, '{"row":0}') == plan(run, 1, {"1": '{"row":5}'}) == "hold"
     assert other.interval is None
 
 
@@ -451,9 +452,9 @@ def reads_all_but_what_is_paused(governor, trigger):
     with governor.start_of_query() as started:
         started("r1", Started(Trigger(trigger), True, query, None))
     latest = json.dumps({n: json.dumps({"row": 1500}) for n in ("1", "2")})
-    assert governor.admit(1, json.dumps({"row": 1500})) == "survey:1,2"
-    governor.plan(1, json.dumps({"row": 1500}), latest)
-    assert governor.admit(2, json.dumps({"row": 0})) == "hold"
+    assert admit(governor, 1, json.dumps({"row": 1500})) == "survey:1,2"
+    plan(governor, 1, latest)
+    assert admit(governor, 2, json.dumps({"row": 0})) == "hold"
 
     def end(failed_of=None):
         query.failed_of = failed_of
@@ -523,7 +524,7 @@ def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_i
     opened(governor, 1)
     opened(governor, 2)
     start(governor, FakeQuery())
-    assert governor.admit(1, '{"row":5}') == "survey:1,2"
+    assert admit(governor, 1, '{"row":5}') == "survey:1,2"
 
 
 def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
@@ -551,7 +552,7 @@ def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     opened(governor, 1)
     opened(governor, 2)
     start(governor, FakeQuery())
-    governor.admit(1, '{"row":0}')
+    admit(governor, 1, '{"row":0}')
     assert governor.runs[0].snapshot().sources[1].phase == waits
 
 
@@ -598,7 +599,7 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     opened(governor, 1)
     opened(governor, 2)
     start(governor, FakeQuery())
-    told = governor.admit(1, '{"row":5}')
+    told = admit(governor, 1, '{"row":5}')
     assert told.startswith(
         "fail:query copy: source replay-2: whether its history has been read cannot be told"
     )
@@ -611,7 +612,7 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     for handle in (3, 4):
         opened(governor, handle, run="r2")
     start(governor, FakeQuery(), run="r2")
-    assert governor.admit(3, '{"row":5}') == "survey:3,4"
+    assert admit(governor, 3, '{"row":5}') == "survey:3,4"
     assert [source.phase for source in governor.runs[0].snapshot().sources] == [False, False]
 
 
@@ -622,10 +623,10 @@ def test_a_damaged_memory_of_histories_is_nothing_to_a_query_without_one_until_i
     opened(governor, 1)
     opened(governor, 2)
     start(governor, FakeQuery())
-    assert governor.admit(1, '{"row":5}') == "survey:1,2"
+    assert admit(governor, 1, '{"row":5}') == "survey:1,2"
     sources["replay-2"] = SourceControl(after="replay")
     governor.take_document(ControlDocument(generation=2, queries={"copy": QueryControl(sources=sources)}))
-    assert str(file) in governor.admit(1, '{"row":5}')
+    assert str(file) in admit(governor, 1, '{"row":5}')
     assert file.read_bytes() == b"{"
 
 
@@ -672,7 +673,7 @@ def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
     query = FakeQuery()
     start(governor, query)
     governor.opened(1, ORDERS)
-    governor.admit(1, None)
+    admit(governor, 1, None)
     query.failed_of = "UnknownTopicOrPartitionException"
     governor.closed(1)
     (explanation,) = governor.explanations
@@ -683,7 +684,7 @@ def test_so_is_one_that_only_its_causes_tell(governor):
     query = FakeQuery()
     start(governor, query)
     governor.opened(1, ORDERS)
-    governor.admit(1, None)
+    admit(governor, 1, None)
     query.failed_of = "Failed to create new KafkaAdminClient"
     query.caused_by = "ConfigException: No resolvable bootstrap urls given in bootstrap.servers"
     governor.closed(1)
@@ -695,7 +696,7 @@ def test_a_query_that_has_failed_says_so_until_it_is_started_again(governor):
     query = FakeQuery()
     opened(governor, 1)
     start(governor, query)
-    governor.admit(1, None)
+    admit(governor, 1, None)
     query.failed_of = "java.lang.IllegalStateException: the sink is full"
     governor.closed(1)
     sentence = "query copy: java.lang.IllegalStateException: the sink is full"
@@ -730,6 +731,6 @@ def test_a_query_that_fails_leaving_its_streams_open_is_told_while_its_siblings_
 def test_a_query_that_ends_without_failing_needs_no_explanation(governor):
     opened(governor, 1)
     start(governor, FakeQuery())
-    governor.admit(1, None)
+    admit(governor, 1, None)
     governor.closed(1)
     assert governor.explanations == []

@@ -16,6 +16,7 @@ from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.openings import Openings, StillUnderWayError
 from headgate_spark.engine.sources import Descriptor, names_of
+from support.asked import admit
 from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
 from support.waiting import wait_until
 
@@ -104,7 +105,7 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
     assert {opened.descriptor.options["subscribe"] for opened in run.sources.values()} == set(asked.topics)
     started(governor, MadeUpQuery())
     for handle, name in names.items():
-        governor.admit(handle, json.dumps({asked.topics[handle - 1]: {"0": 5}}))
+        admit(governor, handle, json.dumps({asked.topics[handle - 1]: {"0": 5}}))
         snapshot = run.snapshot()
         assert snapshot is not None
         (standing,) = (source for source in snapshot.sources if source.name == name)
@@ -162,9 +163,9 @@ def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() 
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     governor.opened(2, described(2))
     started(governor, MadeUpQuery())
-    governor.admit(2, '{"orders":{"0":5}}')
+    admit(governor, 2, '{"orders":{"0":5}}')
     governor.opened(1, described(1, topic="returns"))
-    assert governor.admit(1, '{"returns":{"0":5}}').startswith("survey:")
+    assert admit(governor, 1, '{"returns":{"0":5}}').startswith("survey:")
     assert [source.name for source in governor.runs[0].snapshot().sources] == ["returns", "orders"]  # type: ignore[union-attr]
 
 

@@ -15,6 +15,7 @@ from headgate_spark.engine.retreats import PATIENCE_SECONDS, Retreat
 from headgate_spark.engine.run import QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Trigger, TriggerKind
+from support.asked import admit, plan
 
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
 SOON = PATIENCE_SECONDS / 2
@@ -58,8 +59,8 @@ def asking(
 
     def ask(at: float, start: dict[str, int], latest: dict[str, int]) -> str:
         now[0] = at
-        answer = run.admit(1, json.dumps({"orders": start}))
-        return run.plan(1, {"1": json.dumps({"orders": latest})}) if answer == "survey:1" else answer
+        answer = admit(run, 1, json.dumps({"orders": start}))
+        return plan(run, 1, {"1": json.dumps({"orders": latest})}) if answer == "survey:1" else answer
 
     return ask
 

@@ -20,6 +20,7 @@ from headgate_spark.engine.run import QueryRun, Started
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC
 from headgate_spark.planner.model import Trigger, TriggerKind
+from support.asked import admit, plan
 
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
 
@@ -140,9 +141,9 @@ class Query:
     def ask(self, at: float, start: Mapping[str, int], latest: Mapping[str, int] | None) -> str:
         """Return the answer; offsets are those of `orders/0` and the like, `None`: the broker does not answer."""
         self.now = at
-        answer = self.run.admit(1, _json(start))
+        answer = admit(self.run, 1, _json(start))
         told = None if latest is None else _json(latest)
-        return self.run.plan(1, {"1": told}) if answer == "survey:1" else answer
+        return plan(self.run, 1, {"1": told}) if answer == "survey:1" else answer
 
 
 def descriptor(handle: int, **options: str) -> Descriptor:
@@ -350,8 +351,8 @@ def test_what_all_sources_wait_for_in_one_planning_ends_at_one_moment():
     for opened in query.run.sources.values():
         opened.beginnings = Awaited()  # type: ignore[assignment]
     for handle in (1, 2):
-        query.run.admit(handle, _json({"orders/0": 0}))
-    query.run.plan(2, {"1": _json({"orders/0": 5}), "2": _json({"orders/0": 5})})
+        admit(query.run, handle, _json({"orders/0": 0}))
+    plan(query.run, 2, {"1": _json({"orders/0": 5}), "2": _json({"orders/0": 5})})
     assert len(deadlines) == 2
     assert len(set(deadlines)) == 1
 

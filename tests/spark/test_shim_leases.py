@@ -30,11 +30,11 @@ class Counting(ScriptedPlanner):
         self.of_query: dict[str, str] = {}
         self.questions: Counter[tuple[str, str]] = Counter()
 
-    def admit(self, handle: int, start: str | None) -> str:
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
         source = self.sources[handle]
         query = source["thread"].removeprefix("stream execution thread for ").split(" ")[0]
         self.questions[query, source["index"]] += 1
-        super().admit(handle, start)
+        super().admit(handle, trigger, start)
         return self.of_query.get(query, "hold")
 
 
@@ -118,9 +118,9 @@ def test_a_recall_while_the_planner_answers_is_not_lost(
 ) -> None:
     answer = planner.admit
 
-    def recalled_meanwhile(handle: int, start: str | None) -> str:
+    def recalled_meanwhile(handle: int, trigger: str, start: str | None) -> str:
         shim.recall(spark.sparkContext)
-        return answer(handle, start)
+        return answer(handle, trigger, start)
 
     planner.admit = recalled_meanwhile  # type: ignore[method-assign]
     with leased(numbers(spark), planner, tmp_path, LONG):

@@ -38,13 +38,13 @@ class Planner:
         self.indexes[handle] = json.loads(descriptor)["index"]
         return "ok"
 
-    def admit(self, handle: int, start: str | None) -> str:
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
         self.asked += 1
         if self.indexes[handle] in self.free:
             return "all"
         return self.answers.pop(0) if self.answers else "hold"
 
-    def plan(self, handle: int, start: str | None, latest: str) -> str:
+    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
         return "all"
 
     def outage(self, handle: int, failure: str | None) -> None:

@@ -1,7 +1,8 @@
 """A stand-in for Spark and its engine that asks a planner as they do, on a clock of its own.
 
-Sources are asked one after the other at every trigger (100 ms, or as soon as a batch is over), a batch takes what a
-linear cost says, and its report arrives before the next question. What the planner leases is held without asking it.
+Sources are asked once at every trigger (100 ms, or as soon as a batch is over), in an order that is kept for a run:
+as they were opened up to four, and from five on any. A batch takes what a linear cost says, and its report arrives
+before the next question. What the planner leases is held without asking it.
 `on_ticks` has triggers where Spark has them: at the full tenths of a second, whenever the batch before was over.
 Every answer is checked against what no answer may do: go back, go past the latest position, or leave out a split.
 """
@@ -9,7 +10,8 @@ Every answer is checked against what no answer may do: go back, go past the late
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -41,6 +43,8 @@ from headgate_spark.planner.model import (
 from headgate_spark.planner.query import QueryPlanner
 
 BASE = 0.1
+SPARK_KEEPS_ORDER_OF = 4
+"""Entries of a Scala `Map`; a larger one is a hash map."""
 LONGEST_RUN = 1e5
 """Seconds, of a run in which a source is told to wait."""
 NOT_WORTH_A_WAIT = 0.01
@@ -196,12 +200,17 @@ class ScriptedSpark:
         resumed: Mapping[str, Position] | None = None,
         bound: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
+        order: Sequence[str] | None = None,
     ) -> None:
         self.unplanned = {source.name for source in sources} - (resumed or {}).keys()
         """Sources without an offset in the checkpoint: one that answers its start makes a batch."""
         self.leases = leases
         self.on_ticks = on_ticks
         self.sources = {source.name: source for source in sources}
+        self.order = list(self.sources if order is None else order)
+        """In which Spark asks. Drawn from five sources on, but the same for a run that is repeated."""
+        if order is None and len(self.order) > SPARK_KEEPS_ORDER_OF:
+            random.Random(len(self.order)).shuffle(self.order)
         self.trigger = trigger or Trigger()
         self.now = self.began = now
         self.fixed_seconds = fixed_seconds
@@ -244,7 +253,8 @@ class ScriptedSpark:
         self.arrivals(self.now - self._last_arrival)
         self._last_arrival = self.now
         asked = self.asked
-        self.answers = {name: self._leased_answer(name) or self.ask(name) for name in self.sources}
+        self._tell_trigger()
+        self.answers = {name: self._leased_answer(name) or self.ask(name) for name in self.order}
         planned_at = self.now
         read = {
             name: self.sources[name].read(answer)
@@ -258,6 +268,12 @@ class ScriptedSpark:
         else:
             self._no_batch(was_asked=self.asked > asked)
         return self.answers
+
+    def _tell_trigger(self) -> None:
+        """Tell what of the last trigger has come to Spark: here, all of it."""
+        self.planner.trigger_begins(
+            [name for name, answer in self.answers.items() if not isinstance(answer, Hold | Fail)], self.now
+        )
 
     def ask(self, name: str) -> Answer:
         """Ask one source, waiting as it is told to."""
@@ -291,6 +307,7 @@ class ScriptedSpark:
     def _run_empty_batch(self) -> None:
         self._note_planned()
         self.now += self.fixed_seconds
+        self._tell_trigger()
         self.planner.batch_ended(BatchReport(dict.fromkeys(self.sources, 0), self.fixed_seconds, self.now))
 
     def _run_batch(self, planned_at: float, read: Mapping[str, int]) -> None:
@@ -300,6 +317,7 @@ class ScriptedSpark:
         self.batches.append(Batch(planned_at, read, seconds))
         known = {name: getattr(self.sources[name], "read_bytes", None) for name in read}
         file_bytes = {name: size for name, size in known.items() if size is not None}
+        self._tell_trigger()
         self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1, file_bytes))
         if self.on_ticks:
             self.now = max(self.now, self._next_trigger(planned_at))

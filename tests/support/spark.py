@@ -73,6 +73,8 @@ class ScriptedPlanner:
         self.after_survey: Answer = "hold"
         self.sources: dict[int, dict[str, Any]] = {}
         self.asked: list[tuple[str, str | None]] = []
+        self.triggers: list[tuple[str, str]] = []
+        """What was told of its trigger with each question, by the index of the source."""
         self.surveys: list[dict[str, str | None]] = []
         self.closed_handles: list[int] = []
         self.outages: list[tuple[str, str | None]] = []
@@ -82,12 +84,13 @@ class ScriptedPlanner:
         self.sources[handle] = json.loads(descriptor)
         return "ok"
 
-    def admit(self, handle: int, start: str | None) -> str:
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
         index = self.sources[handle]["index"]
         self.asked.append((index, start))
+        self.triggers.append((index, trigger))
         return said(self.answers.get(index, self.answer), start)
 
-    def plan(self, handle: int, start: str | None, latest: str) -> str:
+    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
         self.surveys.append(json.loads(latest))
         return said(self.after_survey, start)
 

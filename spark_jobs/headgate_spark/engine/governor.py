@@ -18,6 +18,7 @@ import structlog
 
 from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalReason
 from headgate_spark.engine.alignment import DriverAlignment
+from headgate_spark.engine.asking import Asking
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock, release
 from headgate_spark.engine.failures import told
@@ -174,7 +175,7 @@ class Governor:
         self._give_up()
         return f"refuse:{self.too_large[query].message}"
 
-    def admit(self, handle: int, start: str | None) -> str:
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """First step of a planning."""
         run = self._by_handle[handle]
         if run.started is None:
@@ -188,13 +189,13 @@ class Governor:
                 run.leave_groups()
             return "all"
         with self._planner_call(), run.lock:
-            return run.admit(handle, start)
+            return run.admit(handle, Asking.parse(trigger), start)
 
-    def plan(self, handle: int, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
+    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
         """Second step of a planning: the latest offsets by handle."""
         run = self._by_handle[handle]
         with self._planner_call(), run.lock:
-            return run.plan(handle, json.loads(latest))
+            return run.plan(handle, Asking.parse(trigger), json.loads(latest))
 
     def outage(self, handle: int, failure: str | None) -> None:
         """A stream cannot be asked what it has, for this reason (empty: it is silent), or can again (`None`)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ import structlog
 
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine.alignment import RunAlignment
+from headgate_spark.engine.asking import Asking
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beginnings import Beginnings, Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
@@ -61,10 +62,10 @@ log = structlog.get_logger("headgate")
 BUDGET_SECONDS = 1.0
 """How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
 With what it waits for event times (`kafka.event_times`) that is less than two thirds of what a call may take."""
-NO_DATA_ROUNDS = 3
-"""Rounds after a batch in which progress is still read: Spark runs its no-data batch at the next trigger or two."""
-QUIET_ROUNDS = 2
-"""Held rounds after a stop until the query is at a batch boundary. One is not enough: in the trigger in which every
+NO_DATA_TRIGGERS = 3
+"""Triggers after a batch in which progress is still read: Spark runs its no-data batch in the next one or two."""
+QUIET_TRIGGERS = 2
+"""Held triggers after a stop until the query is at a batch boundary. One is not enough: in the trigger in which every
 source was held, Spark may still run a no-data batch."""
 
 
@@ -274,14 +275,16 @@ class QueryRun:
     """By the tasks of this run's batches."""
     at_boundary: threading.Event = field(default_factory=threading.Event)
     _in_flight: bool = False
-    _watched_rounds: int = 0
+    _watched_triggers: int = 0
     _stopping: bool = False
     _has_ended: bool = False
     _is_new: bool = False
     """Whether no batch was ever planned in its checkpoint; false also where nobody can tell."""
     _damage: str | None = None
     """Which file of those that keep histories is damaged, and in what way."""
-    _quiet_rounds: int = 0
+    _quiet_triggers: int = 0
+    _trigger: int | None = None
+    """The trigger of Spark that was the last to ask."""
     _query_id: str = ""
     _memory_noted: bool = False
     _memory_kept: bool = True
@@ -386,9 +389,9 @@ class QueryRun:
             return
         self.gauge, self._query_id = gauge, descriptor.query_id
 
-    def admit(self, handle: int, start: str | None) -> str:
+    def admit(self, handle: int, asking: Asking, start: str | None) -> str:
         """Answer the first step of a planning, in the shim's words."""
-        if self._has_ended:
+        if self._has_ended or self._is_late(asking):
             return "hold"
         if self._stopping and self.ends_by_itself:
             return self._waiting_to_be_stopped()
@@ -397,13 +400,11 @@ class QueryRun:
         planner = self._planner()
         if (refusal := self._damaged_histories()) is not None:
             return f"fail:{refusal}"
-        goes_on = self._waits.ended(self.clock())
-        if not goes_on and handle == next(iter(self.sources)):
-            self._waits.trigger_begins()
-            if self.wall_clock is not None:
-                planner.tell_time(self.wall_clock() - self.clock())
-            self._take_in_batch(planner)
-            self._count_quiet_round()
+        if asking.trigger == self._trigger:
+            self._waits.ended(self.clock())
+            planner.trigger_goes_on(self._names_of({handle, *asking.passed_in(self._trigger)}), self.clock())
+        else:
+            self._begin_trigger(planner, asking)
         opened = self.sources[handle]
         if opened.topics is not None and self.control is not None:
             opened.topics.prepare()
@@ -413,9 +414,9 @@ class QueryRun:
             return "survey:" + ",".join(str(self._handle(name)) for name in answer.sources)
         return self._said(opened, answer)
 
-    def plan(self, handle: int, latest: Mapping[str, str | None]) -> str:
+    def plan(self, handle: int, asking: Asking, latest: Mapping[str, str | None]) -> str:
         """Answer the second step, now that the latest offsets are known."""
-        if self._has_ended:
+        if self._has_ended or asking.trigger != self._trigger:
             return "hold"
         if self._stopping and self.ends_by_itself:
             return self._waiting_to_be_stopped()
@@ -767,7 +768,7 @@ class QueryRun:
 
     def _held(self) -> str:
         """Return the words for a hold: a lease, if it is to last and there is no batch to take in."""
-        watches = self._in_flight or self._watched_rounds > 0 or self._stopping
+        watches = self._in_flight or self._watched_triggers > 0 or self._stopping
         lease = None if watches or self.planner is None else self.planner.lease(self.clock())
         if lease is None:
             return "hold"
@@ -811,11 +812,29 @@ class QueryRun:
             )
         opened.is_unmatched = is_none
 
+    def _is_late(self, asking: Asking) -> bool:
+        """Tell whether a trigger is over: the shim has given up the question, and held."""
+        return self._trigger is not None and asking.trigger < self._trigger
+
+    def _begin_trigger(self, planner: QueryPlanner, asking: Asking) -> None:
+        """Take in what has come of the trigger before, whichever source is asked first in this one."""
+        passed = self._names_of(asking.passed_in(self._trigger))
+        self._trigger = asking.trigger
+        self._waits.trigger_begins()
+        if self.wall_clock is not None:
+            planner.tell_time(self.wall_clock() - self.clock())
+        planner.trigger_begins(passed, self.clock())
+        self._take_in_batch(planner)
+        self._count_quiet_trigger()
+
+    def _names_of(self, handles: Set[int]) -> set[str]:
+        return {opened.source.name for handle, opened in self.sources.items() if handle in handles}
+
     def _take_in_batch(self, planner: QueryPlanner) -> None:
-        """Report the batch that has ended since the last round, if there was one."""
-        if not self._in_flight and self._watched_rounds == 0 and self.last is not None:
+        """Report the batch that has ended since the last trigger, if there was one."""
+        if not self._in_flight and self._watched_triggers == 0 and self.last is not None:
             return
-        self._watched_rounds = NO_DATA_ROUNDS if self._in_flight else max(0, self._watched_rounds - 1)
+        self._watched_triggers = NO_DATA_TRIGGERS if self._in_flight else max(0, self._watched_triggers - 1)
         self._in_flight = False
         progress = self._new_progress()
         if progress is None:
@@ -890,11 +909,11 @@ class QueryRun:
             return {}
         return {name: size for name, size in found.items() if size is not None}
 
-    def _count_quiet_round(self) -> None:
+    def _count_quiet_trigger(self) -> None:
         if not self._stopping:
             return
-        self._quiet_rounds += 1
-        if self._quiet_rounds >= QUIET_ROUNDS:
+        self._quiet_triggers += 1
+        if self._quiet_triggers >= QUIET_TRIGGERS:
             self.at_boundary.set()
 
     def _handle(self, name: str) -> int:

@@ -17,7 +17,7 @@ from headgate_spark.packed import unpacked
 
 EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
-PROTOCOL = 4
+PROTOCOL = 5
 """Which form of the words between shim and planner is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 UNTOLD_PROTOCOL = 1
 """What a shim speaks that does not tell."""
@@ -46,10 +46,12 @@ class ShimPlanner(Protocol):
     def opened(self, handle: int, descriptor: str) -> str:
         """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""
 
-    def admit(self, handle: int, start: str | None) -> str:
-        """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`."""
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
+        """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`.
 
-    def plan(self, handle: int, start: str | None, latest: str) -> str:
+        `trigger` tells in which trigger Spark asks, see `engine.asking`."""
+
+    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
         """The same after a survey; `latest` is a JSON object from handle to latest offset."""
 
     def outage(self, handle: int, failure: str | None) -> None:
@@ -190,11 +192,11 @@ class _JavaPlanner:
     def opened(self, handle: int, descriptor: str) -> str:
         return self._planner.opened(handle, descriptor)
 
-    def admit(self, handle: int, start: str | None) -> str:
-        return self._planner.admit(handle, start and unpacked(start))
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
+        return self._planner.admit(handle, trigger, start and unpacked(start))
 
-    def plan(self, handle: int, start: str | None, latest: str) -> str:
-        return self._planner.plan(handle, start and unpacked(start), unpacked(latest))
+    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
+        return self._planner.plan(handle, trigger, start and unpacked(start), unpacked(latest))
 
     def outage(self, handle: int, failure: str | None) -> None:
         self._planner.outage(handle, failure)

@@ -19,14 +19,11 @@ class Waits:
         """The shim is told to wait, and to ask again."""
         self._since = now
 
-    def ended(self, now: float) -> bool:
-        """A source is asked. Return whether that is the end of a wait, and so no new trigger."""
+    def ended(self, now: float) -> None:
+        """A source is asked in the same trigger: if it was told to wait, that is over."""
         since, self._since = self._since, None
-        if since is None:
-            return False
-        self._now += now - since
-        return True
+        self._now += 0.0 if since is None else now - since
 
     def trigger_begins(self) -> None:
-        """The first source of a new trigger is asked."""
-        self.before, self._now = self._now, 0.0
+        """The first source of a new trigger is asked. A wait that was not followed by a question was none."""
+        self.before, self._now, self._since = self._now, 0.0, None

@@ -52,10 +52,10 @@ class PlannedBatch:
         return source in self.takes and now - self.planned_at > LOOK_SECONDS
 
     def withdraw(self, state: SourceState, now: float) -> None:
-        """No records came of it: give back what was booked."""
-        take = self.takes[state.name]
+        """No records of the source came of it: give back what was booked, and forget it."""
+        take = self.takes.pop(state.name)
         if isinstance(take, TakeUpTo):
-            booked = self.counts[state.name]
+            booked = self.counts.pop(state.name)
             state.planned_total -= booked
             state.rate.take(-booked, now)
         elif isinstance(take, TakeLimit) and state.lane is Lane.ROWS:

@@ -1,8 +1,8 @@
 """The planner of one run of one query.
 
-Spark asks the sources of a query one after the other at every trigger. The first one that is asked opens a
-*round*: the gate is looked at once, everything is planned for all sources at once, and the others find their
-part when they are asked. The order of the steps is the design:
+Spark asks every source of a query once at every trigger, in an order that nothing here relies on. The first one
+that is asked opens a *round*: the gate is looked at once, everything is planned for all sources at once, and the
+others find their part when they are asked. The order of the steps is the design:
 
     gate -> hybrid -> grant -> reach (alignment) -> rate -> shares -> ends
 
@@ -131,13 +131,46 @@ class QueryPlanner:
 
     # What Spark asks
 
+    def trigger_begins(self, passed: Collection[str], now: float) -> None:
+        """Spark begins to ask every source once more. Called before `batch_ended`, if a batch has ended.
+
+        `passed` are the sources of which Spark was told to read in the trigger before. What was booked for another
+        was an answer that never came there: it is given back.
+        """
+        self._round = None
+        self._give_back(passed, now)
+
+    def trigger_goes_on(self, passed: Collection[str], now: float) -> None:
+        """Spark asks another source in the same trigger; `passed` as for `trigger_begins`, but in this one.
+
+        Where an answer was lost and no other makes a batch, the rest of the trigger is held. They were planned
+        together, and a member of a group must not go ahead of one that is held.
+        """
+        if self._give_back(passed, now) and self._batch is None and self._round is not None:
+            self._round.held = HeldBy.UNKNOWN
+
+    def _give_back(self, passed: Collection[str], now: float) -> bool:
+        """Give back what was booked for sources that Spark was not told to read; return whether there were any."""
+        batch = self._batch
+        lost = frozenset() if batch is None else batch.takes.keys() - passed
+        if batch is None or not lost:
+            return False
+        for name in lost:
+            batch.withdraw(self._sources[name], now)
+        if not batch.takes:
+            self._batch = None
+            self._gate.found_nothing()
+        return True
+
     def admit(self, source: str, start: Position | None, now: float) -> Answer | Survey:
         """Answer for one source, or ask for latest positions first (then `plan` answers).
 
         `start` is how far the source has been planned; `None` where its offsets cannot be counted. After a
-        `Wait` the engine calls this again.
+        `Wait` the engine calls this again. Whatever else was answered stays the answer until the next trigger.
         """
         state = self._sources[source]
+        if self._round is not None and source in self._round.answers:
+            return self._round.answers[source]
         is_first_question = not state.seen
         current = self._enter_round(state, start, now)
         survey: tuple[str, ...] = ()
@@ -156,6 +189,8 @@ class QueryPlanner:
         A position that is missing is not known: that source holds.
         """
         state = self._sources[source]
+        if self._round is not None and source in self._round.answers:
+            return self._round.answers[source]
         current = self._round or self._enter_round(state, state.position, now)
         for name in current.survey or ():
             self._sources[name].surveyed(latest.get(name), now)
@@ -216,19 +251,20 @@ class QueryPlanner:
     # Rounds
 
     def _enter_round(self, state: SourceState, start: Position | None, now: float) -> Round:
-        """Note that a source is asked; a new round begins with the first one, or one that was asked before."""
+        """Note that a source is asked: the first one of its trigger, another one, or one that has waited."""
         moved = state.has_moved_to(start)
         state.asked(start)
-        first = next(iter(self._sources))
-        if self._round is None or state.name in self._round.asked or state.name == first:
-            self._end_unreported_batch(moved, now)
-            waited = self._round is not None and self._round.waiting == state.name
-            before = self._round if self._round is not None and waited else Round(None)
-            self._round = Round(self._closed_by(now), before.asked, before.runs_empty)
+        current = self._round
+        if current is None:
+            self._end_unreported_batch(now)
+            current = Round(self._closed_by(now))
+        elif current.waiting == state.name:
+            current = Round(self._closed_by(now), current.asked, current.runs_empty, answers=current.answers)
         elif moved:
-            self._round.plan.pop(state.name, None)  # planned where its checkpoint said that it was
-        self._round.asked.add(state.name)
-        return self._round
+            current.plan.pop(state.name, None)  # planned where its checkpoint said that it was
+        current.asked.add(state.name)
+        self._round = current
+        return current
 
     def _closed_by(self, now: float) -> HeldBy | None:
         if self._settings.ends_when_idle:
@@ -261,27 +297,28 @@ class QueryPlanner:
         """Return how long a source that had nothing is left alone; in a backlog not longer than in normal time."""
         return look_seconds(min(self._gate.interval, self._gate.intervals.normal))
 
-    def _end_unreported_batch(self, moved: bool, now: float) -> None:
-        """Spark asks again and no batch was reported: what was planned last was a look that found nothing.
+    def _end_unreported_batch(self, now: float) -> None:
+        """A trigger begins and no batch was reported: what was planned last was a look that found nothing.
 
-        Unless the source has moved: then there was a batch, and only its report is missing. Nothing is learnt from
-        it, but a query in backlog must not wait for a report that does not come.
+        Unless a batch was certain: then there was one, and only its report is missing. Nothing is learnt from it, but
+        a query in backlog must not wait for a report that does not come.
         """
         batch, self._batch = self._batch, None
         if batch is None:
             return
-        if moved:
+        if batch.is_certain:
             self._go_on(batch, now)
             return
+        takes = set(batch.takes)
         self._withdraw(batch, now)
-        for name in batch.takes:
+        for name in takes:
             self._sources[name].found_nothing(now)
 
     def _withdraw(self, batch: PlannedBatch | None, now: float) -> None:
         if batch is None:
             return
         self._gate.found_nothing()
-        for name in batch.takes:
+        for name in set(batch.takes):
             batch.withdraw(self._sources[name], now)
 
     def _to_survey(self, current: Round, now: float) -> tuple[str, ...]:
@@ -309,9 +346,11 @@ class QueryPlanner:
         answer = self._decide(state, current, now)
         if isinstance(answer, Hold) and self._settings.ends_when_idle:
             answer = self._instead_of_ending(state, answer, current, now)
-            current.waiting = state.name if isinstance(answer, Wait) else None
         elif isinstance(answer, Hold) and current.asked == {state.name}:
             answer = self._instead_of_a_batch_without_data(answer, current, now)
+        current.waiting = state.name if isinstance(answer, Wait) else None
+        if current.waiting is None:
+            current.answers[state.name] = answer
         state.answered(answer, now)
         return answer
 

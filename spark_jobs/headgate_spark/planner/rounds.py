@@ -1,7 +1,7 @@
-"""A round: one pass of Spark over the sources of a query.
+"""A round: one pass of Spark over the sources of a query, in one trigger.
 
-Spark asks source by source, always in the same order, and builds one batch of the answers. So the gate is looked
-at once per round, and the first source that is asked has everything planned for all of them.
+Spark asks source by source, each once and in an order of its own, and builds one batch of the answers. So the gate
+is looked at once per round, and the first source that is asked has everything planned for all of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headgate_spark.planner.allotment import Allotment
-from headgate_spark.planner.model import HeldBy
+from headgate_spark.planner.model import Answer, HeldBy
 from headgate_spark.planner.sizing import Grant
 
 
@@ -28,6 +28,8 @@ class Round:
     """Sources whose latest positions were asked for last; `None`: not decided yet."""
     grant: Grant | None = None
     plan: dict[str, Allotment] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    """What has been answered for good. A question that comes again, because an answer came late, finds it here."""
 
     @property
     def handed_out(self) -> int:

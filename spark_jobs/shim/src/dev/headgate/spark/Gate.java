@@ -42,6 +42,7 @@ final class Gate implements Governed.Handler {
   private final String descriptor;
   private final Patience patience;
   private final Outage outage;
+  private final Triggers triggers = Triggers.ofThisQuery();
 
   private Planner announcedTo;
   private Offset initial;
@@ -177,6 +178,7 @@ final class Gate implements Governed.Handler {
     begun |= v1 ? start != null : start != initial;
     held = false;
     position = start;
+    triggers.asks(handle);
     Offset end = planned(start, limit);
     position = end != null ? end : start;
     return end;
@@ -213,7 +215,7 @@ final class Gate implements Governed.Handler {
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
     Planner planner;
     while ((planner = Shim.planner()) != null) {
-      if (Lease.holds(this)) {
+      if (Lease.holds(triggers.number())) {
         return hold(start);
       }
       Lease.Moment asked = Lease.Moment.now();
@@ -222,11 +224,15 @@ final class Gate implements Governed.Handler {
         return hold(start);
       }
       if (answer != null && answer.is("lease")) {
-        Lease.begin(answer, asked);
+        Lease.begin(answer, asked, triggers.number());
         return hold(start);
       }
       if (answer != null && !answer.is("wait")) {
-        return carriedOut(answer, start, own);
+        Offset end = carriedOut(answer, start, own);
+        if (!held || answer.is("none")) {
+          triggers.passed(handle);
+        }
+        return end;
       }
       Shim.awaitRecall(asked.recalls(), answer == null ? RETRY_MILLIS : Math.max(1, answer.millis()));
     }
@@ -240,10 +246,11 @@ final class Gate implements Governed.Handler {
       return null;
     }
     String json = start == null ? null : Packed.of(start.json());
-    Answer answer = ask(() -> planner.admit(handle, json), Answer.TO_ADMIT);
+    String trigger = triggers.told();
+    Answer answer = ask(() -> planner.admit(handle, trigger, json), Answer.TO_ADMIT);
     if (answer != null && answer.is("survey")) {
       String latest = survey(answer.handles());
-      answer = ask(() -> planner.plan(handle, json, latest), Answer.TO_PLAN);
+      answer = ask(() -> planner.plan(handle, trigger, json, latest), Answer.TO_PLAN);
     }
     if (answer != null) {
       patience.served();

@@ -10,9 +10,10 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>A query that has nothing to do is triggered ten times a second. Each trigger costs Spark a progress report that nobody reads,
  * and each question to the planner a round trip to Python. So a planner that knows for how long its answer stays the same says
- * so, once for all streams of the query, and the first stream of the next trigger waits for the end of the lease: its time is
- * over, the planner recalls it because it was told something, or a stream that it names has something new. That trigger ends
- * without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as long as the wait.
+ * so, once for all streams of the query, and the first stream of the next trigger, whichever Spark asks first, waits for the end of
+ * the lease: its time is over, the planner recalls it because it was told something, or a stream that it names has something new.
+ * That trigger ends without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as
+ * long as the wait.
  *
  * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
  */
@@ -33,35 +34,35 @@ final class Lease {
   private final long nanos;
   private final long lookMillis;
   private final List<Gate> watched;
-  private Gate waitedAt;
+  private long trigger;
+  private boolean waited;
 
-  private Lease(Moment begun, Answer answer) {
+  private Lease(Moment begun, Answer answer, long trigger) {
     this.begun = begun;
+    this.trigger = trigger;
     this.nanos = TimeUnit.MILLISECONDS.toNanos(answer.millis());
     this.watched = Arrays.stream(answer.handles()).map(Shim::gate).filter(Objects::nonNull).toList();
     this.lookMillis = watched.isEmpty() ? Long.MAX_VALUE : Math.max(1, answer.lookMillis());
   }
 
   /** Begins a lease for all streams of this thread's query. */
-  static void begin(Answer answer, Moment asked) {
-    OF_THIS_QUERY.set(new Lease(asked, answer));
+  static void begin(Answer answer, Moment asked, long trigger) {
+    OF_THIS_QUERY.set(new Lease(asked, answer, trigger));
   }
 
-  /** Whether the stream is held in this trigger; where it is the trigger's first one, that is known at the end of the lease. */
-  static boolean holds(Gate gate) throws InterruptedException {
+  /** Whether a stream is held in this trigger; where it is the trigger's first one, that is known at the end of the lease. */
+  static boolean holds(long trigger) throws InterruptedException {
     Lease lease = OF_THIS_QUERY.get();
-    if (lease == null) {
-      return false;
+    if (lease == null || lease.trigger == trigger) {
+      return lease != null; // a trigger that has begun under a lease is held to its end
     }
-    if (lease.waitedAt == null && !lease.isOver()) {
-      lease.waitedAt = gate;
-      lease.await();
-      return true;
-    }
-    if (lease.waitedAt == null || lease.waitedAt == gate) {
+    if (lease.waited || lease.isOver()) {
       OF_THIS_QUERY.remove();
       return false;
     }
+    lease.trigger = trigger;
+    lease.waited = true;
+    lease.await();
     return true;
   }
 

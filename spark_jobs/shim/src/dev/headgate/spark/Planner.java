@@ -26,8 +26,12 @@ public interface Planner {
   String opened(long handle, String descriptor);
 
   /**
-   * Asked at each planning, before the source is touched.
+   * Asked at each planning, before the source is touched. In one trigger Spark asks every stream of a query once, in an order that
+   * is not known; a stream may be asked about again in the same trigger, after {@code wait:} and after a call that has failed.
    *
+   * @param trigger {@code <number>:<handle>=<number>,…}: the trigger of the query in which Spark asks, a number that only grows;
+   *     and for each stream of which Spark has been told to read, or {@code none}, by an answer of a planner, in which trigger that
+   *     was last. An answer whose trigger is not there has not reached Spark, and the stream was held
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
    * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty
    *     first one), {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
@@ -37,7 +41,7 @@ public interface Planner {
    *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
    *     something else than when it was last surveyed
    */
-  String admit(long handle, String start);
+  String admit(long handle, String trigger, String start);
 
   /**
    * Asked after {@code survey:}, with what the surveyed sources have.
@@ -46,7 +50,7 @@ public interface Planner {
    *     not been asked to plan yet, that run in another query or are of the V1 kind are left out
    * @return as {@link #admit}, without {@code survey:}; after {@code wait:} it is {@code admit} that is asked again
    */
-  String plan(long handle, String start, String latest);
+  String plan(long handle, String trigger, String start, String latest);
 
   /**
    * The stream cannot be asked what it has. If it has been asked for the first time, its query waits for it, else it is held.

@@ -13,7 +13,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 4;
+  private static final int PROTOCOL = 5;
 
   private static final long SILENCE_MILLIS = Long.getLong("headgate.source.silenceMillis", 5_000);
   private static final AtomicLong HANDLES = new AtomicLong();

@@ -1,0 +1,160 @@
+"""Whatever the order in which Spark asks the sources of a query, it is planned as one."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import (
+    BatchReport,
+    Hold,
+    Lane,
+    Source,
+    Survey,
+    TakeUpTo,
+    Trigger,
+    TriggerKind,
+)
+from headgate_spark.planner.query import QueryPlanner
+from support.aligned_spark import Driver, backlog, member
+from support.event_logs import event_time
+from support.scripted_spark import ScriptedSpark, Stream
+
+MOST = 12
+
+
+@st.composite
+def orders(draw: st.DrawFn, least: int = 1) -> list[str]:
+    """Draw how many sources there are, and in which order Spark asks them."""
+    names = [f"s{i}" for i in range(draw(st.integers(least, MOST)))]
+    return draw(st.permutations(names))
+
+
+def query(order: list[str], control: QueryControl, *, records: int, **kwargs: object) -> ScriptedSpark:
+    """Return a query whose sources were opened in the order of their names."""
+    streams = [Stream(name, {"0": records}) for name in sorted(order)]
+    return ScriptedSpark(*streams, control=control, order=order, **kwargs)  # type: ignore[arg-type]
+
+
+@given(orders())
+def test_each_batch_reads_every_source(order: list[str]):
+    spark = query(
+        order,
+        QueryControl(interval_seconds=5, batch=BatchControl(initial_records=10_000, max_records=10_000)),
+        records=100_000,
+    )
+    spark.run_for(30)
+    assert len(spark.batches) >= 5
+    assert all(batch.records.keys() == set(order) for batch in spark.batches)
+    gaps = [after - before for before, after in zip(spark.planned_at, spark.planned_at[1:], strict=False)]
+    assert all(gap == pytest.approx(5, abs=0.15) for gap in gaps)
+    assert spark.snapshot.data_batches == len(spark.batches)
+
+
+@given(orders())
+def test_an_interval_of_zero_reads_a_backlog_as_one_batch(order: list[str]):
+    control = QueryControl(interval_seconds=5, interval_during_backlog_seconds=0, backlog=True)
+    spark = query(order, control, records=1000)
+    spark.run_for(30)
+    assert spark.sizes == [1000 * len(order)]
+
+
+@given(orders(), st.sampled_from([3, 50, 1000]))
+def test_each_source_has_its_rate(order: list[str], rate: int):
+    limits = {name: SourceControl(rate_limit=RateControl(records_per_second=rate)) for name in order}
+    spark = query(order, QueryControl(interval_seconds=1, sources=limits), records=10**6)
+    spark.run_for(60)
+    for source in spark.snapshot.sources:
+        assert source.planned_records_total == source.processed_records_total
+        assert 57 * rate <= source.planned_records_total <= 61.2 * rate + 2
+
+
+@given(orders())
+def test_a_query_with_nothing_to_read_is_left_alone(order: list[str]):
+    spark = query(order, QueryControl(interval_seconds=1), records=10)
+    spark.run_for(10)
+    asked = spark.asked
+    spark.run_for(60)
+    assert spark.asked - asked <= 70 * len(order)
+
+
+@given(orders(), st.booleans())
+def test_a_run_that_ends_by_itself_reads_everything(order: list[str], limited: bool):
+    limit = RateControl(records_per_second=400) if limited else None
+    control = QueryControl(
+        batch=BatchControl(initial_records=300, max_records=1000),
+        sources={name: SourceControl(rate_limit=limit) for name in order},
+    )
+    spark = query(order, control, records=1000, trigger=Trigger(TriggerKind.AVAILABLE_NOW), leases=False)
+    spark.run_for(1000)
+    assert spark.ended == "idle"
+    assert {name: source.pending for name, source in spark.sources.items()} == dict.fromkeys(order, 0)
+
+
+@settings(max_examples=30)
+@given(orders(least=2), st.data(), st.sampled_from([100, 1000]))
+def test_no_member_of_a_group_goes_past_its_limit(order: list[str], data: st.DataObject, grant: int):
+    steps = {name: data.draw(st.sampled_from([10, 100, 700]), label=name) for name in order}
+    logs = {name: {"0": list(range(0, 60_000, steps[name]))} for name in sorted(order)}
+    driver = Driver()
+    members = {name: member(1.0, idle_after=3600) for name in logs}
+    run = driver.query("q", backlog(grant, **members), **logs)
+    run.spark.order = order
+    while not run.is_through and run.spark.now < 1300:
+        before = run.ends
+        run.spark.round()
+        reached = run.latest_since(before)
+        floor = min(event_time(log["0"], run.ends[name]["0"]) for name, log in logs.items())
+        assert reached is None or reached <= floor + 1000
+    assert run.is_through
+
+
+def answered(planner: QueryPlanner, name: str, start: int, now: float = 0.0):
+    answer = planner.admit(name, {"0": start}, now)
+    if isinstance(answer, Survey):
+        answer = planner.plan(name, {key: {"0": 1000} for key in answer.sources}, now)
+    return answer
+
+
+@pytest.fixture
+def two() -> QueryPlanner:
+    """Two sources that were looked at, with a hundred records a second each."""
+    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS), Source("b", Lane.OFFSETS)], now=0.0)
+    limit = SourceControl(rate_limit=RateControl(records_per_second=100))
+    planner.control(QueryControl(interval_seconds=1, sources={"a": limit, "b": limit}), 0.0)
+    for name in "ab":
+        assert isinstance(answered(planner, name, 0), Hold)
+    planner.trigger_begins((), 0.0)
+    return planner
+
+
+def total(planner: QueryPlanner) -> dict[str, int]:
+    return {source.name: source.planned_records_total for source in planner.snapshot(0.0).sources}
+
+
+def test_of_an_answer_that_came_too_late_nothing_is_booked(two: QueryPlanner):
+    for name in "ab":
+        assert answered(two, name, 0) == TakeUpTo({"0": 100})
+    assert total(two) == {"a": 100, "b": 100}
+    two.trigger_begins({"b"}, 0.3)
+    two.batch_ended(BatchReport({"a": 0, "b": 100}, 0.3, 0.3))
+    assert total(two) == {"a": 0, "b": 100}
+    two.trigger_begins((), 1.0)
+    assert answered(two, "a", 0, 1.0) == TakeUpTo({"0": 100})
+    assert answered(two, "b", 100, 1.0) == TakeUpTo({"0": 200})
+
+
+def test_it_is_planned_again_at_once_where_no_batch_came_of_it(two: QueryPlanner):
+    answered(two, "a", 0)
+    two.trigger_begins((), 0.1)
+    assert answered(two, "b", 0, 0.1) == TakeUpTo({"0": 100})
+    assert answered(two, "a", 0, 0.1) == TakeUpTo({"0": 100})
+
+
+def test_nobody_goes_ahead_of_a_source_whose_answer_was_lost_in_the_same_trigger(two: QueryPlanner):
+    answered(two, "a", 0)
+    two.trigger_goes_on({"b"}, 0.0)
+    assert isinstance(answered(two, "b", 0), Hold)
+    assert total(two) == {"a": 0, "b": 0}
+    two.trigger_begins((), 0.1)
+    assert {name: answered(two, name, 0, 0.1) for name in "ba"} == dict.fromkeys("ba", TakeUpTo({"0": 100}))

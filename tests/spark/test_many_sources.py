@@ -1,0 +1,98 @@
+"""Queries of one source and of many: from five on Spark asks them in an order that is another in each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_contract import BatchControl, QueryControl
+from headgate_spark.engine.asking import Asking
+from support.governed import Driver, await_rows, driver_in
+from support.spark import ScriptedPlanner, once, progress, running, wait_until
+
+pytestmark = pytest.mark.spark
+
+TRIGGERS = 4
+FILES, ROWS = 3, 10
+"""Of each source."""
+
+
+def union(frames: list[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionAll, frames)
+
+
+def join(frames: list[DataFrame]) -> DataFrame:
+    """Join them one to the other, each row with the one of the same number."""
+    columns = [frame.selectExpr(f"value AS v{i}", "value AS id") for i, frame in enumerate(frames)]
+    return reduce(lambda left, right: left.join(right, "id"), columns)
+
+
+def told(planner: ScriptedPlanner) -> list[tuple[int, list[str]]]:
+    """Return the triggers in which the planner was asked, each with the sources in the order of asking."""
+    questions = [(Asking.parse(text).trigger, index) for index, text in planner.triggers]
+    return [(number, [index for _, index in asked]) for number, asked in groupby(questions, lambda q: q[0])]
+
+
+@pytest.mark.parametrize("combined", [union, join], ids=["union", "join"])
+@pytest.mark.parametrize("count", [1, 4, 5, 8, 32])
+def test_a_trigger_asks_each_source_once(
+    spark: SparkSession,
+    planner: ScriptedPlanner,
+    tmp_path: Path,
+    count: int,
+    combined: Callable[[list[DataFrame]], DataFrame],
+) -> None:
+    if combined is join and count > 5:
+        pytest.skip("a join of so many streams says nothing more")
+    frames = [
+        spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load() for _ in range(count)
+    ]
+    with running(combined(frames).writeStream.format("noop"), tmp_path) as query:
+        wait_until(lambda: len(planner.triggers) > TRIGGERS * count, "a few triggers")
+        assert query.exception() is None
+    whole = told(planner)[:TRIGGERS]
+    assert [number for number, _ in whole] == list(range(1, TRIGGERS + 1))
+    assert all(sorted(asked, key=int) == [str(i) for i in range(count)] for _, asked in whole)
+    assert len({tuple(asked) for _, asked in whole}) == 1, "the order is the same in each trigger of a run"
+
+
+def test_which_answers_have_reached_spark_is_told(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answers["1"] = once("hold", "all", "hold", "survey:", "hold")
+    frames = [spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load() for _ in range(2)]
+    with running(union(frames).writeStream.format("noop"), tmp_path):
+        wait_until(lambda: len(planner.triggers) > 10, "a few triggers")
+    handle = next(handle for handle, source in planner.sources.items() if source["index"] == "1")
+    first = [Asking.parse(text) for index, text in planner.triggers if index == "0"]
+    assert [asking.passed for asking in first[:4]] == [{}, {}, {handle: 2}, {handle: 2}]
+
+
+@pytest.fixture
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    with driver_in(spark) as started:
+        yield started
+
+
+@pytest.mark.parametrize("count", [5, 12])
+def test_each_batch_reads_all_sources(
+    spark: SparkSession, driver: Driver, tmp_path: Path, count: int
+) -> None:
+    frames = []
+    for i in range(count):
+        folder = tmp_path / f"source-{i}"
+        folder.mkdir()
+        for file in range(FILES):
+            (folder / f"{file}.json").write_text('{"id": 1}\n' * ROWS)
+        frames.append(spark.readStream.schema("id long").json(str(folder)))
+    driver.control(QueryControl(interval_seconds=0.5, batch=BatchControl(initial_records=1, max_records=1)))
+    with driver.running(union(frames), tmp_path / "checkpoint") as query:
+        await_rows(query, count * FILES * ROWS)
+        batches = [[source["numInputRows"] for source in report["sources"]] for report in progress(query)]
+    assert len(batches) > 1
+    assert all(len(set(rows)) == 1 for rows in batches), batches
