@@ -57,7 +57,7 @@ test: setup  ## Every test
 test-spark-versions: setup  ## The shim on every supported version of Spark
 	PYTHONPATH=tests $(BIN)/python tests/spark_versions/run.py
 
-demo: setup  ## A year of flights: plain, uncapped and governed, side by side
+demo: setup  ## A backlog of flights, then live: Spark's default and governed, side by side
 	$(BIN)/python -m benchmarks.demo
 
 demo-kafka: setup  ## One join of two topics, plain and aligned, side by side

@@ -1,13 +1,12 @@
 """What was in force when: the verdict and the commit interval of each run.
 
-A plain run has the interval of its trigger from beginning to end and no verdict; of the governed one
+A plain run has no interval and no verdict from beginning to end; of the governed one
 `headgate local --json` tells both once a second.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,9 @@ class Decision:
     interval_seconds: float
 
 
-def plain_decision(started: float, interval: timedelta) -> tuple[Decision, ...]:
-    """Return the one decision of a plain run, taken by whoever wrote its trigger."""
-    return (Decision(started, None, None, interval.total_seconds()),)
+def plain_decision(started: float) -> tuple[Decision, ...]:
+    """Return what is in force in a plain run without a trigger: batch after batch, and nobody decides."""
+    return (Decision(started, None, None, 0.0),)
 
 
 def governed_decisions(log: Path) -> tuple[Decision, ...]:

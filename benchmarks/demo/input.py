@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.demo.measures import Arrivals
+from benchmarks.demo.recordings import EVENT_TIME
 from headgate_spark.sources.arrival import MICROS_PER_SECOND, Schedule, parse_schedule
-
-EVENT_TIME = {"flights": "scheduled", "weather": "time_hour"}
 
 
 @dataclass(frozen=True)
@@ -33,20 +32,21 @@ class Input:
         """The rows of each source."""
         return tuple(len(times) for times in self.event_times)
 
-    def arrivals(self, started: float, live_since: float) -> Arrivals:
-        """Return when each row arrived in a run that started at one time and went live at another."""
+    def arrivals(self, started: float, live_since: float | None) -> Arrivals:
+        """Return when each row arrived in a run that started at one time and went live at another, if it did."""
         return Arrivals(tuple(self._arrived(times, started, live_since) for times in self.event_times))
 
     def _arrived(
-        self, times: npt.NDArray[np.int64], started: float, live_since: float
+        self, times: npt.NDArray[np.int64], started: float, live_since: float | None
     ) -> npt.NDArray[np.float64]:
         seconds = (times - self.schedule.cut_micros) / (MICROS_PER_SECOND * self.schedule.speed)
-        return np.where(seconds < 0, started, live_since + seconds)
+        since = np.inf if live_since is None else live_since
+        return np.where(seconds < 0, started, since + seconds)
 
 
-def read_input(directories: Mapping[str, Path], arguments: Mapping[str, str]) -> Input:
-    """Read the event times of the recordings; the schedule is that of the arguments of the job."""
-    columns = (pq.read_table(directories[name], columns=[column]) for name, column in EVENT_TIME.items())
+def read_input(data: Path, arguments: Mapping[str, str]) -> Input:
+    """Read the event times of the recordings below `data`; the schedule is that of the arguments of the job."""
+    columns = (pq.read_table(data / name, columns=[column]) for name, column in EVENT_TIME.items())
     micros = tuple(table.column(0).cast(pa.int64()).to_numpy() for table in columns)
     schedule = parse_schedule({"cut": arguments["--cut"], "speed": arguments["--speed"]})
     if schedule is None:

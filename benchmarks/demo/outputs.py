@@ -1,7 +1,7 @@
 """The results of the runs, compared row by row."""
 
-from collections.abc import Mapping
-from itertools import zip_longest
+from collections.abc import Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,20 @@ def read_output(directory: Path) -> list[Row]:
     return rows
 
 
-def first_differences(outputs: Mapping[str, list[Row]], most: int = 5) -> list[str]:
-    """Describe the first rows in which a run differs from the first run; empty where all are equal."""
-    (reference, expected), *others = outputs.items()
-    found: list[str] = []
-    for name, rows in others:
-        differing = (
-            f"row {number}\n  {reference}: {wanted}\n  {name}: {row}"
-            for number, (wanted, row) in enumerate(zip_longest(expected, rows))
-            if wanted != row
-        )
-        found += [text for text, _ in zip(differing, range(most), strict=False)]
-    return found
+def of_same_hours(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    """Return the rows of the hours and airports of which `others` has one."""
+    there = {(row["hour"], row["origin"]) for row in others}
+    return [row for row in rows if (row["hour"], row["origin"]) in there]
+
+
+def first_differences(
+    expected: tuple[str, Sequence[Row]], found: tuple[str, Sequence[Row]], most: int = 5
+) -> list[str]:
+    """Describe the first rows in which one run differs from another, each with its name; empty where none does."""
+    (reference, wanted_rows), (name, rows) = expected, found
+    differing = (
+        f"row {number}\n  {reference}: {wanted}\n  {name}: {row}"
+        for number, (wanted, row) in enumerate(zip_longest(wanted_rows, rows))
+        if wanted != row
+    )
+    return list(islice(differing, most))

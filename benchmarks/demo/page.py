@@ -1,5 +1,4 @@
-"""The report as one HTML file: what was run, the figures, and the plots of lag, batch size, interval and
-verdict.
+"""The report as one HTML file: what was run, what it came to in words and figures, and the plots over time.
 
 It refers to nothing outside itself, follows the reader's light or dark theme, and has no script.
 """
@@ -14,7 +13,7 @@ from benchmarks.demo.chart import Bar, Chart, Row, Scale, bars, seconds_scale, v
 from benchmarks.demo.decisions import Decision
 from benchmarks.demo.measures import DEFINITIONS
 from benchmarks.demo.results import Findings, Result
-from benchmarks.demo.table import ROWS, cells
+from benchmarks.demo.table import ROWS, WHEN, cells, formatted, seconds, verdict_on_runs
 from benchmarks.demo.timeline import Point
 from benchmarks.event_log import Batch
 
@@ -25,9 +24,13 @@ def render(findings: Findings, subtitle: str) -> str:
     """Return the page."""
     results = list(findings.results.values())
     body = [
-        "<h1>A year of flights: plain, uncapped and governed, side by side</h1>",
+        "<h1>A backlog, then live: Spark's default beside the same job governed</h1>",
         f'<p class="soft">{escape(subtitle)}</p>',
         tiles(findings),
+        "<ul>",
+        *(f"<li>{escape(sentence)}</li>" for sentence in verdict_on_runs(findings)),
+        "</ul>",
+        f"<p><b>When, and when not.</b> {escape(WHEN)}</p>",
         table(findings),
         legend(results),
         *plots(results),
@@ -41,21 +44,26 @@ def render(findings: Findings, subtitle: str) -> str:
 
 
 def tiles(findings: Findings) -> str:
-    """Return the three figures that matter."""
-    faster = findings.ratio("catch_up_seconds", "plain_low_latency", "governed")
-    governed = findings.results["governed"].measures
-    plain = findings.results["plain_low_latency"].measures
+    """Return the figures that matter: the same heap, results on the way, live, and whether all is right."""
+    governed, plain = findings.measures("governed"), findings.measures("plain_uncapped")
+    small, roomy = findings.results["plain_small"], findings.results["plain_uncapped"]
     equal = "equal" if findings.outputs_equal else "different"
     return (
         '<div class="tiles">'
-        + tile(f"{faster:.1f} times", "as fast through the backlog as plain low latency")
         + tile(
-            f"{governed.staleness_p95_seconds:.2f} s",
-            f"staleness once live (p95); plain low latency: {plain.staleness_p95_seconds:.2f} s",
+            seconds(governed.catch_up_seconds),
+            f"through the backlog, governed. {small.run.title}: {formatted(small, 'catch_up_seconds')}. "
+            f"{roomy.run.title}: {seconds(plain.catch_up_seconds)}",
         )
         + tile(
-            equal, f"outputs of the three runs, {governed.rows_out:,} rows", is_bad=not findings.outputs_equal
+            seconds(governed.longest_silence_seconds),
+            f"longest wait for new results, governed. {roomy.run.title}: {seconds(plain.longest_silence_seconds)}",
         )
+        + tile(
+            formatted(findings.results["governed"], "staleness_p95_seconds"),
+            f"age of results once live (p95), governed. Plain: {formatted(roomy, 'staleness_p95_seconds')}",
+        )
+        + tile(equal, "what the runs wrote, row by row", is_bad=not findings.outputs_equal)
         + "</div>"
     )
 
@@ -90,13 +98,20 @@ def legend(results: Sequence[Result]) -> str:
 
 def plots(results: Sequence[Result]) -> list[str]:
     """Return the plots, each with a heading and a sentence that says how to read it."""
-    x = seconds_scale(max(offset(result, result.batches[-1].committed) for result in results))
+    x = seconds_scale(max(offset(result, end_of(result)) for result in results))
     return [
         heading(
-            "Lag",
-            "Records that have arrived and are not processed yet. Time counts from a run's first batch.",
+            "Results",
+            "Rows that a reader of the results sees; in a flat line he waits. Time counts from a run's first batch.",
         ),
+        result_plot(results, x),
+        heading("Lag", "Records that have arrived and are not processed yet."),
         lag_plot(results, x),
+        heading(
+            "Memory",
+            "What was in use of the heap after each collection of garbage.",
+        ),
+        heap_plot(results, x),
         heading("Batch size", "Records of each micro-batch, at its commit, on a logarithmic scale."),
         batch_plot(results, x),
         heading(
@@ -112,6 +127,32 @@ def plots(results: Sequence[Result]) -> list[str]:
     ]
 
 
+def result_plot(results: Sequence[Result], x: Scale) -> str:
+    """Return the rows in sight over time, with the moment at which the first ones came."""
+    lines = {
+        result.run.key: timeline.visible(result.appeared, result.started, end_of(result))
+        for result in results
+    }
+    y = value_scale(count for points in lines.values() for _, count in points)
+    chart = Chart("Rows of the result in sight over time", x, y, "rows in sight")
+    for result in results:
+        chart.line(result.run.key, lines[result.run.key])
+    return chart.render()
+
+
+def heap_plot(results: Sequence[Result], x: Scale) -> str:
+    """Return the heap in use after each collection."""
+    lines = {result.run.key: timeline.heap(result.collections, result.started) for result in results}
+    y = value_scale(mib for points in lines.values() for _, mib in points)
+    chart = Chart("Heap in use after each collection", x, y, "MiB")
+    for result in results:
+        chart.line(result.run.key, lines[result.run.key])
+    for result in results:
+        if result.failure is not None and lines[result.run.key]:
+            chart.mark(result.run.key, lines[result.run.key][-1], result.failure)
+    return chart.render()
+
+
 def heading(title: str, text: str) -> str:
     """Return the heading of a plot."""
     return f'<h2>{escape(title)}</h2><p class="soft">{escape(text)}</p>'
@@ -125,8 +166,9 @@ def lag_plot(results: Sequence[Result], x: Scale) -> str:
     for result in results:
         chart.line(result.run.key, lines[result.run.key])
     for height, result in enumerate(results):
-        seconds = result.measures.catch_up_seconds
-        chart.mark(result.run.key, (seconds, y.high * 0.16 * height), f"caught up after {seconds:.1f} s")
+        moment = result.measures.catch_up_seconds
+        if moment is not None:
+            chart.mark(result.run.key, (moment, y.high * 0.16 * height), f"caught up after {moment:.1f} s")
     return chart.render()
 
 
@@ -141,7 +183,7 @@ def interval_plot(results: Sequence[Result], x: Scale) -> str:
     for result in results:
         steps = [(offset(result, one.since), one.interval_seconds) for one in result.decisions]
         if all(seconds > 0 for _, seconds in steps):
-            chart.steps(result.run.key, steps, offset(result, result.batches[-1].committed))
+            chart.steps(result.run.key, steps, offset(result, end_of(result)))
     return chart.render()
 
 
@@ -175,7 +217,7 @@ def verdict_plot(results: Sequence[Result], x: Scale) -> str:
 
 def verdict_bars(result: Result) -> list[Bar]:
     """Return the stretches of time of one run that had one verdict."""
-    end = offset(result, result.batches[-1].committed)
+    end = offset(result, end_of(result))
     changes = [next(same) for _, same in groupby(result.decisions, key=lambda one: one.backlog)]
     starts = [max(0.0, offset(result, one.since)) for one in changes]
     spans = zip(starts, [*starts[1:], end], changes, strict=True)
@@ -204,7 +246,14 @@ def settings_of(result: Result) -> str:
 
 def offset(result: Result, moment: float) -> float:
     """Return seconds since the start of the first batch of a run."""
-    return moment - result.batches[0].started
+    return moment - result.started
+
+
+def end_of(result: Result) -> float:
+    """Return when a run had nothing more to do, in seconds since 1970: at its last commit, unless it died later."""
+    if result.failure is not None or not result.batches:
+        return result.ended
+    return result.batches[-1].committed
 
 
 def definitions(results: Sequence[Result], findings: Findings) -> str:
@@ -215,10 +264,12 @@ def definitions(results: Sequence[Result], findings: Findings) -> str:
     return (
         heading(
             "What the figures mean",
-            "Measured from Spark's own event log, in the same way for the three runs.",
+            "Measured from Spark's own event log, in the same way for all runs; heaps are from the log of the JVM.",
         )
         + described(meanings)
-        + heading("What was run", f"Spark properties are the same for all three. {versions}.")
+        + heading(
+            "What was run", f"Spark properties are the same for all, but for the larger heap. {versions}."
+        )
         + described(commands)
     )
 

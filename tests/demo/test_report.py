@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 
 import pytest
 
 from benchmarks.demo.chart import Scale, round_step, short
+from benchmarks.demo.measures import Measures
 from benchmarks.demo.page import render
 from benchmarks.demo.results import Findings
-from benchmarks.demo.table import cells
+from benchmarks.demo.table import WHEN, cells, verdict_on_runs
 
-RUNS = {"plain_low_latency", "plain_uncapped", "governed"}
-MEASURES = {
-    "catch_up_seconds",
-    "commits",
-    "largest_batch_records",
-    "staleness_p50_seconds",
-    "staleness_p95_seconds",
-    "peak_state_rows",
-    "rows_out",
-}
+RUNS = {"plain_uncapped", "plain_small", "governed"}
+MEASURES = {field.name for field in fields(Measures)}
 VOID = {"meta", "br"}
 
 
@@ -61,8 +54,9 @@ def test_the_report_has_each_measure_of_each_run(findings: Findings) -> None:
     assert report["outputs_equal"] is True
     assert report["runs"].keys() == RUNS
     for measures in report["runs"].values():
-        assert measures.keys() == MEASURES
-        assert all(isinstance(value, int | float) for value in measures.values())
+        assert measures.keys() == MEASURES | {"failure"}
+        assert measures["failure"] is None
+        assert all(isinstance(measures[name], int | float) for name in MEASURES)
     assert report["definitions"].keys() == MEASURES
 
 
@@ -80,11 +74,13 @@ def test_the_page_needs_nothing_but_itself(findings: Findings) -> None:
     assert not re.search(r"https?:|//[a-z]|@import|url\(", html)
 
 
-def test_the_page_shows_four_plots_and_both_themes(findings: Findings) -> None:
+def test_the_page_shows_six_plots_and_both_themes(findings: Findings) -> None:
     html = render(findings, "what was run")
     titles = [value for name, value in Page(html).attributes if name == "aria-label"]
     assert titles == [
+        "Rows of the result in sight over time",
         "Pending records over time",
+        "Heap in use after each collection",
         "Records of each batch",
         "Time between commits",
         "Verdict over time",
@@ -96,6 +92,51 @@ def test_the_page_tells_verdict_and_interval_of_the_governed_run(findings: Findi
     text = Page(render(findings, "what was run")).text
     assert "PendingRecords" in text
     assert "live" in text
+
+
+def test_a_run_that_found_no_memory_is_shown_as_such_and_has_no_other_figures(with_a_death: Findings) -> None:
+    text = Page(render(with_a_death, "what was run")).text
+    assert "Spark's default, 1g: out of memory after 17.0 s, with 400 MiB in use after a collection." in text
+    rows = {label: values for label, *values in cells(with_a_death)}
+    small = list(with_a_death.results).index("plain_small")
+    assert rows["time to catch up"][small] == "out of memory"
+    assert rows["staleness once live, p95"][small] == "-"
+    assert rows["largest batch, records"][small] == "-"
+    assert with_a_death.report()["runs"]["plain_small"]["catch_up_seconds"] is None
+
+
+def told_of(findings: Findings, key: str, **measures: float) -> str:
+    result = findings.results[key]
+    other = replace(result, measures=replace(result.measures, **measures))
+    return " ".join(verdict_on_runs(replace(findings, results={**findings.results, key: other})))
+
+
+def test_whoever_is_quicker_is_said_to_be(findings: Findings) -> None:
+    assert "through in 5.0 s, quicker than governed" in told_of(
+        findings, "plain_uncapped", catch_up_seconds=5.0
+    )
+    assert "through in 50.0 s, no quicker than governed" in told_of(
+        findings, "plain_uncapped", catch_up_seconds=50.0
+    )
+
+
+def test_who_is_older_once_live_is_told_as_it_is(findings: Findings) -> None:
+    told = told_of(findings, "governed", staleness_p95_seconds=8.75)
+    assert "was 8.75 s governed and 4.38 s in plain Spark, 2.00 times as much" in told
+
+
+def test_late_rows_are_told_where_there_are_any(findings: Findings) -> None:
+    assert "No run dropped a row as late" in " ".join(verdict_on_runs(findings))
+    assert "Rows dropped as late: Spark's default, 1g 5" in told_of(findings, "plain_uncapped", late_rows=5)
+
+
+def test_a_small_heap_that_was_enough_is_no_failure(findings: Findings) -> None:
+    assert "Spark's default, 1g: through in 10.0 s, with up to 400 MiB" in " ".join(verdict_on_runs(findings))
+
+
+def test_the_page_says_when_headgate_is_not_needed(findings: Findings) -> None:
+    assert "You need none where" in WHEN
+    assert WHEN in Page(render(findings, "")).text
 
 
 def test_what_is_shown_is_escaped(findings: Findings) -> None:

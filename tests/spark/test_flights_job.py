@@ -41,6 +41,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(data: Path) -> list[dict[str, Any]]:
     """What the job should write, computed at one go by other means."""
     flights, weather = (pd.read_parquet(data / name) for name in ("flights", "weather"))
+    flights = flights.drop_duplicates(["carrier", "flight", "origin", "scheduled"])
     flights["hour"] = flights.scheduled.dt.floor("h")
     delays = flights.groupby(["hour", "origin"], as_index=False).agg(
         flights=("origin", "size"),

@@ -2,13 +2,14 @@
 
 import json
 import os
+import resource
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.local.child import Child
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.local.scenario import Bench, Scenario
 
 CLONE_SECONDS = 60.0
@@ -21,20 +22,28 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     logs = bench.place("demo")
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as folder:
         clone = Path(folder) / "headgate"
-        began = time.monotonic()
+        began, worked = time.monotonic(), processor_seconds()
         finish(["git", "clone", "--quiet", ".", str(clone)], logs.directory / "clone.txt", CLONE_SECONDS)
         finish(["make", "-C", str(clone), "demo"], logs.log, DEMO_SECONDS)
-        seconds = time.monotonic() - began
+        seconds, worked = time.monotonic() - began, processor_seconds() - worked
         report = json.loads((clone / REPORT).read_text(encoding="utf-8"))
-    catch_up = {name: run["catch_up_seconds"] for name, run in report["runs"].items()}
-    ratio = catch_up["plain_low_latency"] / catch_up["governed"]
-    bench.tell(f"{seconds:.0f} s, caught up {ratio:.1f} times faster than at low latency")
+    runs = report["runs"]
+    governed, plain = runs["governed"], runs["plain_uncapped"]
+    bench.tell(f"{seconds:.0f} s, {worked:.0f} s of processors")
+    details = {"runs": runs, "outputs_equal": report["outputs_equal"]}
     return {
-        "demo_seconds": Measured([seconds]),
-        "demo_vs_low_latency": Measured(
-            [ratio], {"catch_up_seconds": catch_up, "outputs_equal": report["outputs_equal"]}
+        "demo_seconds": Measured([seconds], {"processor_seconds": worked}),
+        "demo_vs_default": Measured([governed["catch_up_seconds"] / plain["catch_up_seconds"]], details),
+        "demo_live_vs_default": Measured(
+            [governed["staleness_p95_seconds"] / plain["staleness_p95_seconds"]], details
         ),
     }
+
+
+def processor_seconds() -> float:
+    """Return what the processes that this one started and has waited for have used of processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def finish(command: list[str], log: Path, seconds: float) -> None:
@@ -51,6 +60,10 @@ def a_newcomers_environment() -> dict[str, str]:
 
 SCENARIO = Scenario(
     "demo",
-    (Figure("demo_seconds", "s", Goal("<=", 480)), Figure("demo_vs_low_latency", "ratio", Goal(">=", 3))),
+    (
+        Figure("demo_seconds", "s", Goal("<=", 240)),
+        Figure("demo_vs_default", "times as long", Report()),
+        Figure("demo_live_vs_default", "ratio", Goal("<=", 1.1)),
+    ),
     measure,
 )
