@@ -11,8 +11,8 @@ help:  ## List the targets
 
 $(STAMP): pyproject.toml constraints.txt $(SHIM)
 	test -x $(BIN)/python || python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables setuptools wheel 'pyspark' 'pandas' 'pyarrow'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[operator,spark,test]'
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt hatchling editables setuptools wheel 'pyspark' 'pandas' 'pyarrow'
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[operator,spark,test]'
 	touch $@
 
 setup: $(STAMP)  ## Make .venv with everything; quick when it is there
