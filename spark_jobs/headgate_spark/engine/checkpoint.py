@@ -7,12 +7,14 @@ killed the JVM outlives it for a moment. A lock held by Python would be free whi
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
 
+from headgate_spark.engine.beside import words_of
 from headgate_spark.engine.directory import Directory, HadoopDirectory, LocalDirectory
 from headgate_spark.engine.histories import memory_in
 from headgate_spark.engine.resumption import Resumption, read_resumption
@@ -22,7 +24,11 @@ log = structlog.get_logger("headgate")
 
 
 class CheckpointInUseError(RuntimeError):
-    """Another run writes the checkpoint."""
+    """Another run writes the checkpoint; `by_this_driver`: it is one of this driver's own queries."""
+
+    def __init__(self, message: str, *, by_this_driver: bool = False) -> None:
+        super().__init__(message)
+        self.by_this_driver = by_this_driver
 
 
 class CheckpointLock(Protocol):
@@ -68,52 +74,90 @@ def local_path(location: str) -> Path | None:
     return Path("/" + path.lstrip("/")) if path.startswith("/") else None
 
 
+_OWN: set[Path] = set()
+"""Locks that this driver holds. It must not open such a file again: to close it would let go of the lock (POSIX)."""
+_OWN_GUARD = threading.Lock()
+
+
 def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
     """Take the checkpoint for this run.
 
     Returns `None` where there is nothing to lock: a checkpoint on an object store (there the operator sees to it
-    that no second driver is started) or one that Spark made for this run alone.
-    Raises `CheckpointInUseError` with the holder's pid.
+    that no second driver is started), one that Spark made for this run alone, or one beside which this driver may not
+    write. Raises `CheckpointInUseError` with the holder's pid.
     """
     root = local_path(checkpoint)
     if root is None or root.name.startswith("temporary-"):
         return None
-    path = Path(side_directory(str(root.resolve()))) / "lock"  # one file, by whatever links the two runs come
+    path = (
+        Path(side_directory(os.path.realpath(root))) / "lock"
+    )  # one file, by whatever links the two runs come
+    with _OWN_GUARD:
+        if path in _OWN:
+            raise CheckpointInUseError(
+                f"checkpoint {path.parent.with_suffix('')} is in use by another query of this driver; give each of "
+                "them one of its own",
+                by_this_driver=True,
+            )
+        _OWN.add(path)
+    lock = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        log.warning(
-            "checkpoint cannot be locked; see that it has one writer", checkpoint=checkpoint, error=str(error)
-        )
-        return None
-    opened = jvm.java.io.RandomAccessFile(str(path), "rw")
-    if not _is_locked_by(opened):
-        opened.close()
-        holder = path.read_text(encoding="utf-8").strip() or "unknown"
-        raise CheckpointInUseError(
-            f"checkpoint {root} is in use by the run with pid {holder}; stop that one, or choose another checkpoint"
-        )
-    opened.setLength(0)
-    opened.writeBytes(str(os.getpid()))
-    return _JvmLock(opened)
-
-
-def _is_locked_by(opened: Any) -> bool:
-    """Return whether the file could be locked. Java answers null if another process has it, and raises if we have."""
-    try:
-        return opened.getChannel().tryLock() is not None
-    except Exception as error:
-        if "OverlappingFileLockException" in str(error):
-            return False
+        lock = _locked(jvm, path)
+    except CheckpointInUseError:
         raise
+    except Exception as error:  # nothing of it is another run
+        log.warning(
+            "checkpoint cannot be locked; see that it has one writer",
+            checkpoint=checkpoint,
+            folder=str(path.parent),
+            error=words_of(error),
+        )
+    finally:
+        if lock is None:
+            _OWN.discard(path)
+    return lock
+
+
+def _locked(jvm: Any, path: Path) -> CheckpointLock:
+    """Lock a file. Raises `CheckpointInUseError`, and what the file system raises; nothing stays open then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    opened = jvm.java.io.RandomAccessFile(str(path), "rw")
+    try:
+        is_ours = opened.getChannel().tryLock() is not None
+    except BaseException:
+        opened.close()
+        raise
+    if not is_ours:
+        opened.close()
+        raise CheckpointInUseError(
+            f"checkpoint {path.parent.with_suffix('')} is in use by the run with pid {_holder(path)}; stop that one, "
+            "or choose another checkpoint"
+        )
+    try:
+        opened.setLength(0)
+        opened.writeBytes(str(os.getpid()))
+    except Exception as error:  # it is locked all the same; another run would not know by whom
+        log.debug("the holder of a lock could not be noted", lock=str(path), error=words_of(error))
+    return _JvmLock(opened, path)
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip() or "unknown"
+    except OSError:
+        return "unknown"
 
 
 class _JvmLock:
-    def __init__(self, opened: Any) -> None:
+    def __init__(self, opened: Any, path: Path) -> None:
         self._opened = opened
+        self._path = path
 
     def release(self) -> None:
-        self._opened.close()
+        try:
+            self._opened.close()
+        finally:
+            _OWN.discard(self._path)
 
 
 def release(lock: CheckpointLock | None, query: str) -> None:

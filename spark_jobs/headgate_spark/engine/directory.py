@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +31,12 @@ class HadoopDirectory:
     def __init__(self, jvm: Any, hadoop_conf: Any, uri: str) -> None:
         self._jvm = jvm
         self._uri = uri
-        self._fs = self._path().getFileSystem(hadoop_conf)
+        self._hadoop_conf = hadoop_conf
+
+    @cached_property
+    def _fs(self) -> Any:
+        """Its file system, which may take long to be reached, and fail."""
+        return self._path().getFileSystem(self._hadoop_conf)
 
     def __str__(self) -> str:
         return self._uri
@@ -59,13 +66,19 @@ class HadoopDirectory:
         one replaces all the same, so there it is looked up first; the checkpoint's lock keeps others off.
         """
         unfinished = self._path(f".{name}.{os.getpid()}")
-        stream = self._fs.create(unfinished, True)
+        is_there = False
         try:
-            stream.write(text.encode())
+            stream = self._fs.create(unfinished, True)
+            try:
+                stream.write(text.encode())
+            finally:
+                stream.close()
+            is_there = not self._fs.exists(self._path(name)) and self._fs.rename(unfinished, self._path(name))
         finally:
-            stream.close()
-        if self._fs.exists(self._path(name)) or not self._fs.rename(unfinished, self._path(name)):
-            self._fs.delete(unfinished, False)
+            if not is_there:
+                with suppress(Exception):  # of what it has failed is told
+                    self._fs.delete(unfinished, False)
+        if not is_there:
             raise OSError(f"cannot write {self._path(name).toString()}: is it written by another run?")
 
     def delete(self, name: str) -> None:
@@ -96,11 +109,11 @@ class LocalDirectory:
     def create(self, name: str, text: str) -> None:
         """Write a new file, whole or not at all; raises OSError where it is there already."""
         unfinished = self._path / f".{name}.{os.getpid()}"
-        unfinished.write_text(text, encoding="utf-8")
         try:
+            unfinished.write_text(text, encoding="utf-8")
             os.link(unfinished, self._path / name)
         finally:
-            unfinished.unlink()
+            unfinished.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""

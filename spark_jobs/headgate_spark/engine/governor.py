@@ -20,7 +20,14 @@ from headgate_contract import ControlDocument, QueryControl, Refusal, RefusalRea
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.asking import Asking
 from headgate_spark.engine.beginnings import Find
-from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError, CheckpointLock, release
+from headgate_spark.engine.beside import Beside
+from headgate_spark.engine.checkpoint import (
+    Checkpoint,
+    CheckpointInUseError,
+    CheckpointLock,
+    release,
+    side_directory,
+)
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.openings import Openings
@@ -156,7 +163,8 @@ class Governor:
         try:
             run = self._openings.get(described.run_id, lambda: self._run_of(described))
         except CheckpointInUseError as error:
-            self.checkpoint_in_use = str(error)
+            if not error.by_this_driver:
+                self.checkpoint_in_use = str(error)
             return f"refuse:{error}"
         if run is None:
             return self._given_up(name)
@@ -470,6 +478,7 @@ class Governor:
             name=name,
             checkpoint=self._open_checkpoint(described.checkpoint),
             checkpoint_lock=lock,
+            beside=Beside(name, side_directory(described.checkpoint)),
             clock=self._clock,
             wall_clock=self._wall_clock,
             observer=self._observer,

@@ -35,19 +35,26 @@ def refusal(
     return None
 
 
-def damaged_histories(query: str, control: QueryControl | None, damage: str) -> str | None:
-    """Return why nothing can be planned where what is kept of histories is damaged; `None`: no source waits for one.
+def unknown_histories(query: str, control: QueryControl | None, problem: str) -> str | None:
+    """Return why nothing can be planned where what is kept of histories cannot be read; `None`: no source waits.
 
-    `damage` names the file. Without it the one before it counts, and without any it is as if `after` had just been
-    declared: what has been read is in Spark's own checkpoint.
+    `problem` says why, and what to do.
     """
     waiting = ", ".join(sorted(_afters(control)))
     if not waiting:
         return None
     return (
-        f"query {query}: source {waiting}: whether its history has been read cannot be told, since {damage}; put it "
-        "back from a copy, or delete it: nothing is lost then, or read twice"
+        f"query {query}: source {waiting}: whether its history has been read cannot be told, since {problem}"
     )
+
+
+def damaged(damage: str) -> str:
+    """Return what to do about a file that is damaged; `damage` names it.
+
+    Without it the one before it counts, and without any it is as if `after` had just been declared: what has been
+    read is in Spark's own checkpoint.
+    """
+    return f"{damage}; put it back from a copy, or delete it: nothing is lost then, or read twice"
 
 
 def unknown_ends(query: str, control: QueryControl | None, sources: Collection[str]) -> str | None:

@@ -21,13 +21,14 @@ from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.asking import Asking
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beginnings import Beginnings, Find
+from headgate_spark.engine.beside import Beside, FolderError, Kept, words_of
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.event_time import ReachedEventTime
 from headgate_spark.engine.failures import out_of_reach, told
 from headgate_spark.engine.histories import memory_in, value_of
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
-from headgate_spark.engine.refusals import damaged_histories, refusal, unknown_ends
+from headgate_spark.engine.refusals import damaged, refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor, names_of
@@ -263,6 +264,8 @@ class QueryRun:
     open_topic_ids: OpenTopicIds | None = None
     file_bytes: FileBytes | None = None
     alignment: RunAlignment | None = None
+    beside: Beside = field(default_factory=lambda: Beside("", ""))
+    """The folder beside the checkpoint."""
     started_at: float = field(default_factory=time.time)
     sources: dict[int, OpenSource] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -281,7 +284,7 @@ class QueryRun:
     _is_new: bool = False
     """Whether no batch was ever planned in its checkpoint; false also where nobody can tell."""
     _damage: str | None = None
-    """Which file of those that keep histories is damaged, and in what way."""
+    """Why it is not known how far histories have been read, and the remedy; `None`: it is."""
     _quiet_triggers: int = 0
     _trigger: int | None = None
     """The trigger of Spark that was the last to ask."""
@@ -361,14 +364,16 @@ class QueryRun:
         try:
             self.resumption = self.checkpoint.resumption()
             self._is_new = self.resumption.batch is None
-            before = BatchMemory.of(self.checkpoint.batches.load())
-            self.memory = before.resumed(self.resumption).under(self._settings)
-            if self.memory != before:
-                self.checkpoint.batches.save(self.memory.value)
-            if self.resumption.batch is not None and self.open_topic_ids is not None:
-                self._topics = ids_in(self.checkpoint.topics.load())
         except Exception as error:
-            log.warning("what earlier runs left could not be read", query=self.name, error=str(error))
+            log.warning("the checkpoint could not be read", query=self.name, error=words_of(error))
+        batches = self.checkpoint.batches
+        before = self.beside.load(Kept.BATCHES, lambda: BatchMemory.of(batches.load())) or BatchMemory()
+        self.memory = before.resumed(self.resumption).under(self._settings)
+        self._memory_kept = self.memory == before
+        self._keep_memory()
+        if self.resumption.batch is not None and self.open_topic_ids is not None:
+            topics = self.checkpoint.topics
+            self._topics = self.beside.load(Kept.TOPICS, lambda: ids_in(topics.load())) or {}
         if self.resumption.repeats:
             log.warning(
                 "the last run ended in mid-batch; that batch runs again",
@@ -398,7 +403,7 @@ class QueryRun:
         if (refusal := self._refusal()) is not None:
             return f"fail:{refusal}"
         planner = self._planner()
-        if (refusal := self._damaged_histories()) is not None:
+        if (refusal := self._unknown_histories()) is not None:
             return f"fail:{refusal}"
         if asking.trigger == self._trigger:
             self._waits.ended(self.clock())
@@ -642,22 +647,35 @@ class QueryRun:
             )
 
     def _load_hybrid(self) -> HybridMemory:
-        """Return what is kept of histories; of another checkpoint that was in this place nothing counts."""
+        """Return what is kept of histories; of another checkpoint that was in this place nothing counts.
+
+        Raises `FolderError` where a source comes after one and the file system fails: the call is made again.
+        """
+        self._damage = None
         try:
             kept = None if self._is_new else self.checkpoint.hybrid.load()
             return HybridMemory() if kept is None else memory_in(kept)
         except ValueError as error:
-            self._damage = str(error)
-            return HybridMemory()
+            self._damage = damaged(str(error))
+        except Exception as error:
+            self._damage = self.beside.problem(error)
+            if (refusal := self._unknown_histories()) is not None:
+                raise FolderError(refusal) from error
+            self.beside.tell(Kept.HISTORIES, error, written=False)
+        return HybridMemory()
 
     def _save_hybrid(self, memory: HybridMemory) -> None:
-        self.checkpoint.hybrid.save(value_of(memory))
+        try:
+            self.checkpoint.hybrid.save(value_of(memory))
+        except Exception as error:
+            problem = self.beside.problem(error)
+            raise FolderError(f"query {self.name}: where histories end cannot be kept: {problem}") from error
 
-    def _damaged_histories(self) -> str | None:
+    def _unknown_histories(self) -> str | None:
         """Return why the query cannot go on with what is kept of histories, with the remedy."""
         if self._damage is None:
             return None
-        return damaged_histories(self.name, self.control, self._damage)
+        return unknown_histories(self.name, self.control, self._damage)
 
     def _resumed(self) -> dict[str, Position] | None:
         """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
@@ -734,10 +752,8 @@ class QueryRun:
         every = self._known_topics
         if all(topics.is_kept for topics in every.values()):
             return
-        try:
-            self.checkpoint.topics.save({name: dict(topics.known) for name, topics in every.items()})
-        except Exception as error:  # what becomes of the topics in this run is seen all the same
-            log.warning("the ids of topics could not be kept", query=self.name, error=str(error))
+        ids = {name: dict(topics.known) for name, topics in every.items()}
+        self.beside.save(Kept.TOPICS, lambda: self.checkpoint.topics.save(ids))
         for topics in every.values():
             topics.is_kept = True
 
@@ -878,11 +894,9 @@ class QueryRun:
     def _keep_memory(self) -> None:
         if self._memory_kept:
             return
-        try:
-            self.checkpoint.batches.save(self.memory.value)
-            self._memory_kept = True
-        except Exception as error:  # this run knows; only the next would have to learn it anew
-            log.warning("what was learnt of batches could not be kept", query=self.name, error=str(error))
+        self._memory_kept = self.beside.save(
+            Kept.BATCHES, lambda: self.checkpoint.batches.save(self.memory.value)
+        )
 
     def _new_progress(self) -> Progress | None:
         text = self.started.query.last_progress() if self.started else None
