@@ -17,6 +17,7 @@ from headgate_spark.engine.beside import FolderError, words_of
 from headgate_spark.engine.checkpoint import FileCheckpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
+from support.asked import admit, plan
 from support.engine import MadeUpQuery, Unmeasured, described, started
 from support.faulty_directory import Fault, FaultyDirectory
 
@@ -72,10 +73,10 @@ def run(governor: Governor, number: int, after: str | None, *, rounds: int = 3) 
     try:
         for _ in range(rounds):
             for handle, topic in zip(handles, ("history", "live"), strict=True):
-                answer = governor.admit(handle, AT % topic)
+                answer = admit(governor, handle, AT % topic)
                 if answer.startswith("survey:"):
                     latest = {h: AT % t for h, t in zip(handles, ("history", "live"), strict=True)}
-                    answer = governor.plan(handle, AT % topic, json.dumps(latest))
+                    answer = plan(governor, handle, json.dumps(latest))
                 answers.append(answer)
     finally:
         for handle in handles:
@@ -136,9 +137,9 @@ def test_a_history_that_is_declared_later_is_told_then() -> None:
     for handle, topic in ((1, "history"), (2, "live")):
         governor.opened(handle, described(handle, topic=topic))
     started(governor, MadeUpQuery())
-    assert governor.admit(1, AT % "history").startswith("survey:")
+    assert admit(governor, 1, AT % "history").startswith("survey:")
     governor.take_document(control("history"))
-    assert governor.admit(1, AT % "history").startswith("fail:query copy: source live: whether its history")
+    assert admit(governor, 1, AT % "history").startswith("fail:query copy: source live: whether its history")
 
 
 class FullDisk:

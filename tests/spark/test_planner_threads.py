@@ -82,11 +82,11 @@ def test_a_call_that_hangs_delays_no_other_query_and_hangs_few_threads(
     freed, hung = threading.Event(), []
 
     class Hanging(ScriptedPlanner):
-        def admit(self, handle: int, start: str | None) -> str:
+        def admit(self, handle: int, trigger: str, start: str | None) -> str:
             if "hangs" in self.sources[handle]["thread"]:
                 hung.append(handle)
                 freed.wait()
-            return super().admit(handle, start)
+            return super().admit(handle, trigger, start)
 
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     planner = Hanging()
