@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: lines, steps, dots and bars over a shared time axis.
+"""Small charts as inline SVG: lines, dots and bars over a shared time axis.
 
 Drawn here because a page that must open anywhere, without a network, cannot load a library, and carrying
 one along would be a thousand times the code. Colours come from the page's style by the class of a series.
@@ -86,14 +86,6 @@ class Chart:
         """Draw a line through the points."""
         path = " ".join(f"{self.x.at(x)},{self.y.at(y)}" for x, y in points)
         self.parts.append(f'<polyline class="line {series}" points="{path}"/>')
-
-    def steps(self, series: str, points: Sequence[Point], until: float) -> None:
-        """Draw a dashed line that keeps each value until the next point."""
-        corners: list[Point] = []
-        for (x, y), following in zip(points, [*(x for x, _ in points[1:]), until], strict=True):
-            corners += [(x, y), (following, y)]
-        path = " ".join(f"{self.x.at(x)},{self.y.at(y)}" for x, y in corners)
-        self.parts.append(f'<polyline class="steps {series}" points="{path}"/>')
 
     def dots(self, series: str, points: Sequence[Point], describe: Callable[[Point], str]) -> None:
         """Draw a dot at each point, which describes itself under the pointer."""

@@ -26,6 +26,7 @@ DEFINITIONS = {
     "staleness_p50_seconds": "median over the batches with records that were planned after the catch-up: time of "
     "commit minus arrival of the oldest record in the batch",
     "staleness_p95_seconds": "95th percentile of the same",
+    "live_batches": "the batches of which that is",
     "commits": "committed micro-batches, including those that only move the watermark on",
     "late_rows": "rows that came behind the watermark and were dropped",
     "rows_out": "rows of the result",
@@ -82,6 +83,7 @@ class Measures:
     peak_heap_mib: int | None
     staleness_p50_seconds: float | None
     staleness_p95_seconds: float | None
+    live_batches: int
     commits: int
     late_rows: int
     rows_out: int
@@ -103,6 +105,7 @@ def measure(seen: Seen, rows_out: int) -> Measures:
         catch_up_seconds=round(caught_up - seen.started, 3),
         staleness_p50_seconds=round(float(p50), 3),
         staleness_p95_seconds=round(float(p95), 3),
+        live_batches=len(staleness),
     )
 
 
@@ -119,6 +122,7 @@ def measure_unfinished(seen: Seen, rows_out: int, until: float | None = None) ->
         peak_heap_mib=max((each.left for each in seen.collections), default=0) // 2**20 or None,
         staleness_p50_seconds=None,
         staleness_p95_seconds=None,
+        live_batches=0,
         commits=len(seen.batches),
         late_rows=sum(batch.late_rows for batch in seen.batches),
         rows_out=rows_out,

@@ -115,8 +115,8 @@ def plots(results: Sequence[Result]) -> list[str]:
         heading("Batch size", "Records of each micro-batch, at its commit, on a logarithmic scale."),
         batch_plot(results, x),
         heading(
-            "Commit interval",
-            "Dots: time from one commit to the next. Dashed: the interval in force. Logarithmic scale.",
+            "Time between commits",
+            "From one commit to the next; of the first batch since its start. Logarithmic scale.",
         ),
         interval_plot(results, x),
         heading(
@@ -165,10 +165,10 @@ def lag_plot(results: Sequence[Result], x: Scale) -> str:
     chart = Chart("Pending records over time", x, y, "records pending")
     for result in results:
         chart.line(result.run.key, lines[result.run.key])
-    for height, result in enumerate(results):
+    for result in results:
         moment = result.measures.catch_up_seconds
         if moment is not None:
-            chart.mark(result.run.key, (moment, y.high * 0.16 * height), f"caught up after {moment:.1f} s")
+            chart.mark(result.run.key, (moment, 0), f"caught up after {moment:.1f} s")
     return chart.render()
 
 
@@ -178,13 +178,10 @@ def batch_plot(results: Sequence[Result], x: Scale) -> str:
 
 
 def interval_plot(results: Sequence[Result], x: Scale) -> str:
-    """Return the time between commits, and what was in force."""
-    chart = dot_plot(results, x, "Time between commits", "seconds between commits", timeline.commit_gaps)
-    for result in results:
-        steps = [(offset(result, one.since), one.interval_seconds) for one in result.decisions]
-        if all(seconds > 0 for _, seconds in steps):
-            chart.steps(result.run.key, steps, offset(result, end_of(result)))
-    return chart.render()
+    """Return the time between commits."""
+    return dot_plot(
+        results, x, "Time between commits", "seconds between commits", timeline.commit_gaps
+    ).render()
 
 
 def dot_plot(

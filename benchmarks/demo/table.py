@@ -11,6 +11,7 @@ ROWS = {
     "peak_heap_mib": "peak heap after a collection",
     "staleness_p50_seconds": "staleness once live, p50",
     "staleness_p95_seconds": "staleness once live, p95",
+    "live_batches": "batches once live",
     "commits": "commits",
     "late_rows": "rows dropped as late",
     "rows_out": "rows out",
@@ -94,9 +95,11 @@ def of_large_heap(findings: Findings) -> str:
     if took is None or others is None:
         return f"{roomy.run.title}: not through."
     compared = "quicker" if took < others else "no quicker"
+    first = roomy.measures.first_rows_seconds
+    closed = ", once a further batch had closed what the first one had read" if first and first > took else ""
     return (
         f"{roomy.run.title}: through in {seconds(took)}, {compared} than governed; first results after "
-        f"{seconds(roomy.measures.first_rows_seconds)}; up to {roomy.measures.peak_heap_mib} MiB in use after a "
+        f"{seconds(first)}{closed}; up to {roomy.measures.peak_heap_mib} MiB in use after a "
         f"collection, against {governed.peak_heap_mib} MiB."
     )
 

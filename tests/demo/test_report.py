@@ -120,6 +120,12 @@ def test_whoever_is_quicker_is_said_to_be(findings: Findings) -> None:
     )
 
 
+def test_results_that_wait_for_a_further_batch_are_told_so(findings: Findings) -> None:
+    closed = "first results after 12.0 s, once a further batch had closed what the first one had read"
+    assert closed in told_of(findings, "plain_uncapped", first_rows_seconds=12.0)
+    assert "once a further batch" not in told_of(findings, "plain_uncapped", first_rows_seconds=9.0)
+
+
 def test_who_is_older_once_live_is_told_as_it_is(findings: Findings) -> None:
     told = told_of(findings, "governed", staleness_p95_seconds=8.75)
     assert "was 8.75 s governed and 4.38 s in plain Spark, 2.00 times as much" in told
