@@ -50,6 +50,9 @@ CONTROL_GENERATION = _gauge("control_generation", (), "Generation of the control
 CONTROL_REFUSED = _counter(
     "control_refused", ("reason",), "Control documents that were not taken, by reason."
 )
+CONTROL_FAILURES = _counter(
+    "control_failures", (), "Times that a run could not take the control document; it is tried again."
+)
 PLANNER_DURATION = _histogram("planner_duration_seconds", (), "Time one planner call took.")
 PLANNER_FAILURES = _counter(
     "planner_failures", (), "Planner calls that failed; the source is held meanwhile."

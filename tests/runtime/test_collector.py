@@ -47,6 +47,7 @@ class FailedQueries:
 
     refused: Mapping[object, int] = {}
     failures = 0
+    control_failures = 0
     stopping = False
     generation = None
     publish_failures: Mapping[tuple[str, str], int] = {}
@@ -157,6 +158,7 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     governor = SimpleNamespace(
         generation=3,
         refused=dict.fromkeys(RefusalReason, 1),
+        control_failures=1,
         failures=1,
         stopping=True,
         publish_failures={("delays", "flights"): 1},

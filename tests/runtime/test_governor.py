@@ -76,6 +76,9 @@ class FakeCheckpoint:
 
 
 class FakeMeasures:
+    def forget(self, query):
+        pass
+
     def batch_took(self, query, seconds):
         raise AssertionError("no batch")
 

@@ -38,6 +38,9 @@ DEADLINE_SECONDS = 240.0
 class Unmeasured:
     """Takes measurements and keeps none."""
 
+    def forget(self, query: str) -> None:
+        """Nothing was kept."""
+
     def batch_took(self, query: str, seconds: float) -> None:
         pass
 

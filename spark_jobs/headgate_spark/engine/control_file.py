@@ -33,10 +33,13 @@ class ControlFile:
         *,
         on_document: Callable[[ControlDocument], None],
         on_refusal: Callable[[Refusal], None],
+        on_look: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_look` is called after each look at the file, whatever it has found."""
         self._path = path
         self._on_document = on_document
         self._on_refusal = on_refusal
+        self._on_look = on_look
         self._inbox = Inbox()
         self._signature: tuple[int, ...] | None = None
         self._stop = threading.Event()
@@ -70,6 +73,7 @@ class ControlFile:
         while not self._stop.wait(POLL_SECONDS):
             try:
                 self.poll()
+                self._on_look()
             except Exception:  # the watching must outlive whatever acting on one document raises
                 log.exception("control document could not be acted on", path=str(self._path))
 

@@ -28,6 +28,8 @@ from headgate_spark.engine.checkpoint import (
     release,
     side_directory,
 )
+from headgate_spark.engine.delivery import Delivery
+from headgate_spark.engine.endings import Endings, last, trimmed
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.openings import Openings
@@ -39,6 +41,9 @@ from headgate_spark.engine.topics import OpenTopicIds
 
 log = structlog.get_logger("headgate")
 
+MOST_TAKEN_UP = 10_000
+"""Queries of which it is remembered that this driver has opened them."""
+
 START_SECONDS = 2.5
 """How long a planning waits for the job's `start()` to return and tell the trigger: half of what a call may take."""
 
@@ -48,6 +53,9 @@ Opener = Callable[[str], Checkpoint]
 
 class Measures(Observer, Protocol):
     """What the governor has measured."""
+
+    def forget(self, query: str) -> None:
+        """A query has ended long ago, and is told of no more."""
 
     def planner_call(self) -> AbstractContextManager[None]:
         """Surround one planner call."""
@@ -91,20 +99,21 @@ class Governor:
         self._clock = clock
         self._wall_clock = wall_clock
         self._follows_oom_kill = follows_oom_kill
-        self._taken_up: set[str] = set()
-        """Queries that this driver has opened: how the driver before it ended is held against the first run alone."""
+        self._taken_up: dict[str, None] = {}
+        """The last queries that this driver has opened: how the driver before it ended is held against the first run
+        of each alone."""
         self._openings: Openings[QueryRun | None] = Openings()
         self._tables = threading.Condition()
         self._runs: dict[str, QueryRun] = {}
         self._by_handle: dict[int, QueryRun] = {}
-        self._ended: dict[str, QueryRun] = {}
+        self._endings = Endings(observer.forget)
+        self._delivery = Delivery(None if alignment is None else alignment.follow)
+        self._has_started_any = False
         self._started: dict[str, Started] = {}
         self._starting = 0
         self._unplanned: dict[str, str] = {}
         """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
         self._told_unplanned: frozenset[str] = frozenset()
-        self.document: ControlDocument | None = None
-        """The one in force."""
         self.refused: dict[RefusalReason, int] = {}
         self.failures = 0
         self.stopping = False
@@ -114,12 +123,6 @@ class Governor:
         """By query: batches that failed for want of memory so often that another try would only repeat it."""
         self.gave_up = False
         """Whether the job tried one of them once more all the same, and the driver is ended for it."""
-        self.unread: list[str] = []
-        """What runs that have ended by themselves have left unread; the launcher notes it."""
-        self.explanations: list[str] = []
-        """What queries have failed of; the launcher ends with it."""
-        self._failed: dict[str, str] = {}
-        """The same by query, until the job starts it again."""
 
     # From the job ----------------------------------------------------------------------------
 
@@ -146,6 +149,7 @@ class Governor:
     def _register(self, run_id: str, started: Started) -> None:
         with self._tables:
             self._started[run_id] = started
+            self._has_started_any = True
             self._tables.notify_all()
 
     # From the shim ---------------------------------------------------------------------------
@@ -197,6 +201,7 @@ class Governor:
                 run.leave_groups()
             return "all"
         with self._planner_call(), run.lock:
+            self._delivery.bring(run)
             return run.admit(handle, Asking.parse(trigger), start)
 
     def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
@@ -232,16 +237,14 @@ class Governor:
     def take_document(self, document: ControlDocument) -> None:
         """Act by `document` from the next planning of each query."""
         with self._tables:
-            self.document = document
-            runs = list(self._runs.values())
-        if self._alignment is not None:
-            self._alignment.follow(document)
-        for run in runs:
-            with run.lock:
-                run.take_control(document.queries.get(run.name))
-        self._recall()
-        log.info("control document in force", generation=document.generation)
+            self._delivery.publish(document)
+        self.deliver()
         self._warn_of_unplanned()
+
+    def deliver(self) -> None:
+        """Bring the newest document to whoever has not taken it yet: it was planning, or has failed to."""
+        if self._delivery.deliver(self.runs):
+            self._recall()
 
     def count_refusal(self, refusal: Refusal) -> None:
         """A document was not taken; the last one stays."""
@@ -277,19 +280,38 @@ class Governor:
         """The last run of each query that has none open."""
         with self._tables:
             open_names = {run.name for run in self._runs.values()}
-            return [run for name, run in self._ended.items() if name not in open_names]
+        return self._endings.runs(but=open_names)
 
     @property
     def has_seen_a_query(self) -> bool:
         """True once the job has started a query, even one that failed before it could read anything."""
         with self._tables:
-            return bool(self._runs or self._ended or self._started or self._failed)
+            return bool(self._runs or self._has_started_any or self._endings.has_any)
 
     @property
     def failed(self) -> Mapping[str, str]:
         """What the queries that have failed, and run no more, have failed of: a sentence with the remedy."""
-        with self._tables:
-            return dict(self._failed)
+        return self._endings.failures
+
+    @property
+    def unread(self) -> list[str]:
+        """What runs that have ended by themselves have left unread; the launcher notes it."""
+        return self._endings.unread
+
+    @property
+    def explanations(self) -> list[str]:
+        """What the queries that have failed, and run no more, have failed of, unless the launcher says it anyway."""
+        return [each for each in self._endings.failures.values() if not self._is_told_at_the_end(each)]
+
+    @property
+    def document(self) -> ControlDocument | None:
+        """The newest one."""
+        return self._delivery.newest
+
+    @property
+    def control_failures(self) -> int:
+        """Times that a document could not be taken."""
+        return self._delivery.failures
 
     def look_after_queries(self) -> None:
         """Take note of queries that have ended without a word to the shim: Spark could not make all of their streams.
@@ -299,16 +321,20 @@ class Governor:
         try:
             self._forget_dead_runs()
             with self._tables:
-                ended = {run.run_id for run in self._ended.values()}
+                ended = self._endings.run_ids
                 unopened = {
                     run_id: started
                     for run_id, started in self._started.items()
                     if run_id not in self._runs and run_id not in ended
                 }
             for run_id, started in unopened.items():
-                if not started.query.is_active() and (failure := started.query.failure()) is not None:
-                    with self._tables:
-                        self._started.pop(run_id, None)
+                if started.query.is_active():
+                    continue
+                failure = started.query.failure()
+                with self._tables:
+                    self._started.pop(run_id, None)
+                    self._unplanned.pop(started.name, None)
+                if failure is not None:
                     self._note_failure(started.name, told(started.name, failure, {}))
         except Exception as error:  # a JVM that is ending answers in many ways
             log.debug("queries could not be looked after", error=str(error))
@@ -326,8 +352,9 @@ class Governor:
 
     @property
     def generation(self) -> int | None:
-        """Generation of the document in force."""
-        return None if self.document is None else self.document.generation
+        """Generation of the document in force: the last one that every run has taken."""
+        in_force = self._delivery.in_force
+        return None if in_force is None else in_force.generation
 
     # -----------------------------------------------------------------------------------------
 
@@ -355,7 +382,8 @@ class Governor:
             if self._runs.pop(run.run_id, None) is None:
                 return
             self._by_handle = {handle: other for handle, other in self._by_handle.items() if other is not run}
-            self._ended[run.name] = run
+            self._delivery.ended(run)
+        self._endings.add(run)
         run.at_boundary.set()
         with run.lock:
             run.close()
@@ -422,12 +450,11 @@ class Governor:
             self._note_failure(run.name, explanation)
 
     def _note_failure(self, query: str, explanation: str) -> None:
-        if not self._is_told_at_the_end(explanation):
-            self.explanations.append(explanation)
         with self._tables:
-            if all(run.name != query for run in self._runs.values()):
-                too_large = self.too_large.get(query)
-                self._failed[query] = explanation if too_large is None else too_large.message
+            runs_again = any(run.name == query for run in self._runs.values())
+        if not runs_again:
+            too_large = self.too_large.get(query)
+            self._endings.failed(query, explanation if too_large is None else too_large.message)
         log.error("query failed", explanation=explanation)
 
     def _is_told_at_the_end(self, explanation: str) -> bool:
@@ -445,8 +472,7 @@ class Governor:
             log.debug("how a query has ended could not be read", query=run.name, error=str(error))
             return
         if unread is not None:
-            self.unread.append(unread)
-            log.warning("a run has ended with records unread", problem=unread)
+            self._endings.left_unread(run.name, unread)
 
     def _forget_dead_runs(self) -> None:
         """End the runs whose query has ended and left its streams open, as Spark does where one cannot be made."""
@@ -494,7 +520,8 @@ class Governor:
         run.resume()
         if self._follows_oom_kill and name not in self._taken_up:
             self._too_large(run, run.was_oom_killed())
-        self._taken_up.add(name)
+        last(self._taken_up, name, None)
+        trimmed(self._taken_up, most=MOST_TAKEN_UP)
         if name in self.too_large:
             run.close()
             release(lock, name)
@@ -504,7 +531,8 @@ class Governor:
             if self.stopping:
                 run.stop()
             self._runs[described.run_id] = run
-            self._failed.pop(name, None)
+            self._delivery.begins(run)
+        self._endings.begins_again(name)
         return run
 
     def _control_of(self, name: str) -> QueryControl | None:

@@ -37,6 +37,10 @@ class Observed(Protocol):
         """Generation of the document in force."""
 
     @property
+    def control_failures(self) -> int:
+        """Times that a document could not be taken."""
+
+    @property
     def unplanned(self) -> Collection[str]:
         """Queries of which Spark plans no batches."""
 
@@ -104,6 +108,7 @@ class DriverCollector(Collector):
         yield m.CONTROL_GENERATION, (), self._governor.generation
         for reason in RefusalReason:
             yield m.CONTROL_REFUSED, (reason.value,), float(self._governor.refused.get(reason, 0))
+        yield m.CONTROL_FAILURES, (), float(self._governor.control_failures)
         yield m.PLANNER_FAILURES, (), float(self._governor.failures)
         for labels, failures in self._governor.publish_failures.items():
             yield m.SOURCE_PUBLISH_FAILURES, labels, float(failures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any
 
@@ -35,6 +35,11 @@ class Exporter:
     def batch_took(self, query: str, seconds: float) -> None:
         """Count a batch with data."""
         self._batches.labels(application=self._application, query=query).observe(seconds)
+
+    def forget(self, query: str) -> None:
+        """Report no more of a query that has ended long ago."""
+        with suppress(KeyError):  # it had no batch
+            self._batches.remove(self._application, query)
 
     @contextmanager
     def planner_call(self) -> Iterator[None]:

@@ -91,7 +91,12 @@ class Runtime:
             self.governor.jvm_ran_out_of_memory(certain=wants_memory is True)
 
     def _watch(self, path: Path) -> ControlFile:
-        return ControlFile(path, on_document=self._take_document, on_refusal=self.governor.count_refusal)
+        return ControlFile(
+            path,
+            on_document=self._take_document,
+            on_refusal=self.governor.count_refusal,
+            on_look=self.governor.deliver,
+        )
 
     def _take_document(self, document: ControlDocument) -> None:
         self.governor.take_document(document)

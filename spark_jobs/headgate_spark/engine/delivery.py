@@ -1,0 +1,101 @@
+"""Brings the control document to all that act by it.
+
+A document is in force when everybody has taken it, and only that is reported. A run that is planning, perhaps for
+seconds while a broker is slow, is not waited for: it takes the document before its next planning, or at the next look
+at the control file. So does one that has failed to take it; the others do not wait for that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from headgate_contract import ControlDocument
+from headgate_spark.engine.run import QueryRun
+
+log = structlog.get_logger("headgate")
+
+
+class Delivery:
+    """Knows which runs act by which document."""
+
+    def __init__(self, follow: Callable[[ControlDocument], None] | None) -> None:
+        """`follow` takes what a document says of all runs together."""
+        self._follow = follow
+        self._lock = threading.Lock()
+        self.newest: ControlDocument | None = None
+        self.in_force: ControlDocument | None = None
+        """The last one that everybody has taken."""
+        self.failures = 0
+        """Times that somebody could not take a document."""
+        self._is_followed = True
+        self._taken: dict[str, ControlDocument | None] = {}
+        """By run, what it acts by."""
+
+    def publish(self, document: ControlDocument) -> None:
+        """There is a new document; nobody has it yet."""
+        self.newest = document
+        self._is_followed = self._follow is None
+
+    def begins(self, run: QueryRun) -> None:
+        """A run begins by the newest document."""
+        self._taken[run.run_id] = self.newest
+
+    def ended(self, run: QueryRun) -> None:
+        """A run has ended, and needs no document."""
+        self._taken.pop(run.run_id, None)
+
+    def deliver(self, runs: Iterable[QueryRun]) -> bool:
+        """Bring the newest document to the runs that do not plan just now; return whether one has taken it.
+
+        The runs are all that are open.
+        """
+        document = self.newest
+        if document is None or self.in_force is document:
+            return False
+        if not self._is_followed and self._follow is not None:
+            follow = self._follow
+            self._is_followed = self._tried(lambda: follow(document), None)
+        news, owed = False, not self._is_followed
+        for run in runs:
+            if self._has(run):
+                continue
+            if run.lock.acquire(blocking=False):
+                try:
+                    news |= self.bring(run)
+                finally:
+                    run.lock.release()
+            owed |= not self._has(run)
+        if not owed and self.newest is document:
+            self.in_force = document
+            log.info("control document in force", generation=document.generation)
+        return news
+
+    def bring(self, run: QueryRun) -> bool:
+        """Bring the newest document to a run whose lock is held; return whether it has taken it now."""
+        document = self.newest
+        if document is None or self._has(run):
+            return False
+        taken = self._tried(lambda: run.take_control(document.queries.get(run.name)), run.name)
+        if taken and run.run_id in self._taken:
+            self._taken[run.run_id] = document
+        return taken
+
+    def _has(self, run: QueryRun) -> bool:
+        """Tell whether a run acts by the newest document, or has ended."""
+        return self._taken.get(run.run_id, self.newest) is self.newest
+
+    def _tried(self, work: Callable[[], None], query: str | None) -> bool:
+        try:
+            work()
+        except Exception as error:
+            with self._lock:
+                self.failures += 1
+                is_first = self.failures == 1
+            (log.exception if is_first else log.debug)(
+                "a control document could not be taken; it is tried again", query=query, error=str(error)
+            )
+            return False
+        return True

@@ -1,0 +1,94 @@
+"""What a driver keeps of queries that have ended: what still explains something, and never more than so much."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import metrics as m
+from headgate_spark.engine.endings import MOST
+from headgate_spark.engine.governor import Governor
+from headgate_spark.exporter.collector import DriverCollector
+from headgate_spark.exporter.server import Exporter
+from support.asked import admit
+from support.engine import MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+
+AT = '{"orders":{"0":5}}'
+
+
+def a_governor(measures: Unmeasured | Exporter | None = None) -> Governor:
+    return Governor(
+        acquire_lock=lambda _: None,
+        open_checkpoint=lambda _: MadeUpCheckpoint(),
+        observer=measures or Unmeasured(),
+    )
+
+
+def begin(governor: Governor, number: int, name: str = "copy") -> MadeUpQuery:
+    query = MadeUpQuery()
+    governor.opened(number, described(number, run=f"r{number}", query=name))
+    started(governor, query, run=f"r{number}", name=name or f"id-r{number}")
+    admit(governor, number, AT)
+    return query
+
+
+@given(fails=st.lists(st.booleans(), min_size=1, max_size=6), runs_on=st.booleans())
+def test_only_the_last_run_of_a_query_explains_how_the_driver_ends(fails: list[bool], runs_on: bool) -> None:
+    governor = a_governor()
+    for number, has_failed in enumerate(fails):
+        query = begin(governor, number)
+        query.fail(f"hiccup {number}") if has_failed else query.stop()
+        governor.closed(number)
+    if runs_on:
+        begin(governor, len(fails))
+    explains = [f"query copy: hiccup {len(fails) - 1}"] if fails[-1] and not runs_on else []
+    assert governor.explanations == explains
+    assert list(governor.failed.values()) == explains
+
+
+def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
+    exporter = Exporter("flights")
+    governor = a_governor(exporter)
+    for number in range(3000):
+        query = begin(governor, number, name="")
+        exporter.batch_took(governor.runs[0].name, 1.0)
+        query.fail("no such file") if number % 2 else query.stop()
+        governor.closed(number)
+    assert len(governor.ended_runs) == MOST
+    assert len(governor.failed) == MOST // 2
+    assert len(governor.explanations) == MOST // 2
+    executors = SimpleNamespace(wanted=None, running=None)
+    collector = DriverCollector("flights", governor, executors)
+    told = [s for family in collector.collect() for s in family.samples if s.name == m.QUERY_ACTIVE.name]
+    assert len(told) == MOST
+    (histogram,) = (f for f in exporter.registry.collect() if f.name == m.QUERY_BATCH_DURATION.name)
+    assert len({sample.labels["query"] for sample in histogram.samples}) == MOST
+
+
+def test_a_query_that_runs_keeps_its_histogram_however_many_others_have_ended() -> None:
+    exporter = Exporter("flights")
+    governor = a_governor(exporter)
+    begin(governor, 0).stop()
+    governor.closed(0)
+    begin(governor, 1)
+    exporter.batch_took("copy", 1.0)
+    for number in range(2, 2 + 2 * MOST):
+        begin(governor, number, name="").stop()
+        governor.closed(number)
+    (histogram,) = (f for f in exporter.registry.collect() if f.name == m.QUERY_BATCH_DURATION.name)
+    assert "copy" in {sample.labels["query"] for sample in histogram.samples}
+
+
+def test_queries_that_opened_nothing_and_those_that_are_not_planned_leave_nothing_when_they_end() -> None:
+    governor = a_governor()
+    for number in range(100):
+        query = MadeUpQuery()
+        started(governor, query, run=f"r{number}", name=f"id{number}")
+        governor.begins(f"id{number}", unplanned_by="continuous")
+        query.stop()
+    governor.look_after_queries()
+    assert governor.unplanned == []
+    assert governor._started == {}
+    assert governor.has_seen_a_query
