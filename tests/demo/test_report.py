@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields, replace
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ from benchmarks.demo.measures import Measures
 from benchmarks.demo.page import render
 from benchmarks.demo.results import Findings
 from benchmarks.demo.table import WHEN, cells, verdict_on_runs
+from benchmarks.local.scenarios import demo
 
 RUNS = {"plain_uncapped", "plain_small", "governed"}
 MEASURES = {field.name for field in fields(Measures)}
@@ -58,6 +60,18 @@ def test_the_report_has_each_measure_of_each_run(findings: Findings) -> None:
         assert measures["failure"] is None
         assert all(isinstance(measures[name], int | float) for name in MEASURES)
     assert report["definitions"].keys() == MEASURES
+
+
+def test_the_benchmark_of_the_demo_reads_its_report(findings: Findings) -> None:
+    slower = replace(findings.results["governed"].measures, catch_up_seconds=25.0)
+    governed = replace(findings.results["governed"], measures=slower)
+    report = replace(findings, results={**findings.results, "governed": governed}).report()
+    measured = demo.beside_default(json.loads(json.dumps(report)))
+    assert {name: found.runs for name, found in measured.items()} == {
+        "demo_vs_default": [2.5],
+        "demo_live_vs_default": [1.0],
+    }
+    assert {figure.id for figure in demo.SCENARIO.figures} == {"demo_seconds", *measured}
 
 
 def test_the_table_has_a_row_for_each_measure_and_a_column_for_each_run(findings: Findings) -> None:
