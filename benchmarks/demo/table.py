@@ -1,6 +1,7 @@
 """The measures of the runs side by side, for the terminal and for the page, and what they mean in words."""
 
 from benchmarks.demo.results import Findings, Result
+from benchmarks.demo.session import NOT_THROUGH
 
 ROWS = {
     "catch_up_seconds": "time to catch up",
@@ -66,8 +67,10 @@ def verdict_on_runs(findings: Findings) -> list[str]:
 def of_small_heap(result: Result) -> str:
     """Say whether Spark's default got through in the heap of the governed run."""
     if result.failure is not None:
+        given = ", when it had been given as long as the run in the larger heap took in all"
         return (
-            f"{result.run.title}: {result.failure} after {seconds(result.ended - result.started)}, with "
+            f"{result.run.title}: {result.failure} after {seconds(result.ended - result.started)}"
+            f"{given if result.failure == NOT_THROUGH else ''}, with "
             f"{result.measures.peak_heap_mib} MiB in use after a collection. It takes the whole backlog as one "
             "batch, and all of its state has to fit into the heap."
         )

@@ -13,6 +13,7 @@ from benchmarks.demo.chart import Scale, round_step, short
 from benchmarks.demo.measures import Measures
 from benchmarks.demo.page import render
 from benchmarks.demo.results import Findings
+from benchmarks.demo.session import NOT_THROUGH
 from benchmarks.demo.table import WHEN, cells, verdict_on_runs
 from benchmarks.local.scenarios import demo
 
@@ -117,6 +118,14 @@ def test_a_run_that_found_no_memory_is_shown_as_such_and_has_no_other_figures(wi
     assert rows["staleness once live, p95"][small] == "-"
     assert rows["largest batch, records"][small] == "-"
     assert with_a_death.report()["runs"]["plain_small"]["catch_up_seconds"] is None
+
+
+def test_a_run_that_was_given_up_says_how_long_it_was_given(with_a_death: Findings) -> None:
+    given = "when it had been given as long as the run in the larger heap took in all"
+    assert given not in " ".join(verdict_on_runs(with_a_death))
+    small = replace(with_a_death.results["plain_small"], failure=NOT_THROUGH)
+    results = {**with_a_death.results, "plain_small": small}
+    assert given in " ".join(verdict_on_runs(replace(with_a_death, results=results)))
 
 
 def told_of(findings: Findings, key: str, **measures: float) -> str:
