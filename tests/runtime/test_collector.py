@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -141,7 +141,8 @@ def known_of_a_run() -> SimpleNamespace:
     )
     return SimpleNamespace(
         name="delays",
-        lock=nullcontext(),
+        run_id="r1",
+        lock=threading.RLock(),
         snapshot=lambda: snapshot,
         last=SimpleNamespace(watermark=100.0, state_rows=8),
         last_ended_at=120.0,

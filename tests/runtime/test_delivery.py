@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,8 +13,11 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_contract import metrics as m
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.exporter import collector as collector_module
+from headgate_spark.exporter.collector import DriverCollector
 from support.asked import admit
 from support.engine import MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
 
@@ -136,3 +141,34 @@ def test_whatever_is_reported_every_open_run_acts_by(history: list[set[str] | st
         governor.deliver()
         assert governor.generation == (generation or None)
         assert set(acts_by(governor).values()) <= {generation or None}
+
+
+def test_a_scrape_does_not_wait_for_a_run_that_plans_and_tells_what_it_told_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collector_module, "PATIENCE_SECONDS", 0.01)
+    governor = three_queries([])
+    governor.take_document(document(1))
+    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None))
+
+    def told(name: str) -> set[str]:
+        return {s.labels["query"] for f in collector.collect() for s in f.samples if s.name == name}
+
+    admit(governor, 0, '{"orders":{"0":5}}')
+    assert told(m.QUERY_INTERVAL.name) == {"a"}
+    planning, planned = threading.Event(), threading.Event()
+
+    def plan() -> None:
+        with ExitStack() as locks:
+            for run in governor.runs[:2]:
+                locks.enter_context(run.lock)
+            planning.set()
+            assert planned.wait(60)
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(plan)
+        assert planning.wait(60)
+        assert told(m.QUERY_INTERVAL.name) == {"a"}
+        assert told(m.QUERY_ACTIVE.name) == set(QUERIES)
+        planned.set()
+        done.result(60)

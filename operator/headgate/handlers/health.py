@@ -14,12 +14,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.message import Message
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
-from headgate.handlers.listening import family_of
+from headgate_contract.serving import BoundedServer, Page
 
+MOST_PROBES = 256
+"""Connections at once: more than for pages, since the kubelet restarts an operator whose probes are refused."""
 BEAT_SECONDS = 1.0
 """Between two proofs that the event loop turns."""
 
@@ -125,41 +126,23 @@ class ProbeServer:
     def __init__(self, health: Health, address: tuple[str, int]) -> None:
         answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
 
-        class Handler(BaseHTTPRequestHandler):
-            """Answers one probe."""
+        def answer(path: str, _: Message) -> Page:
+            """Answer one probe with what is wrong, if anything is."""
+            if (ask := answers.get(path)) is None:
+                return _said(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
+            problem = ask()
+            status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+            return _said(status, problem or "ok")
 
-            timeout = 5
-
-            def do_GET(self) -> None:
-                """Answer with what is wrong, if anything is."""
-                ask = answers.get(self.path.partition("?")[0])
-                if ask is None:
-                    self._answer(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
-                elif problem := ask():
-                    self._answer(HTTPStatus.SERVICE_UNAVAILABLE, problem)
-                else:
-                    self._answer(HTTPStatus.OK, "ok")
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the base class has it
-                """Say nothing: a probe every few seconds is not worth a line."""
-
-            def _answer(self, status: HTTPStatus, text: str) -> None:
-                body = f"{text}\n".encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "text/plain; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        class Server(ThreadingHTTPServer):
-            address_family = family_of(address[0])
-            daemon_threads = True
-
-        self._server = Server(address, Handler)
+        self._server = BoundedServer(address, answer, most=MOST_PROBES)
         self.port: int = self._server.server_port
-        Thread(target=self._server.serve_forever, name="probes", daemon=True).start()
+        self._server.start("probes")
 
     def close(self) -> None:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _said(status: HTTPStatus, text: str) -> Page:
+    return Page(status, "text/plain; charset=utf-8", f"{text}\n".encode())

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from prometheus_client import start_http_server
+from prometheus_client.exposition import choose_encoder
 
 from headgate import __version__, logs
 from headgate.factory.cluster import ClusterOperator, cluster_operator
@@ -26,6 +26,7 @@ from headgate.handlers.listening import listening_host
 from headgate.handlers.rights import Preflight, rights
 from headgate.handlers.service import Instruments, Service, end, service_of
 from headgate.settings import Settings, address_parts
+from headgate_contract.serving import BoundedServer, FreshPage
 from headgate_contract.signals import StopSignals
 
 log = structlog.get_logger("headgate")
@@ -117,7 +118,8 @@ class Process:
 
     def _serve_metrics_and_probes(self) -> None:
         host, port = address_parts(self.settings.metrics_bind_address)
-        server, _ = start_http_server(port, listening_host(host), self.instruments.metrics.registry)
+        server = BoundedServer((listening_host(host), port), FreshPage(self._page))
+        server.start("metrics")
         host, port = address_parts(self.settings.probe_bind_address)
         probes = ProbeServer(self.instruments.health, (listening_host(host), port))
         log.info(
@@ -126,6 +128,10 @@ class Process:
             metrics_port=server.server_port,
             probe_port=probes.port,
         )
+
+    def _page(self, accept: str) -> tuple[str, bytes]:
+        encoder, content_type = choose_encoder(accept)
+        return content_type, encoder(self.instruments.metrics.registry)
 
     def _hear_signals(self) -> None:
         for number in STOP_SIGNALS:

@@ -1,7 +1,8 @@
 """Metrics read off governor and executors at each scrape.
 
 Nothing is copied ahead of time: a scrape takes a snapshot of each run, so a value is as old as the run's last
-planning and never older than that. What is not known is left out, never written as 0.
+planning. Of a run that is planning just then it is what the scrape before has told. What is not known is left out,
+never written as 0.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, Sourc
 
 Family = CounterMetricFamily | GaugeMetricFamily
 Sample = tuple[m.Metric, tuple[str, ...], float | None]
+
+PATIENCE_SECONDS = 0.25
+"""How long a scrape waits for runs that are planning, all together; of the others it tells what it told last. A
+planning that asks a slow broker takes seconds."""
 
 MOST_NAMED = 5
 """Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
@@ -90,6 +95,8 @@ class DriverCollector(Collector):
         self._governor = governor
         self._executors = executors
         self._clock = clock
+        self._last: dict[str, tuple[Sample, ...]] = {}
+        """What was told last of each open run."""
 
     def collect(self) -> Iterator[Family]:
         """Yield every family that has a sample."""
@@ -123,8 +130,16 @@ class DriverCollector(Collector):
             yield m.QUERY_ACTIVE, (name,), 0.0
         for labels in failed.items():
             yield m.QUERY_FAILED, labels, 1.0
-        for run in self._governor.runs:
-            yield from self._of_run(run)
+        runs = self._governor.runs
+        self._last = {run.run_id: self._last.get(run.run_id, ()) for run in runs}
+        patient_until = time.monotonic() + PATIENCE_SECONDS
+        for run in runs:
+            if run.lock.acquire(timeout=max(0.0, patient_until - time.monotonic())):
+                try:
+                    self._last[run.run_id] = tuple(self._of_run(run))
+                finally:
+                    run.lock.release()
+            yield from self._last[run.run_id] or _of_locked(run)
 
     def _of_run(self, run: QueryRun) -> Iterator[Sample]:
         with run.lock:
@@ -163,6 +178,12 @@ class DriverCollector(Collector):
                 labels,
                 None if read_to is None else max(0.0, self._clock() - read_to),
             )
+
+
+def _of_locked(run: QueryRun) -> Iterator[Sample]:
+    """Yield what is known of a run that has been planning since it began."""
+    yield m.QUERY_ACTIVE, (run.name,), 1.0
+    yield m.QUERY_STARTED, (run.name,), run.started_at
 
 
 def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:

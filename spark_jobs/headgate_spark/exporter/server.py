@@ -9,9 +9,11 @@ from time import perf_counter
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, start_http_server
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
+from prometheus_client.exposition import choose_encoder
 
 from headgate_contract import metrics as m
+from headgate_contract.serving import BoundedServer, FreshPage
 from headgate_spark.exporter.collector import DriverCollector, ExecutorCounts, Observed
 
 log = structlog.get_logger("headgate")
@@ -51,11 +53,17 @@ class Exporter:
     def serve(self, observed: Observed, executors: ExecutorCounts, port: int, address: str) -> int:
         """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
         self.registry.register(DriverCollector(self._application, observed, executors))
-        server = first_free(port, lambda candidate: start_http_server(candidate, address, self.registry)[0])
+        page = FreshPage(self._page)
+        server: BoundedServer = first_free(port, lambda candidate: BoundedServer((address, candidate), page))
+        server.start("headgate-metrics")
         found = int(server.server_port)
         if port not in (0, found):
             log.warning("port is taken; metrics are served on the next free one", asked=port, port=found)
         return found
+
+    def _page(self, accept: str) -> tuple[str, bytes]:
+        encoder, content_type = choose_encoder(accept)
+        return content_type, encoder(self.registry)
 
     def _histogram(self, metric: m.Metric, buckets: tuple[float, ...]) -> Histogram:
         labels = ("application", *metric.labels)

@@ -1,0 +1,164 @@
+"""An HTTP server that nobody can hold up: what driver and operator answer scrapes and probes with.
+
+Whoever reaches the port may open connections and say nothing, and each has a thread. So their number is bounded, what
+is beyond it is refused at once, and a connection that is not done in time is cut. A page that costs something to make
+is made once a second, however often it is asked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from email.message import Message
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+MOST_CONNECTIONS = 32
+SECONDS = 10.0
+"""How long a connection may take, from the first byte that is awaited to the last that is sent."""
+FRESH_SECONDS = 1.0
+"""How old a page may be."""
+_BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
+
+
+class Page(NamedTuple):
+    """What is answered."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class BoundedServer(ThreadingHTTPServer):
+    """Answers GET on a thread per connection, of which there are a few."""
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        answer: Callable[[str, Message], Page],
+        *,
+        most: int = MOST_CONNECTIONS,
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`answer` is given path and headers. Raises OSError where the address cannot be had."""
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._free = threading.BoundedSemaphore(most)
+        self._seconds = seconds
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._open: dict[Any, float] = {}
+        super().__init__(address, _handler(answer))
+
+    def start(self, name: str) -> None:
+        """Serve on a daemon thread of that name."""
+        threading.Thread(target=self.serve_forever, name=name, daemon=True).start()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin a connection, or refuse it."""
+        if not self._free.acquire(blocking=False):
+            with suppress(OSError):
+                request.setblocking(False)
+                request.send(_BUSY)
+            self.shutdown_request(request)
+            return
+        with self._guard:
+            self._open[request] = self._clock()
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be made
+            self._over(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, on the connection's own thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._over(request)
+
+    def service_actions(self) -> None:
+        """Cut what takes too long; called twice a second."""
+        now = self._clock()
+        with self._guard:
+            late = [request for request, since in self._open.items() if now - since > self._seconds]
+        for request in late:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: whoever asked is gone, or was cut off."""
+
+    def _over(self, request: Any) -> None:
+        with self._guard:
+            if self._open.pop(request, None) is None:
+                return
+        self._free.release()
+
+
+class FreshPage:
+    """A page that is made at most once in a while, and by one caller at a time."""
+
+    def __init__(
+        self,
+        make: Callable[[str], tuple[str, bytes]],
+        *,
+        fresh_seconds: float = FRESH_SECONDS,
+        wait_seconds: float = SECONDS / 2,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`make` gives type and text for an `Accept` header."""
+        self._make = make
+        self._fresh_seconds = fresh_seconds
+        self._wait_seconds = wait_seconds
+        self._clock = clock
+        self._making = threading.Lock()
+        self._made: dict[str, tuple[float, Page]] = {}
+
+    def __call__(self, path: str, headers: Message) -> Page:
+        """Return the page; 503 where another caller has been making it for long."""
+        if path == "/favicon.ico":
+            return Page(HTTPStatus.NOT_FOUND, "text/plain", b"")
+        if not self._making.acquire(timeout=self._wait_seconds):
+            return Page(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
+        try:
+            return self._page(headers.get("Accept", ""))
+        finally:
+            self._making.release()
+
+    def _page(self, accept: str) -> Page:
+        now = self._clock()
+        self._made = {key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds}
+        if accept not in self._made:
+            content_type, body = self._make(accept)
+            self._made[accept] = (self._clock(), Page(HTTPStatus.OK, content_type, body))
+        return self._made[accept][1]
+
+
+def _handler(answer: Callable[[str, Message], Page]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5
+
+        def do_GET(self) -> None:
+            page = answer(self.path.partition("?")[0], self.headers)
+            packed = "gzip" in self.headers.get("Accept-Encoding", "")
+            body = gzip.compress(page.body, 1) if packed else page.body
+            self.send_response(page.status)
+            self.send_header("Content-Type", page.content_type)
+            self.send_header("Content-Length", str(len(body)))
+            if packed:
+                self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the base class has it
+            """Say nothing: a scrape every few seconds is not worth a line."""
+
+    return Handler

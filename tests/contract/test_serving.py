@@ -1,0 +1,120 @@
+"""A server that nobody can hold up: silent connections, slow ones, too many, and a page that is dear."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from email.message import Message
+
+import pytest
+
+from headgate_contract.serving import BoundedServer, FreshPage, Page
+from support.waiting import wait_until
+
+MOST = 4
+NEVER = 3600.0
+
+
+@pytest.fixture
+def server() -> Iterator[BoundedServer]:
+    server = BoundedServer(
+        ("127.0.0.1", 0), lambda path, _: Page(200, "text/plain", path.encode()), most=MOST
+    )
+    server.start("served")
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def answer(server: BoundedServer, path: str = "/metrics", **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.request("GET", path, headers=headers)
+    got = connection.getresponse()
+    return got.status, got.read()
+
+
+def idle(server: BoundedServer, stack: ExitStack) -> socket.socket:
+    """A connection that begins to ask, and says no more."""
+    connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.server_port), timeout=60))
+    connection.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+    return connection
+
+
+def test_a_page_is_served_packed_where_that_is_taken(server: BoundedServer) -> None:
+    assert answer(server, "/a?b=c") == (200, b"/a")
+    status, body = answer(server, **{"Accept-Encoding": "gzip"})
+    assert (status, gzip.decompress(body)) == (200, b"/metrics")
+
+
+def test_what_is_too_many_is_refused_at_once_and_silent_ones_are_cut(server: BoundedServer) -> None:
+    with ExitStack() as stack:
+        before = threading.active_count()
+        silent = [idle(server, stack) for _ in range(MOST)]
+        wait_until(lambda: len(server._open) == MOST, "all connections")
+        for _ in range(3 * MOST):
+            beyond = stack.enter_context(
+                socket.create_connection(("127.0.0.1", server.server_port), timeout=60)
+            )
+            assert beyond.recv(100).startswith(b"HTTP/1.0 503")
+        assert threading.active_count() <= before + MOST
+        server._seconds = 0.0
+        assert [connection.recv(100) for connection in silent] == [b""] * MOST
+        server._seconds = NEVER
+        wait_until(lambda: not server._open, "an end of all connections")
+    assert answer(server)[0] == 200
+
+
+def test_a_connection_for_which_no_thread_can_be_made_costs_nothing(
+    server: BoundedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fails)
+        for _ in range(3 * MOST):
+            with pytest.raises((http.client.HTTPException, OSError)):
+                answer(server)
+    assert answer(server)[0] == 200
+
+
+def test_a_page_is_made_once_in_a_while_for_each_form() -> None:
+    now, made = [0.0], list[str]()
+
+    def make(accept: str) -> tuple[str, bytes]:
+        made.append(accept)
+        return "text/plain", str(len(made)).encode()
+
+    def asked(accept: str) -> bytes:
+        headers = Message()
+        headers["Accept"] = accept
+        return page("/metrics", headers).body
+
+    page = FreshPage(make, fresh_seconds=1.0, clock=lambda: now[0])
+    assert [asked("a"), asked("a"), asked("b"), asked("a")] == [b"1", b"1", b"2", b"1"]
+    now[0] = 1.0
+    assert asked("a") == b"3"
+    assert made == ["a", "b", "a"]
+    assert len(page._made) == 1
+
+
+def test_a_page_that_somebody_has_been_making_for_long_is_not_there() -> None:
+    making, made = threading.Event(), threading.Event()
+
+    def make(accept: str) -> tuple[str, bytes]:
+        making.set()
+        assert made.wait(60)
+        return "text/plain", b""
+
+    page = FreshPage(make, wait_seconds=0.01)
+    first = threading.Thread(target=page, args=("/metrics", Message()))
+    first.start()
+    assert making.wait(60)
+    assert page("/metrics", Message()).status == 503
+    made.set()
+    first.join()
+    assert page("/metrics", Message()).status == 200
