@@ -29,3 +29,6 @@ class ExitCode(IntEnum):
     """EX_CONFIG of sysexits.h: the job cannot be governed with what is installed or set where it starts."""
     UNFINISHED = 79
     """A run that ends by itself was stopped before; no code of sysexits.h. Another start goes on where it was."""
+    JVM_OUT_OF_MEMORY = 80
+    """The JVM has died for want of memory, and nobody else can reach its checkpoint: the next driver counts it. No
+    code of sysexits.h."""

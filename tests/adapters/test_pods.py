@@ -143,6 +143,14 @@ ROWS = (
         oom_killed=True,
     ),
     Row(
+        "its JVM alone was out of memory, and the launcher could not note it",
+        pod(**ended(80, reason="OOMKilled", message="headgate-run: error: the driver's JVM has died\n")),
+        alive=False,
+        code=80,
+        note="the driver's JVM has died",
+        oom_killed=True,
+    ),
+    Row(
         "its JVM alone was out of memory, and the launcher has told of it",
         pod(**ended(76, reason="OOMKilled", message="headgate-run: error: query q: batch 7 has failed\n")),
         alive=False,

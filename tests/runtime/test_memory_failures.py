@@ -21,6 +21,7 @@ from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.run import Started
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses
+from headgate_spark.launch.command import out_of_memory
 from headgate_spark.launch.jvm import ran_out_of_memory
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import Trigger
@@ -498,3 +499,32 @@ def test_a_batch_that_failed_twice_for_want_of_memory_ends_the_driver_with_a_cod
     assert "query widening: batch 0 (1,000 records) has failed 2 times for want of memory" in failing.log
     with driver(tmp_path / "mended", *arguments, 1, control=control) as running:
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 1000)
+
+
+class OnAnObjectStore(UnfinishedCheckpoint):
+    """Nobody but the JVM can reach it."""
+
+    def without_jvm(self):
+        return None
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_a_jvm_that_nobody_could_note_is_told_to_the_next_driver_which_counts_it(certain):
+    checkpoint = OnAnObjectStore()
+    for _ in range(2):
+        driver = DriverProcess(checkpoint, follows_oom_kill=False)
+        driver.run(None)
+        driver.governor.jvm_ran_out_of_memory(certain=certain)
+        assert driver.governor.unnoted_memory == ({"orders"} if certain else set())
+        assert driver.governor.too_large == {}
+    for times in (1, 2):
+        driver = DriverProcess(checkpoint, follows_oom_kill=True)
+        driver.run(None)
+        assert bool(driver.governor.too_large) == (times == 2)
+
+
+def test_what_the_launcher_says_of_it_names_the_queries_and_what_helps():
+    said = out_of_memory({"totals", "orders"})
+    assert said.startswith(
+        "the driver's JVM has died for want of memory, and took orders, totals with it; give it more"
+    )

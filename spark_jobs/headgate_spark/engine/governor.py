@@ -121,6 +121,8 @@ class Governor:
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
         self.too_large: dict[str, BatchTooLarge] = {}
         """By query: batches that failed for want of memory so often that another try would only repeat it."""
+        self.unnoted_memory: set[str] = set()
+        """Queries of which nobody could note that the JVM died for want of memory: the next driver is to be told."""
         self.gave_up = False
         """Whether the job tried one of them once more all the same, and the driver is ended for it."""
 
@@ -415,6 +417,8 @@ class Governor:
                 checkpoint = run.checkpoint.without_jvm()
                 if checkpoint is not None:
                     self._too_large(run, run.ran_out_of_memory(checkpoint, certain=certain))
+                elif certain and not run.has_noted_memory:
+                    self.unnoted_memory.add(run.name)
 
     def _note_memory(self, run: QueryRun) -> None:
         try:

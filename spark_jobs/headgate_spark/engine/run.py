@@ -584,6 +584,11 @@ class QueryRun:
         return None if memory.failure is None else BatchTooLarge(self.name, memory.failure)
 
     @property
+    def has_noted_memory(self) -> bool:
+        """Whether it is kept that the batch which was running did not fit."""
+        return self._memory_noted
+
+    @property
     def governed(self) -> bool:
         """False while the trigger is not known, and for triggers whose batches are not planned."""
         return self.started is not None and self.started.governed

@@ -10,7 +10,7 @@ import argparse
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -77,10 +77,21 @@ def _run(options: argparse.Namespace) -> NoReturn:
         for found in runtime.governor.too_large.values():
             print(f"{ERROR}{found.message}", file=sys.stderr)  # noqa: T201
         sys.exit(ExitCode.BATCH_TOO_LARGE)
+    if code != 0 and runtime.governor.unnoted_memory and not runtime.stopper.asked:
+        print(f"{ERROR}{out_of_memory(runtime.governor.unnoted_memory)}", file=sys.stderr)  # noqa: T201
+        sys.exit(ExitCode.JVM_OUT_OF_MEMORY)
     if runtime.stopper.asked and runtime.stopper.unfinished:
         print(f"{ERROR}{runtime.stopper.unfinished.message}", file=sys.stderr)  # noqa: T201
         sys.exit(ExitCode.UNFINISHED)
     sys.exit(0 if runtime.stopper.asked else code)
+
+
+def out_of_memory(queries: Iterable[str]) -> str:
+    """Return what has happened to a JVM that nobody could note, and what helps."""
+    return (
+        f"the driver's JVM has died for want of memory, and took {', '.join(sorted(queries))} with it; give it more "
+        "(driver.memory). If it dies of the same batch again, the driver ends with exit code 76"
+    )
 
 
 def _require_files(options: argparse.Namespace) -> None:

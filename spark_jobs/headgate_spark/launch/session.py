@@ -181,19 +181,25 @@ def _start(
     trigger = asked if isinstance(asked, Trigger) else None
     with governor.start_of_query() as started:
         query = original(writer, *args, **kwargs)
-        plan = writer._df._jdf.queryExecution().analyzed().toString()
-        started(
-            query.runId,
-            Started(
-                trigger or Trigger(),
-                trigger is not None,
-                PySparkQuery(query, shim.progress(writer._spark.sparkContext)),
-                smallest_delay(plan),
-                watermarks_below_union(plan),
-                watermarks(plan),
-                query.name or query.id,
-            ),
-        )
+        try:
+            started(query.runId, _described(writer, query, trigger))
+        except BaseException:
+            query.stop()  # it would run, and nobody would govern it
+            raise
     governor.begins(query.name or query.id, unplanned_by=asked if isinstance(asked, str) else None)
     garbage.set_aside_soon()
     return query
+
+
+def _described(writer: Any, query: Any, trigger: Trigger | None) -> Started:
+    """Return what is to be known of a query that has started; `None`: with its trigger, Spark plans no batches."""
+    plan = writer._df._jdf.queryExecution().analyzed().toString()
+    return Started(
+        trigger or Trigger(),
+        trigger is not None,
+        PySparkQuery(query, shim.progress(writer._spark.sparkContext)),
+        smallest_delay(plan),
+        watermarks_below_union(plan),
+        watermarks(plan),
+        query.name or query.id,
+    )

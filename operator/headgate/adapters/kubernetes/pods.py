@@ -16,7 +16,7 @@ from headgate.adapters.kubernetes.names import ATTEMPT, CONTAINER, REVISION
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
-from headgate_contract.exit_codes import OOM_KILLED
+from headgate_contract.exit_codes import OOM_KILLED, ExitCode
 
 KILLED = 137
 """What a container ends with whose first process was killed."""
@@ -117,7 +117,7 @@ def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
         code=terminated.get("exitCode"),
         note=disruption if disruption is not None else _last_words(terminated),
         is_disruption=disruption is not None,
-        oom_killed=_was_oom_killed(terminated),
+        oom_killed=_was_oom_killed(terminated) or terminated.get("exitCode") == ExitCode.JVM_OUT_OF_MEMORY,
     )
 
 
@@ -135,7 +135,8 @@ def _disruption(pod: Manifest) -> str | None:
 def _was_oom_killed(terminated: Mapping[str, Any]) -> bool:
     """Whether all of the container was killed for want of memory.
 
-    Container runtimes give that reason as well where only the JVM was: the launcher notes that, and ends by itself.
+    Container runtimes give that reason as well where only the JVM was: the launcher notes that, or ends with a code
+    that says that it could not.
     """
     return terminated.get("reason") == OOM_KILLED and terminated.get("exitCode") == KILLED
 
