@@ -1,7 +1,7 @@
 """All scenarios on Kafka, in the order in which they are run and shown."""
 
 from benchmarks.kafka.scenario import Bench
-from benchmarks.kafka.scenarios import alignment, faults, planning, rate, throughput
+from benchmarks.kafka.scenarios import alignment, faults, many_sources, planning, rate, throughput
 from benchmarks.runner import Scenario
 
 SCENARIOS: tuple[Scenario[Bench], ...] = (
@@ -9,5 +9,6 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     planning.SCENARIO,
     rate.SCENARIO,
     alignment.SCENARIO,
+    many_sources.SCENARIO,
     faults.SCENARIO,
 )
