@@ -44,6 +44,7 @@ class _Shim:
     """What a shim knows of the triggers of one query."""
 
     number: int = 0
+    questions: int = 0
     asked: dict[int, str] = field(default_factory=dict)
     passed: dict[int, int] = field(default_factory=dict)
 
@@ -52,7 +53,11 @@ class _Shim:
             self.number += 1
             self.asked.clear()
         self.asked.setdefault(handle, "wait")
-        return Asking(self.number, dict(self.passed))
+        return self.asking()
+
+    def asking(self) -> Asking:
+        self.questions += 1
+        return Asking(self.number, self.questions, dict(self.passed))
 
     def answered(self, handle: int, answer: str) -> str:
         self.asked[handle] = answer
@@ -80,7 +85,7 @@ def admit(asked: Governor | QueryRun, handle: int, start: str | None) -> str:
 def plan(asked: Governor | QueryRun, handle: int, latest: str | Mapping[str, str | None]) -> str:
     """Ask for the second step, with what a survey has found."""
     shim = _SHIMS.setdefault(asked, _Shim())
-    asking = Asking(shim.number, dict(shim.passed))
+    asking = shim.asking()
     if isinstance(asked, Governor):
         assert isinstance(latest, str)
         return shim.answered(handle, asked.plan(handle, told(asking), None, latest))
@@ -90,4 +95,6 @@ def plan(asked: Governor | QueryRun, handle: int, latest: str | Mapping[str, str
 
 def told(asking: Asking) -> str:
     """Return it in the shim's words."""
-    return f"{asking.trigger}:" + ",".join(f"{handle}={number}" for handle, number in asking.passed.items())
+    return f"{asking.trigger}.{asking.question}:" + ",".join(
+        f"{handle}={number}" for handle, number in asking.passed.items()
+    )

@@ -17,16 +17,19 @@ class Asking:
 
     trigger: int
     """Of the run; only grows."""
+    question: int
+    """Of the run; only grows. What was answered to a later one is not known to this one."""
     passed: Mapping[int, int]
     """By handle, the trigger of the last answer that Spark was given, with which it may read. What was answered in a
     trigger and is not here never reached Spark: the stream was held."""
 
     @classmethod
     def parse(cls, text: str) -> Asking:
-        """Return what the shim has told: `<number>:<handle>=<number>,…`. Raises `ValueError`."""
+        """Return what the shim has told: `<trigger>.<question>:<handle>=<trigger>,…`. Raises `ValueError`."""
         number, _, listed = text.partition(":")
+        trigger, _, question = number.partition(".")
         pairs = (entry.partition("=") for entry in listed.split(",") if entry)
-        return cls(int(number), {int(handle): int(trigger) for handle, _, trigger in pairs})
+        return cls(int(trigger), int(question), {int(handle): int(trigger) for handle, _, trigger in pairs})
 
     def passed_in(self, trigger: int | None) -> set[int]:
         """Return the handles of the streams of which Spark was told to read in a trigger."""

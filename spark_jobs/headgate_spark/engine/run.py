@@ -288,6 +288,8 @@ class QueryRun:
     _quiet_triggers: int = 0
     _trigger: int | None = None
     """The trigger of Spark that was the last to ask."""
+    _questions: dict[int, int] = field(default_factory=dict)
+    """The last question about each handle in it."""
     _query_id: str = ""
     _memory_noted: bool = False
     _memory_kept: bool = True
@@ -407,9 +409,10 @@ class QueryRun:
             return f"fail:{refusal}"
         if asking.trigger == self._trigger:
             self._waits.ended(self.clock())
-            planner.trigger_goes_on(self._names_of({handle, *asking.passed_in(self._trigger)}), self.clock())
+            self._go_on(planner, handle, asking)
         else:
             self._begin_trigger(planner, asking)
+        self._questions[handle] = max(asking.question, self._questions.get(handle, 0))
         opened = self.sources[handle]
         if opened.topics is not None and self.control is not None:
             opened.topics.prepare()
@@ -840,13 +843,20 @@ class QueryRun:
     def _begin_trigger(self, planner: QueryPlanner, asking: Asking) -> None:
         """Take in what has come of the trigger before, whichever source is asked first in this one."""
         passed = self._names_of(asking.passed_in(self._trigger))
-        self._trigger = asking.trigger
+        self._trigger, self._questions = asking.trigger, {}
         self._waits.trigger_begins()
         if self.wall_clock is not None:
             planner.tell_time(self.wall_clock() - self.clock())
         planner.trigger_begins(passed, self.clock())
         self._take_in_batch(planner)
         self._count_quiet_trigger()
+
+    def _go_on(self, planner: QueryPlanner, handle: int, asking: Asking) -> None:
+        """Tell the planner what has come of the answers in this trigger, as far as whoever asked could know it."""
+        later = {other for other, question in self._questions.items() if question >= asking.question}
+        planner.trigger_goes_on(
+            self._names_of({handle, *later, *asking.passed_in(self._trigger)}), self.clock()
+        )
 
     def _names_of(self, handles: Set[int]) -> set[str]:
         return {opened.source.name for handle, opened in self.sources.items() if handle in handles}

@@ -29,8 +29,8 @@ public interface Planner {
    * Asked at each planning, before the source is touched. In one trigger Spark asks every stream of a query once, in an order that
    * is not known; a stream may be asked about again in the same trigger, after {@code wait:} and after a call that has failed.
    *
-   * @param trigger {@code <number>:<handle>=<number>,…}: the trigger of the query in which Spark asks, a number that only grows;
-   *     and for each stream of which Spark has been told to read, or {@code none}, by an answer of a planner, in which trigger that
+   * @param trigger {@code <number>.<number>:<handle>=<number>,…}: the trigger of the query in which Spark asks, and which of the
+   *     query's questions this is, numbers that only grow; and for each stream of which Spark has been told to read, or {@code none}, by an answer of a planner, in which trigger that
    *     was last. An answer whose trigger is not there has not reached Spark, and the stream was held
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
    * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty

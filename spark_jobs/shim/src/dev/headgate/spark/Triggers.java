@@ -24,6 +24,7 @@ final class Triggers {
   private final Set<Long> asked = new HashSet<>();
   private final Map<Long, Long> passed = new TreeMap<>();
   private long number;
+  private long questions;
 
   private Triggers() {}
 
@@ -52,6 +53,7 @@ final class Triggers {
 
   /** What a planner is told with each question, see {@link Planner#admit}. */
   String told() {
-    return number + passed.entrySet().stream().map(e -> e.getKey() + "=" + e.getValue()).collect(Collectors.joining(",", ":", ""));
+    var listed = passed.entrySet().stream().map(e -> e.getKey() + "=" + e.getValue());
+    return number + "." + ++questions + listed.collect(Collectors.joining(",", ":", ""));
   }
 }
