@@ -1,7 +1,7 @@
 """Spark and the shim, made up, before the real governor: questions come in any order, twice, late or never.
 
 What is taken for given of Spark is what it does: each source is asked once per trigger, in an order that is drawn for
-each run, and a batch is made of the answers that came in time. What the shim does where a call fails is drawn with it:
+each run, and a batch is made of the answers that came in time. What the shim does where a call fails is drawn too:
 the question is asked twice, its answer is lost, or it arrives when others have been asked meanwhile.
 """
 

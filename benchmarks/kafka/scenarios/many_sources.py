@@ -1,9 +1,9 @@
 """A union of many topics is planned as one query, in whatever order Spark asks its sources.
 
 From five sources on that order is another in each run, so there are twenty runs of each kind, of six, nine and
-thirty-two topics in turn, each from a new checkpoint: aligned to 60 s in small batches, and with one batch for the backlog (`intervalDuringBacklog: 0s`). Both
-count records in windows behind one watermark of 60 s, so a record that comes too late is dropped and counted by
-Spark. Plain Spark reads the same in one batch and drops none.
+thirty-two topics in turn, each from a new checkpoint: aligned to 60 s in small batches, and with one batch for the
+backlog (`intervalDuringBacklog: 0s`). Both count records in windows behind one watermark of 60 s, so a record that
+comes too late is dropped and counted by Spark. Plain Spark reads the same in one batch and drops none.
 
 Everything is taken from Spark's own progress reports: where each topic was before and after each batch.
 """
