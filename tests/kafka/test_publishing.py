@@ -23,6 +23,10 @@ class FakeGroups:
         self.consumers = {}
         self.broken = None
         self.written_by = None
+        self.closed = 0
+
+    def close(self):
+        self.closed += 1
 
     def members(self, group):
         return self.consumers.get(group, 0)
@@ -273,3 +277,32 @@ def test_a_publisher_that_never_had_anything_to_do_ends_at_once():
 def test_the_client_is_given_the_options_of_the_source_that_are_for_it():
     options = {"kafka.bootstrap.servers": "b:9092", "kafka.sasl.mechanism": "PLAIN", "subscribe": "orders"}
     assert client_options(options) == {"bootstrap.servers": "b:9092", "sasl.mechanism": "PLAIN"}
+
+
+def test_a_client_is_given_back_when_its_query_has_ended_and_everything_is_written(setup):
+    setup.commit({"orders": {"0": 17}})
+    setup.publish()
+    assert (len(setup.connections), setup.cluster.closed) == (1, 0)
+    setup.commit({"orders": {"0": 18}})
+    setup.cluster.broken = RuntimeError("DisconnectException")
+    setup.publisher.ended("delays")
+    setup.publish()
+    assert setup.cluster.closed == 0, "something waits to be written"
+    setup.cluster.broken = None
+    setup.publish(after=60.0)
+    assert setup.cluster.closed == 1
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 18}}
+    setup.commit({"orders": {"0": 19}})
+    setup.publish(after=60.0)
+    assert (len(setup.connections), setup.cluster.closed) == (2, 1)
+
+
+def test_every_client_is_given_back_at_the_end():
+    cluster = FakeGroups()
+    publisher = Publisher(lambda options: cluster, lambda: "flights")
+    publisher.committed(
+        query="delays", source="orders", group="lag", options=OPTIONS, offset='{"orders":{"0":17}}'
+    )
+    publisher.close()
+    assert cluster.offsets == {"lag": {("orders", 0): 17}}
+    assert cluster.closed == 1

@@ -66,6 +66,10 @@ class JvmGroups:
             committed.put(self._partition(partition), self._offset(offset, mark))
         self._answer(self._admin.alterConsumerGroupOffsets(group, committed).all())
 
+    def close(self) -> None:
+        """Give the client back; what is under way has a second."""
+        self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
+
     def _answer(self, future: Any) -> Any:
         return future.get(TIMEOUT_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 

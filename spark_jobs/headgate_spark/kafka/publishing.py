@@ -57,6 +57,9 @@ class Groups(Protocol):
     def commit(self, group: str, offsets: Offsets, mark: str) -> None:
         """Set offsets of the group, each with the text `mark`."""
 
+    def close(self) -> None:
+        """Give the client back."""
+
 
 Connect = Callable[[Mapping[str, str]], Groups]
 
@@ -135,6 +138,7 @@ class Publisher:
         with self._changed:
             self._ended.add(query)
             self._let_go()
+            self._changed.notify_all()
 
     @property
     def failures(self) -> dict[tuple[str, str], int]:
@@ -181,7 +185,9 @@ class Publisher:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing or self._due(), self._patience())
+                self._changed.wait_for(
+                    lambda: self._closing or self._due() or self._unused(), self._patience()
+                )
                 closing = self._closing
             self.publish()
             if closing:
@@ -199,6 +205,23 @@ class Publisher:
                 progress.waiting = None
         for publication, progress, offset in due:
             self._publish(publication, progress, offset)
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Give back the clients of queries that have ended and have nothing left to write, and at the end all."""
+        with self._changed:
+            unused = self._unused()
+        for key in unused:
+            try:
+                self._groups.pop(key).close()
+            except Exception as error:  # a JVM that is ending has closed it
+                log.debug("a client of consumer groups was not closed", error=in_words(error))
+
+    def _unused(self) -> set[str]:
+        """Return which clients nobody needs; called on the thread, with the lock held."""
+        live = [p for p in self._progress if p.query not in self._ended or self._waits(p)]
+        used = set() if self._closing else {_client(p) for p in live}
+        return self._groups.keys() - used
 
     def _due(self) -> list[Publication]:
         now = self._clock()
@@ -273,7 +296,7 @@ class Publisher:
         )
 
     def _groups_of(self, publication: Publication) -> Groups:
-        key = json.dumps(dict(publication.options), sort_keys=True)
+        key = _client(publication)
         if key not in self._groups:
             self._groups[key] = self._connect(publication.options)
         return self._groups[key]
@@ -295,6 +318,11 @@ def partitions(offset: str) -> Offsets:
     """Return the offsets in `offset`, the JSON of Spark's Kafka source: `{"topic": {"0": 17}}`."""
     found = json.loads(offset)
     return {(topic, int(p)): int(n) for topic, of_topic in found.items() for p, n in of_topic.items()}
+
+
+def _client(publication: Publication) -> str:
+    """Return what tells the client of one publication from that of another."""
+    return json.dumps(dict(publication.options), sort_keys=True)
 
 
 def _changed(offsets: Offsets, written: Offsets) -> Offsets:
