@@ -158,3 +158,19 @@ def test_the_watching_outlives_what_a_document_causes(tmp_path):
     replace(tmp_path / "c.json", write(ControlDocument(generation=2)))
     assert seen.wait(240)
     control.stop()
+
+
+def test_after_each_look_what_is_owed_is_tried_again(tmp_path):
+    looks, often = [], threading.Event()
+
+    def look():
+        looks.append(1)
+        if len(looks) == 1:
+            raise RuntimeError("broken")
+        often.set()
+
+    file = tmp_path / "c.json"
+    control = ControlFile(file, on_document=lambda _: None, on_refusal=lambda _: None, on_look=look)
+    control.start()
+    assert often.wait(240)
+    control.stop()
