@@ -1,0 +1,91 @@
+"""A union of more topics than Spark asks in the order of their opening, on a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
+from support.governed import Driver, await_rows, driver_in
+from support.kafka import Broker
+from support.kafka_records import Ramp, fill
+from support.spark import progress
+
+pytestmark = pytest.mark.spark
+
+TOPICS, RECORDS, STEP_MS = 6, 2000, 100
+DRIFT_MS = 10_000
+
+
+@pytest.fixture
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    with driver_in(spark) as started:
+        yield started
+
+
+@pytest.fixture
+def topics(kafka: Broker) -> list[str]:
+    """Topics with a record of the same event times each."""
+    names = [kafka.topic() for _ in range(TOPICS)]
+    for name in names:
+        fill(kafka.bootstrap, name, [Ramp(0, RECORDS, step_ms=STEP_MS)])
+    return names
+
+
+def union(spark: SparkSession, kafka: Broker, topics: list[str]) -> DataFrame:
+    """Return all of them behind one watermark, as a state that drops what comes late."""
+    streams = [spark.readStream.format("kafka").options(**kafka.options(topic)).load() for topic in topics]
+    counted = reduce(DataFrame.unionAll, streams).withWatermark("timestamp", f"{DRIFT_MS} milliseconds")
+    return counted.dropDuplicates(["topic", "offset", "timestamp"])
+
+
+def read(driver: Driver, frame: DataFrame, checkpoint: Path) -> list[list[int]]:
+    """Return where each source was after each batch, once everything has been read."""
+    with driver.running(frame, checkpoint) as query:
+        await_rows(query, TOPICS * RECORDS)
+        batches = progress(query)
+    assert (
+        sum(state["numRowsDroppedByWatermark"] for batch in batches for state in batch["stateOperators"]) == 0
+    )
+    return [[end(source) for source in batch["sources"]] for batch in batches]
+
+
+def end(source: dict) -> int:
+    offset = source["endOffset"]
+    (partitions,) = (json.loads(offset) if isinstance(offset, str) else offset).values()
+    return int(partitions["0"])
+
+
+def test_a_backlog_that_is_to_be_one_batch_is(
+    spark: SparkSession, kafka: Broker, driver: Driver, topics: list[str], tmp_path: Path
+):
+    driver.control(QueryControl(interval_seconds=1, interval_during_backlog_seconds=0, backlog=True))
+    assert read(driver, union(spark, kafka, topics), tmp_path) == [[RECORDS] * TOPICS]
+
+
+def test_no_member_goes_ahead_and_each_batch_reads_all(
+    spark: SparkSession, kafka: Broker, driver: Driver, topics: list[str], tmp_path: Path
+):
+    grant = TOPICS * RECORDS // 4
+    member = SourceControl(alignment=AlignmentControl(group="all", max_drift_seconds=DRIFT_MS / 1000))
+    control = QueryControl(
+        interval_seconds=1,
+        interval_during_backlog_seconds=3600,
+        backlog=True,
+        batch=BatchControl(initial_records=grant, max_records=grant),
+        sources=dict.fromkeys(topics, member),
+    )
+    driver.control(control)
+    ends = read(driver, union(spark, kafka, topics), tmp_path)
+    assert len(ends) >= 4
+    assert all((max(at) - min(at)) * STEP_MS <= DRIFT_MS for at in ends)
+    assert all(
+        after > before
+        for a, b in zip([[0] * TOPICS, *ends], ends, strict=False)
+        for before, after in zip(a, b, strict=True)
+    )
