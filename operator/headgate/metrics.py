@@ -175,6 +175,13 @@ class OperatorMetrics:
             "For how long a running driver has not reported the control document that was published for it.",
         ).set_function(longest_pending)
 
+    def watch_namespaces(self, unserved: Callable[[], float]) -> None:
+        """Read this at each scrape."""
+        self._gauge(
+            "namespaces_unserved",
+            "Namespaces that should be served and are not: rights are missing there, or the API server refuses.",
+        ).set_function(unserved)
+
     def watch_applications(
         self, states: Callable[[], Mapping[str, int]], stalled: Callable[[], float]
     ) -> None:

@@ -164,6 +164,8 @@ def test_every_metric_is_described_in_the_operations_page() -> None:
     metrics = OperatorMetrics()
     metrics.watch_queue(lambda: 0, lambda: 0, lambda: 0)
     metrics.watch_applications(dict, lambda: 0)
+    metrics.watch_namespaces(lambda: 0)
+    metrics.watch_looks(dict)
     metrics.watch_documents(lambda: 0)
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,8 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manife
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
-from headgate.errors import ApiUnavailable
+from headgate.errors import ApiRefused, ApiUnavailable, TransientError
+from headgate.handlers.namespaces import Gate, Namespaces
 from headgate.handlers.resync import Resync
 from headgate.handlers.roster import Roster
 from headgate.handlers.watches import Watches
@@ -24,15 +25,15 @@ def metadata(uid: str, version: int = 1) -> dict[str, Any]:
     return {"uid": uid, "resourceVersion": str(version)}
 
 
-def application(name: str, version: int = 1) -> Manifest:
-    return {"metadata": {"namespace": "team", "name": name, **metadata(f"uid-of-{name}", version)}}
+def application(name: str, version: int = 1, namespace: str = "team") -> Manifest:
+    return {"metadata": {"namespace": namespace, "name": name, **metadata(f"uid-of-{name}", version)}}
 
 
-def pod(name: str, of: str, version: int = 1) -> Manifest:
+def pod(name: str, of: str, version: int = 1, namespace: str = "team") -> Manifest:
     labels = {APPLICATION: of, ROLE: DRIVER}
     return {
         "metadata": {
-            "namespace": "team",
+            "namespace": namespace,
             "name": name,
             "labels": labels,
             **metadata(f"uid-of-{name}", version),
@@ -42,19 +43,19 @@ def pod(name: str, of: str, version: int = 1) -> Manifest:
 
 def test_a_roster_is_synced_once_all_that_is_listed_was_heard_of() -> None:
     roster = Roster()
-    assert not roster.is_synced
+    assert not roster.is_synced()
     roster.heard(metadata("a"))
     roster.expect([metadata("a"), metadata("b")], at=10)
-    assert not roster.is_synced
+    assert not roster.is_synced()
     roster.heard(metadata("b"))
-    assert roster.is_synced
+    assert roster.is_synced()
 
 
 def test_a_roster_is_synced_where_there_is_nothing() -> None:
     roster = Roster()
     roster.expect([], at=10)
 
-    assert roster.is_synced
+    assert roster.is_synced()
 
 
 @pytest.mark.parametrize(("heard", "is_synced"), [(4, False), (5, True), (6, True)])
@@ -63,7 +64,7 @@ def test_an_older_version_than_the_listed_one_is_not_enough(heard: int, is_synce
     roster.expect([metadata("a", 5)], at=10)
     roster.heard(metadata("a", heard))
 
-    assert roster.is_synced is is_synced
+    assert roster.is_synced() is is_synced
 
 
 def test_what_has_gone_again_is_not_waited_for() -> None:
@@ -73,7 +74,7 @@ def test_what_has_gone_again_is_not_waited_for() -> None:
     roster.expect([metadata("b")], at=11)
     roster.heard(metadata("b"))
 
-    assert roster.is_synced
+    assert roster.is_synced()
 
 
 def test_a_watch_is_behind_from_the_first_listing_that_it_does_not_follow() -> None:
@@ -92,6 +93,10 @@ class FakeApi:
 
     objects: dict[Kind, list[Manifest]] = field(default_factory=lambda: {APPLICATIONS: [], PODS: []})
     is_down: bool = False
+    broken: dict[str | None, TransientError] = field(default_factory=dict)
+    """Namespaces of which no listing succeeds, and how it fails."""
+    lacking: set[str | None] = field(default_factory=set)
+    """Namespaces to which there are no rights."""
     asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     rests: list[float] = field(default_factory=list)
     on_list: Any = None
@@ -110,10 +115,15 @@ class FakeApi:
         self.asked.append((kind.plural, namespace, labels))
         if self.is_down:
             raise ApiUnavailable("API server: connection refused")
-        answer = list(self.objects[kind])
+        if namespace in self.broken:
+            raise self.broken[namespace]
+        answer = [one for one in self.objects[kind] if namespace in (None, one["metadata"]["namespace"])]
         if self.on_list is not None:
             self.on_list()
         return answer
+
+    async def missing(self, scope: str | None) -> str:
+        return f"missing rights: in namespace {scope}" if scope in self.lacking else ""
 
 
 @dataclass
@@ -130,9 +140,12 @@ class World:
     resync: Resync = field(init=False)
 
     def __post_init__(self) -> None:
-        self.watches = Watches(self, self.queued.append, gone=self.gone.append)
+        gate = Gate(Namespaces(self.namespaces), self.queued.append)
+        if not self.namespaces:
+            gate.open(None)
+        self.watches = Watches(self, gate.add, gone=self.gone.append)
         self.resync = Resync(
-            self.api, self.cache, self.watches, self._Counter(self.missed), 300, self.namespaces
+            self.api, self.cache, self.watches, self._Counter(self.missed), 300, gate, self.api.missing
         )
 
     @dataclass
@@ -156,7 +169,7 @@ class World:
 
     def compares(self) -> None:
         self.queued.clear()
-        asyncio.run(self.resync.compare())
+        asyncio.run(self.resync.compare(self.resync.namespaces.scopes))
 
     def keys(self) -> Collection[Key]:
         return tuple(self.cache.keys())
@@ -212,7 +225,7 @@ def test_a_listing_that_fails_changes_nothing() -> None:
     world.compares()
 
     assert world.keys() == (Key("team", "flights"),)
-    assert not world.watches.are_synced
+    assert not world.watches.are_synced()
 
 
 def test_only_the_served_namespaces_are_listed_and_only_driver_pods() -> None:
@@ -221,8 +234,8 @@ def test_only_the_served_namespaces_are_listed_and_only_driver_pods() -> None:
 
     assert world.api.asked == [
         ("sparkapplications", "team-a", None),
-        ("sparkapplications", "team-b", None),
         ("pods", "team-a", DRIVER_SELECTOR),
+        ("sparkapplications", "team-b", None),
         ("pods", "team-b", DRIVER_SELECTOR),
     ]
 
@@ -300,3 +313,109 @@ def test_most_of_the_time_until_all_was_heard_of_is_left_for_hearing(monkeypatch
         asyncio.run(world.resync.run())
 
     assert len(world.api.asked) / 2 == 10
+
+
+REFUSED = ApiRefused("GET sparkapplications in team-b: 403", "403")
+AWAY = ApiUnavailable("GET sparkapplications in team-b: 500")
+
+
+def two_teams() -> World:
+    """Two namespaces with an application each, which the watches have told of."""
+    world = World(namespaces=("team-a", "team-b"))
+    for namespace in world.namespaces:
+        there = application(f"of-{namespace}", namespace=namespace)
+        world.api.objects[APPLICATIONS].append(there)
+        world.watches.application(None, there)
+    return world
+
+
+@pytest.mark.parametrize("error", [REFUSED, AWAY])
+def test_what_vanished_is_found_although_another_namespace_cannot_be_listed(error: TransientError) -> None:
+    world = two_teams()
+    world.api.broken["team-b"] = error
+    world.api.objects[APPLICATIONS].clear()
+    world.compares()
+
+    assert world.gone == [Key("team-a", "of-team-a")]
+    assert world.keys() == (Key("team-b", "of-team-b"),)
+    assert not world.resync.namespaces.is_served("team-b")
+    assert world.resync.namespaces.is_served("team-a")
+
+
+def test_a_server_that_answers_for_no_namespace_says_nothing_of_any() -> None:
+    world = two_teams()
+    world.api.is_down = True
+    world.compares()
+
+    assert world.resync.namespaces.unserved() == 0
+
+
+def test_a_watch_that_may_not_be_held_any_more_is_not_behind() -> None:
+    world = two_teams()
+    world.api.objects[APPLICATIONS] = [
+        application(f"of-{name}", version=2, namespace=name) for name in world.namespaces
+    ]
+    world.compares()
+    now = max(one.since for one in world.watches.rosters[APPLICATIONS]._awaited.values()) + 100
+    assert world.watches.behind(now) >= 100
+    world.watches.application("MODIFIED", application("of-team-a", version=2, namespace="team-a"))
+    world.api.lacking.add("team-b")
+    world.compares()
+
+    assert world.watches.behind(now) == 0
+
+
+async def until_listed(world: World, number: int) -> None:
+    while len(world.api.asked) < number:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("all_again", "outstanding_again"), [(300, 0.001), (0.001, 10)])
+def test_nothing_is_begun_in_a_namespace_that_is_granted_late_before_its_drivers_are_heard_of(
+    monkeypatch: pytest.MonkeyPatch, all_again: float, outstanding_again: float
+) -> None:
+    monkeypatch.setattr("headgate.handlers.resync.AGAIN_SECONDS", outstanding_again)
+    world = World(namespaces=("team-a", "team-b"))
+    world.resync.seconds = all_again
+    early = application("early", namespace="team-a")
+    late = application("late", namespace="team-b")
+    driver = pod("late-driver-1", of="late", namespace="team-b")
+    world.api.objects = {APPLICATIONS: [early, late], PODS: [driver]}
+    world.api.lacking.add("team-b")
+
+    async def run() -> None:
+        comparing = asyncio.create_task(world.resync.run())
+        async with asyncio.timeout(240):
+            world.watches.application(None, early)
+            await world.resync.synced.wait()
+            assert world.queued == [Key("team-a", "early")]
+            world.api.lacking.clear()
+            world.watches.application(None, late)
+            await until_listed(world, len(world.api.asked) + 6)  # three comparisons of it
+            assert world.queued == [Key("team-a", "early")]
+            world.watches.pod(None, driver)
+            while len(world.queued) == 1:
+                await asyncio.sleep(0)
+        comparing.cancel()
+
+    asyncio.run(run())
+    assert world.queued == [Key("team-a", "early"), Key("team-b", "late")]
+    assert world.resync.namespaces.unserved() == 0
+    assert ("sparkapplications", "team-a", None) in world.api.asked
+
+
+def test_where_nothing_is_served_nothing_counts_as_heard_of() -> None:
+    world = World(namespaces=("team-a",))
+    world.api.lacking.add("team-a")
+
+    async def run() -> None:
+        comparing = asyncio.create_task(world.resync.run())
+        async with asyncio.timeout(240):
+            while world.resync.namespaces.unserved() == 0:
+                await asyncio.sleep(0)
+            assert not world.resync.synced.is_set()
+            world.api.lacking.clear()
+            await world.resync.synced.wait()
+        comparing.cancel()
+
+    asyncio.run(run())

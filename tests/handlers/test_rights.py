@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.adapters.kubernetes.client import Kind, Manifest
-from headgate.errors import ApiNotFound, ApiUnavailable
-from headgate.handlers.rights import Preflight, Right, rights
+from headgate.errors import ApiNotFound, ApiRefused, ApiUnavailable
+from headgate.handlers.namespaces import Namespaces
+from headgate.handlers.rights import Preflight, Right, rights_to_lead
 
 
 @dataclass
@@ -18,7 +19,11 @@ class FakeApi:
 
     denied: set[tuple[str, str]] = field(default_factory=set)
     """Verb, and resource with its subresource."""
+    denied_in: set[str] = field(default_factory=set)
+    """Namespaces in which nothing is granted."""
     listing: Exception | None = None
+    refused_in: set[str] = field(default_factory=set)
+    """Namespaces of which listings are refused although the rights are there."""
     asked: list[Mapping[str, Any]] = field(default_factory=list)
     description: Manifest | None = None
     """The OpenAPI document, if the server publishes one."""
@@ -28,7 +33,8 @@ class FakeApi:
         asked = manifest["spec"]["resourceAttributes"]
         self.asked.append(asked)
         resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-        return {"status": {"allowed": (asked["verb"], resource) not in self.denied}}
+        is_denied = (asked["verb"], resource) in self.denied or asked.get("namespace") in self.denied_in
+        return {"status": {"allowed": not is_denied}}
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
@@ -36,6 +42,8 @@ class FakeApi:
         assert labels
         if self.listing is not None:
             raise self.listing
+        if namespace in self.refused_in:
+            raise ApiRefused(f"listing in {namespace}: 403", "403")
         return []
 
     async def describe(self, kind: Kind) -> Manifest:
@@ -48,7 +56,7 @@ def preflight(
     api: FakeApi, *namespaces: str, lease: tuple[str, str] | None = ("headgate", "lock")
 ) -> tuple[Preflight, list[str]]:
     told: list[str] = []
-    return Preflight(api, tuple(rights(namespaces, lease)), namespaces, told.append), told
+    return Preflight(api, Namespaces(namespaces), lease, told.append), told
 
 
 def obstacle(api: FakeApi, *namespaces: str) -> str:
@@ -81,14 +89,12 @@ def test_without_namespaces_the_rights_are_those_to_the_cluster() -> None:
 
 
 def test_the_lease_is_asked_for_by_name_but_for_its_creation() -> None:
-    asked = [right for right in rights((), ("headgate", "lock")) if right.resource == "leases"]
-
-    assert asked == [
+    assert rights_to_lead(("headgate", "lock")) == (
         Right("get", "coordination.k8s.io", "leases", "headgate", "lock"),
         Right("create", "coordination.k8s.io", "leases", "headgate"),
         Right("patch", "coordination.k8s.io", "leases", "headgate", "lock"),
-    ]
-    assert not [right for right in rights((), None) if right.resource == "leases"]
+    )
+    assert rights_to_lead(None) == ()
 
 
 def test_a_missing_crd_and_a_server_that_is_gone_are_said() -> None:
@@ -118,3 +124,36 @@ def test_a_crd_that_is_too_old_is_waited_for() -> None:
     api = FakeApi(description={"components": {"schemas": {"ours": older}}})
 
     assert obstacle(api).startswith("the CRD is older than this operator")
+
+
+def test_a_namespace_without_its_rights_keeps_no_other_from_being_served() -> None:
+    waiting, told = preflight(
+        FakeApi(denied_in={"team-b"}, refused_in={"team-c"}), "team-a", "team-b", "team-c"
+    )
+    asyncio.run(waiting.passed())
+
+    assert told == [""]
+    assert [waiting.namespaces.is_served(name) for name in waiting.namespaces.names] == [True, False, False]
+    assert waiting.namespaces.unserved() == 2
+
+
+def test_where_no_namespace_can_be_served_it_waits_and_names_each() -> None:
+    api = FakeApi(denied_in={"team-a"}, refused_in={"team-b"})
+
+    said = obstacle(api, "team-a", "team-b")
+    assert "in namespace team-a: get sparkapplications.headgate.dev" in said
+    assert "listing in team-b: 403" in said
+
+
+def test_without_the_rights_to_the_lease_nobody_leads_whatever_can_be_served() -> None:
+    assert "in namespace headgate: get leases" in obstacle(FakeApi(denied_in={"headgate"}), "team-a")
+
+
+def test_what_is_missing_in_one_namespace_is_asked_for_by_itself() -> None:
+    api = FakeApi(denied_in={"team-b"})
+    asked, _ = preflight(api, "team-a", "team-b")
+
+    assert asyncio.run(asked.missing("team-a")) == ""
+    assert asyncio.run(asked.missing("team-b")).startswith("missing rights: in namespace team-b: ")
+    api.denied_in.clear()
+    assert asyncio.run(asked.missing("team-b")) == ""

@@ -55,6 +55,7 @@ def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
     measured.missed("pods")
     measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
     measured.watch_looks(lambda: {"Prometheus": 1, "Driver": 1})
+    measured.watch_namespaces(lambda: 0)
     measured.watch_documents(lambda: 1)
     measured.watch_applications(lambda: {"Running": 1}, lambda: 0)
     for family in measured.registry.collect():

@@ -23,7 +23,8 @@ from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.election import FAILED, Election, end_at_once, nothing_to_hold
 from headgate.handlers.health import ProbeServer
 from headgate.handlers.listening import listening_host
-from headgate.handlers.rights import Preflight, rights
+from headgate.handlers.namespaces import Namespaces
+from headgate.handlers.rights import Preflight
 from headgate.handlers.service import Instruments, Service, end, service_of
 from headgate.settings import Settings, address_parts
 from headgate_contract.serving import BoundedServer, FreshPage
@@ -67,22 +68,23 @@ class Process:
             await operator.close()
 
     async def _live(self, operator: ClusterOperator) -> int:
-        if not await self._unless_stopped(self._preflight(operator).passed()):
+        preflight = self._preflight(operator)
+        if not await self._unless_stopped(preflight.passed()):
             return 0
         if not self.settings.leader_election:
-            return await self._lead(operator, None)
+            return await self._lead(operator, preflight, None)
         election = await Election.of(self.settings, self.instruments.metrics, self.instruments.health)
         try:
             if not await self._unless_stopped(election.win()):
                 return 0
-            return await self._lead(operator, election)
+            return await self._lead(operator, preflight, election)
         finally:
             await election.close()
 
-    async def _lead(self, operator: ClusterOperator, election: Election | None) -> int:
+    async def _lead(self, operator: ClusterOperator, preflight: Preflight, election: Election | None) -> int:
         self.instruments.metrics.leads(True)
         self.instruments.health.leads = True
-        service = service_of(operator, self.settings, self.instruments, self._hear_signals)
+        service = service_of(operator, self.settings, self.instruments, preflight, self._hear_signals)
         return await self._serve(service, election)
 
     async def _serve(self, service: Service, election: Election | None) -> int:
@@ -113,8 +115,7 @@ class Process:
         def report(obstacle: str) -> None:
             self.instruments.health.obstacle = obstacle
 
-        needed = tuple(rights(settings.namespaces, lease))
-        return Preflight(operator.cluster, needed, settings.namespaces, report)
+        return Preflight(operator.cluster, Namespaces(settings.namespaces), lease, report)
 
     def _serve_metrics_and_probes(self) -> None:
         host, port = address_parts(self.settings.metrics_bind_address)

@@ -2,13 +2,16 @@
 
 After a watch was away, Kopf lists and takes in what is there; of what has gone meanwhile nobody tells. Listing finds
 it: what was known before the listing began, and is not in it, is gone. Only who it is and its version are listed.
+
+Each namespace is compared by itself, and its rights are looked at before: what is lacking in one says nothing of the
+others. One that is not served, or not known yet, is looked at again every few seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,7 +20,8 @@ import structlog
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
-from headgate.errors import TransientError
+from headgate.errors import ApiRefused, TransientError
+from headgate.handlers.namespaces import Gate, Namespaces, Scope, named
 from headgate.handlers.watches import Watches
 
 log = structlog.get_logger("headgate.resync")
@@ -29,6 +33,8 @@ LISTING = 0.2
 """Part of the time that goes into listing, at most: of ten thousand applications one keeps the API server, and us,
 for a second or two, in which the watches are not listened to. Until all was heard of it rests after a listing, which
 tells what is waited for; from then on within it, since nobody waits for its end."""
+AGAIN_SECONDS = 10.0
+"""Between two looks at a namespace that is not served, or not known yet, while others are."""
 LONGEST_REST = 20.0
 """After a listing that took long, since it may have been the API server that did."""
 
@@ -61,8 +67,8 @@ class Known(Protocol):
     def keys(self) -> Collection[Key]:
         """Return the keys of all applications, also of those of which only pods are left."""
 
-    def objects(self, kind: Kind) -> Mapping[str, Remembered]:
-        """Return all objects of a kind, by uid."""
+    def objects(self, kind: Kind, namespace: str | None = None) -> Mapping[str, Remembered]:
+        """Return all objects of a kind, of a namespace or of all, by uid."""
 
 
 class Missed(Protocol):
@@ -81,58 +87,113 @@ class Resync:
     watches: Watches
     metrics: Missed
     seconds: float
-    namespaces: Sequence[str] = ()
-    """Empty: all of them."""
+    gate: Gate
+    """Opened for each namespace once all that is there has been heard of."""
+    missing: Callable[[Scope], Awaitable[str]]
+    """Returns which rights to a namespace are missing; empty: none."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once everything that is there has been heard of."""
+    """Set once everything that is there has been heard of, in all namespaces that are served."""
+
+    @property
+    def namespaces(self) -> Namespaces:
+        """Those to compare."""
+        return self.gate.namespaces
 
     async def run(self) -> None:
         """Compare again and again."""
         pause = FIRST_PAUSE
         while True:
             started = time.monotonic()
-            await self.compare()
+            await self.compare(self.namespaces.scopes)
             took = time.monotonic() - started
             if self.synced.is_set():
-                await asyncio.sleep(self.seconds)
+                await self._rest(self.seconds)
             else:
                 await self._until_synced(max(pause, min(took / LISTING - took, LONGEST_REST)))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def compare(self) -> None:
-        """Compare once. A listing that fails says nothing, and is tried again next time."""
-        try:
-            for kind in SELECTORS:
-                await self._compare(kind)
-        except TransientError as error:
-            log.warning(f"cannot compare with what is there: {error}")
+    async def compare(self, scopes: Sequence[Scope]) -> None:
+        """Compare each of them once. A listing that fails says nothing, and is tried again later.
 
-    async def _compare(self, kind: Kind) -> None:
-        before = self.known.objects(kind)
-        rest = 1 / LISTING - 1 if self.synced.is_set() else 0.0
-        listed = [
-            item["metadata"]
-            for namespace in self.namespaces or (None,)
-            for item in await self.listing.list(
-                kind, namespace, labels=SELECTORS[kind], metadata_only=True, rest=rest
-            )
+        A server that refuses says so of that namespace. One that does not answer says it of a namespace only where
+        it answers for another one.
+        """
+        failures: dict[Scope, TransientError] = {}
+        for scope in scopes:
+            try:
+                await self._compare_all(scope)
+            except ApiRefused as error:
+                self._lacks(scope, str(error))
+            except TransientError as error:
+                failures[scope] = error
+        for scope, failure in failures.items():
+            if len(failures) < len(scopes):
+                self._lacks(scope, str(failure))
+            else:
+                log.warning(f"cannot compare with what is there in {named(scope)}: {failure}")
+
+    async def _compare_all(self, scope: Scope) -> None:
+        if missing := await self.missing(scope):
+            self._lacks(scope, missing)
+            return
+        for kind in SELECTORS:
+            await self._compare(kind, scope)
+        self.namespaces.has_all(scope)
+
+    def _lacks(self, scope: Scope, why: str) -> None:
+        self.namespaces.lacks(scope, why)
+        for roster in self.watches.rosters.values():
+            roster.expect_nothing(scope)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait for the next comparison of all; those that are not served, or not known yet, wait for less."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, AGAIN_SECONDS) if self._outstanding() else left)
+            self._open()
+            if time.monotonic() < end and (outstanding := self._outstanding()):
+                await self.compare(outstanding)
+
+    def _outstanding(self) -> list[Scope]:
+        return [
+            scope
+            for scope in self.namespaces.scopes
+            if not (self.namespaces.is_served(scope) and self.gate.is_open(scope))
         ]
+
+    def _open(self) -> None:
+        """Open the gate to each namespace of which everything has been heard by now."""
+        for scope in self.namespaces.scopes:
+            if not self.gate.is_open(scope) and self.watches.are_synced(scope):
+                self.gate.open(scope)
+
+    async def _compare(self, kind: Kind, scope: Scope) -> None:
+        before = self.known.objects(kind, scope)
+        rest = 1 / LISTING - 1 if self.synced.is_set() else 0.0
+        items = await self.listing.list(kind, scope, labels=SELECTORS[kind], metadata_only=True, rest=rest)
+        listed = [item["metadata"] for item in items]
         present = {metadata["uid"] for metadata in listed}
-        for uid in (before.keys() & self.known.objects(kind).keys()) - present:
+        for uid in (before.keys() & self.known.objects(kind, scope).keys()) - present:
             vanished = before[uid].open()
             self.metrics.missed(kind.plural)
             log.warning(
                 f"a {kind.plural[:-1]} is gone, and no watch has said so", object=vanished["metadata"]["name"]
             )
             self.watches.vanished(kind, vanished)
-        self.watches.rosters[kind].expect(listed, time.monotonic())
+        self.watches.rosters[kind].expect(listed, time.monotonic(), scope)
 
     async def _until_synced(self, seconds: float) -> None:
         """Wait for the watches to tell what was listed, and not for long."""
         end = time.monotonic() + seconds
-        while not self.watches.are_synced and time.monotonic() < end:
+        while not (is_synced := self._is_synced()) and time.monotonic() < end:
             await asyncio.sleep(FIRST_PAUSE / 4)
-        if self.watches.are_synced:
+        if is_synced:
+            self._open()
             count = len(self.known.keys())
             log.info("everything that is there has been heard of", applications=count)
             self.synced.set()
+
+    def _is_synced(self) -> bool:
+        """Whether there is a namespace that is served, and everything has been heard of in all that are."""
+        served = [scope for scope in self.namespaces.scopes if self.namespaces.is_served(scope)]
+        return bool(served) and all(self.watches.are_synced(scope) for scope in served)

@@ -1,14 +1,15 @@
 """What the operator must find before it can act: its rights, and the CRD in a version that it can write to.
 
 Asked for before anything else, all at once: a right that is missing would otherwise show when it is needed for the
-first time, at three in the morning, one at a time. A replica without its rights is not ready and never leads, so that
-a bad roll-out stops at its first pod. The chart's roles hold the same rights; a test compares them.
+first time, at three in the morning, one at a time. A replica that could serve nobody is not ready and never leads, so
+that a bad roll-out stops at its first pod. One namespace without its rights stops nobody but itself: they are in the
+hands of whoever runs it. The chart's roles hold the same rights; a test compares them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from headgate import __version__
 from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
 from headgate.errors import ApiNotFound, ApiRefused, TransientError
 from headgate.handlers.definition import difference
+from headgate.handlers.namespaces import Namespaces, Scope
 
 log = structlog.get_logger("headgate.rights")
 
@@ -78,17 +80,20 @@ class Api(Protocol):
         """Return the OpenAPI document that has the fields of a kind."""
 
 
-def rights(namespaces: Sequence[str], lease: tuple[str, str] | None) -> Iterator[Right]:
-    """Yield every right that is needed; `lease` is namespace and name, where there is an election."""
-    for namespace in namespaces or (None,):
-        for rule in SERVED:
-            yield from (Right(verb, rule.group, rule.resource, namespace) for verb in rule.verbs)
-    if lease is not None:
-        for rule in LEASE:
-            yield from (
-                Right(verb, rule.group, rule.resource, lease[0], "" if verb == "create" else lease[1])
-                for verb in rule.verbs
-            )
+def rights_to(namespace: Scope) -> tuple[Right, ...]:
+    """Return every right that is needed to serve a namespace, or the whole cluster."""
+    return tuple(Right(verb, rule.group, rule.resource, namespace) for rule in SERVED for verb in rule.verbs)
+
+
+def rights_to_lead(lease: tuple[str, str] | None) -> tuple[Right, ...]:
+    """Return every right that an election needs; `lease` is namespace and name, where there is one."""
+    if lease is None:
+        return ()
+    return tuple(
+        Right(verb, rule.group, rule.resource, lease[0], "" if verb == "create" else lease[1])
+        for rule in LEASE
+        for verb in rule.verbs
+    )
 
 
 @dataclass(slots=True)
@@ -96,14 +101,15 @@ class Preflight:
     """Waits until the operator can do its work, and says what is in the way."""
 
     api: Api
-    needed: Sequence[Right]
-    namespaces: Sequence[str]
+    namespaces: Namespaces
+    lease: tuple[str, str] | None
+    """Namespace and name, where there is an election."""
     report: Callable[[str], None]
     """Told what is in the way; empty: nothing any more."""
     _warned: set[str] = field(default_factory=set)
 
     async def passed(self) -> None:
-        """Return once nothing is in the way."""
+        """Return once nothing is in the way of some namespace at least; what is in that of others is told."""
         told, pause = "", FIRST_PAUSE
         while obstacle := await self.obstacle():
             self.report(obstacle)
@@ -115,19 +121,38 @@ class Preflight:
         self.report("")
 
     async def obstacle(self) -> str:
-        """Return what is in the way."""
+        """Return what is in the way of all of them, or of leading."""
         try:
-            if missing := await self._missing():
-                return f"missing rights: {_listed(missing)}; grant them as in docs/operations.md"
-            for namespace in self.namespaces or (None,):
-                await self.api.list(APPLICATIONS, namespace, labels=NOBODY)
-            return await self._definition()
+            to_lead = await self._not_granted(rights_to_lead(self.lease))
+            lacking = {scope: await self._not_granted(rights_to(scope)) for scope in self.namespaces.scopes}
+            if to_lead or all(lacking.values()):
+                return _said([right for found in (*lacking.values(), to_lead) for right in found])
+            reasons = {scope: _said(found) for scope, found in lacking.items()}
+            for scope in [scope for scope, reason in reasons.items() if not reason]:
+                try:
+                    await self.api.list(APPLICATIONS, scope, labels=NOBODY)
+                except ApiRefused as error:
+                    reasons[scope] = str(error)
+            if all(reasons.values()):
+                return "; ".join(reasons.values())
+            if obstacle := await self._definition():
+                return obstacle
         except ApiNotFound:
             return (
                 "the API server knows no SparkApplication; install the CRD: headgate crd | kubectl apply -f -"
             )
         except TransientError as error:
             return str(error)
+        for scope, reason in reasons.items():
+            if reason:
+                self.namespaces.lacks(scope, reason)
+            else:
+                self.namespaces.has_all(scope)
+        return ""
+
+    async def missing(self, scope: Scope) -> str:
+        """Return which rights to a namespace are missing; empty: none. Raises `TransientError`."""
+        return _said(await self._not_granted(rights_to(scope)))
 
     async def _definition(self) -> str:
         """Return why the CRD is of a version that nothing can be done with, and warn of other differences.
@@ -146,9 +171,9 @@ class Preflight:
                 self._warned.add(warning)
         return found.in_the_way(__version__)
 
-    async def _missing(self) -> list[Right]:
-        answers = await asyncio.gather(*(self._is_granted(right) for right in self.needed))
-        return [right for right, is_granted in zip(self.needed, answers, strict=True) if not is_granted]
+    async def _not_granted(self, needed: Sequence[Right]) -> list[Right]:
+        answers = await asyncio.gather(*(self._is_granted(right) for right in needed))
+        return [right for right, is_granted in zip(needed, answers, strict=True) if not is_granted]
 
     async def _is_granted(self, right: Right) -> bool:
         resource, _, subresource = right.resource.partition("/")
@@ -169,12 +194,15 @@ class Preflight:
         return bool(review["status"]["allowed"])
 
 
-def _listed(missing: Sequence[Right]) -> str:
-    """Return the rights by namespace: `in team-a: patch pods, create events`."""
+def _said(missing: Sequence[Right]) -> str:
+    """Return the rights by namespace, as a sentence: `in team-a: patch pods, create events`; empty: none."""
+    if not missing:
+        return ""
     by_namespace: dict[str | None, list[str]] = {}
     for right in missing:
         by_namespace.setdefault(right.namespace, []).append(str(right))
-    return "; ".join(
+    listed = "; ".join(
         f"in {f'namespace {namespace}' if namespace else 'all namespaces'}: {', '.join(found)}"
         for namespace, found in by_namespace.items()
     )
+    return f"missing rights: {listed}; grant them as in docs/operations.md"

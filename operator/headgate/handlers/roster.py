@@ -2,7 +2,8 @@
 
 Once all that a listing has named was heard of, there is nothing that one could not know: only then may anybody
 act. Later a version that is listed, and not told by the watch for minutes, shows that the watch is dead, which
-nobody else would notice. Pure; `resync.py` does the listing.
+nobody else would notice. What is listed by itself, a namespace or the whole cluster, is known by itself: one that
+cannot be listed keeps none of the others waiting. Pure; `resync.py` does the listing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Metadata = Mapping[str, Any]
 class _Awaited:
     version: int
     since: float
+    scope: str | None
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class Roster:
     _heard: dict[str, int] = field(default_factory=dict)
     _awaited: dict[str, _Awaited] = field(default_factory=dict)
     """Listed in a version that was not heard of yet."""
-    _was_compared: bool = False
+    _compared: set[str | None] = field(default_factory=set)
+    """Of which there was a listing."""
 
     def heard(self, metadata: Metadata) -> None:
         """A watch, or its own listing, told of an object."""
@@ -42,20 +45,26 @@ class Roster:
         self._heard.pop(metadata["uid"], None)
         self._awaited.pop(metadata["uid"], None)
 
-    def expect(self, listed: Iterable[Metadata], at: float) -> None:
-        """A complete listing named these, at `at`: the watch has told of them, or will."""
+    def expect(self, listed: Iterable[Metadata], at: float, scope: str | None = None) -> None:
+        """A complete listing of `scope` named these, at `at`: the watch has told of them, or will."""
+        before = self._awaited
+        others = {uid: awaited for uid, awaited in before.items() if awaited.scope != scope}
         versions = {metadata["uid"]: _version(metadata) for metadata in listed}
-        self._awaited = {
-            uid: self._awaited.get(uid, _Awaited(version, at))
+        self._awaited = others | {
+            uid: before.get(uid, _Awaited(version, at, scope))
             for uid, version in versions.items()
             if self._heard.get(uid, 0) < version
         }
-        self._was_compared = True
+        self._compared.add(scope)
 
-    @property
-    def is_synced(self) -> bool:
-        """Whether all that was listed has been heard of."""
-        return self._was_compared and not self._awaited
+    def expect_nothing(self, scope: str | None) -> None:
+        """Nobody may watch `scope` any more: its silence says nothing, and the next listing of it is the first."""
+        self._awaited = {uid: awaited for uid, awaited in self._awaited.items() if awaited.scope != scope}
+        self._compared.discard(scope)
+
+    def is_synced(self, scope: str | None = None) -> bool:
+        """Whether all that was listed of `scope` has been heard of."""
+        return scope in self._compared and all(one.scope != scope for one in self._awaited.values())
 
     def behind(self, now: float) -> float:
         """Return for how long the watch has not told what a listing has, in seconds; from any thread."""

@@ -21,7 +21,9 @@ from headgate.factory.cluster import ClusterOperator
 from headgate.handlers.garbage import set_aside
 from headgate.handlers.health import Health, Limits
 from headgate.handlers.journal import Journal
+from headgate.handlers.namespaces import Gate
 from headgate.handlers.resync import Resync
+from headgate.handlers.rights import Preflight
 from headgate.handlers.ticker import Ticker
 from headgate.handlers.watches import Watches, kopf_settings, registry_of
 from headgate.handlers.workers import Workers
@@ -112,8 +114,8 @@ class Service:
 
     async def _prepare(self) -> None:
         """Look at the metrics of all that is there, before anything is decided on them."""
-        controller = self.operator.controller
-        keys = set(controller.keys())
+        controller, gate = self.operator.controller, self.resync.gate
+        keys = set(filter(gate.lets_in, controller.keys()))
         for number, key in enumerate(keys):
             controller.prepare(key)
             if number % PREPARED_AT_ONCE == 0:
@@ -131,25 +133,32 @@ class Service:
 
 
 def service_of(
-    operator: ClusterOperator, settings: Settings, instruments: Instruments, hear_signals: Callable[[], None]
+    operator: ClusterOperator,
+    settings: Settings,
+    instruments: Instruments,
+    preflight: Preflight,
+    hear_signals: Callable[[], None],
 ) -> Service:
-    """Wire the parts; nothing runs yet."""
+    """Wire the parts; nothing runs yet. `preflight` has passed, and is asked for rights from now on."""
     controller, metrics, health = operator.controller, instruments.metrics, instruments.health
     workers = Workers(controller.turn, settings.workers, turned=metrics.turned)
-    watches = Watches(controller, workers.add, heard=metrics.heard, gone=instruments.journal.gone)
+    gate = Gate(preflight.namespaces, workers.add)
+    watches = Watches(controller, gate.add, heard=metrics.heard, gone=instruments.journal.gone)
     resync = Resync(
         operator.cluster,
         controller.cache,
         watches,
         metrics,
         settings.resync.total_seconds(),
-        settings.namespaces,
+        gate,
+        preflight.missing,
     )
     ticker = Ticker(
         operator.poller.pollers, settings.tick.total_seconds(), workers.add, health.ticked, metrics
     )
     workers.ended = ticker.turned
     metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
+    metrics.watch_namespaces(preflight.namespaces.unserved)
     metrics.watch_applications(instruments.journal.states, controller.cache.stalled)
     metrics.watch_documents(lambda: instruments.journal.longest_pending(time.time()))
     metrics.watch_looks(ticker.ages)

@@ -92,10 +92,9 @@ class Watches:
         if key is not None:
             self.add(key)
 
-    @property
-    def are_synced(self) -> bool:
-        """Whether everything that was there has been heard of."""
-        return all(roster.is_synced for roster in self.rosters.values())
+    def are_synced(self, scope: str | None = None) -> bool:
+        """Whether everything that was there has been heard of: in one namespace, or in the whole cluster."""
+        return all(roster.is_synced(scope) for roster in self.rosters.values())
 
     def behind(self, now: float) -> float:
         """Return for how long a watch has not told what a listing has, in seconds."""

@@ -81,9 +81,9 @@ class Cache:
         found = None if family is None else family.pods.get(name)
         return None if found is None else found.open()
 
-    def objects(self, kind: Kind) -> dict[str, Packed]:
-        """Return all applications, or all pods, by uid."""
-        families = self._families.values()
+    def objects(self, kind: Kind, namespace: str | None = None) -> dict[str, Packed]:
+        """Return all applications, or all pods, of a namespace or of all of them, by uid."""
+        families = [family for key, family in self._families.items() if namespace in (None, key.namespace)]
         if kind == APPLICATIONS:
             packed = [family.application for family in families if family.application is not None]
         else:
