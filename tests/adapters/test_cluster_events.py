@@ -130,3 +130,16 @@ def test_what_waits_is_sent_at_the_end_and_what_finds_the_outbox_full_is_lost() 
         return told.reasons
 
     assert asyncio.run(send()) == ["First", "Second", "Fourth"]
+
+
+def test_a_failure_is_told_before_ten_thousand_applications_whose_metrics_are_gone_and_is_not_lost() -> None:
+    async def send() -> list[str]:
+        told = Told()
+        outbox = Outbox(told, most=2, most_minor=3)
+        for _ in range(10_000):
+            await outbox.tell(ABOUT, replace(reason("QueryTimeout"), is_minor=True))
+        await outbox.tell(ABOUT, reason("RetriesExhausted"))
+        await outbox.flush(10)
+        return told.reasons
+
+    assert asyncio.run(send()) == ["RetriesExhausted", *["QueryTimeout"] * 3]

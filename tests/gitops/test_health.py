@@ -29,7 +29,7 @@ EXPECTED = {  # Argo CD's health, kstatus, what `healthCheckExprs` say to Flux
     "control-pending": ("Progressing", "InProgress", "InProgress"),
     "verdict-pending": ("Healthy", "Current", "Current"),
     "not-scraped-yet": ("Progressing", "InProgress", "InProgress"),
-    "metrics-gone": ("Degraded", "InProgress", "InProgress"),
+    "metrics-gone": ("Healthy", "Current", "Current"),
     "stopping": ("Progressing", "InProgress", "InProgress"),
     "suspended": ("Suspended", "InProgress", "Current"),
     "backing-off": ("Progressing", "InProgress", "InProgress"),

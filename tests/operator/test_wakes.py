@@ -7,9 +7,9 @@ import pytest
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.turn import AT_REST_SECONDS
-from headgate.reconcile.conditions import FIRST_SCRAPE_SECONDS
 from headgate.reconcile.events import MORE_QUERIES_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
 from headgate_contract import metrics as names
 from support.looping import query
 from support.operating import KEY, Operation
@@ -84,7 +84,7 @@ def test_a_driver_that_nobody_has_heard_of_is_looked_at_when_somebody_should_hav
     assert o.due[KEY] - o.cluster.now <= FIRST_SCRAPE_SECONDS
     o.cluster.now = o.due[KEY]
     o.turns_that_are_due()
-    assert (o.condition("Ready")["status"], o.condition("Ready")["reason"]) == ("False", "MetricsUnavailable")
+    assert (o.condition("MetricsAvailable")["status"], o.condition("Ready")["status"]) == ("False", "True")
     assert o.due[KEY] - o.cluster.now > AT_REST_SECONDS / 4, "once"
 
 

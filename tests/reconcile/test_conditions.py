@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from headgate.api.status import Condition, ConditionStatus
-from headgate.reconcile.conditions import FIRST_SCRAPE_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason
-from support.looping import Loop, query
+from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
+from headgate_contract import metrics as names
+from support.looping import Loop, application, query
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 SEVEN_SECONDS = {"queries": [query(checkpoint={"interval": "7s"})]}
@@ -159,7 +160,7 @@ def test_a_driver_that_is_not_scraped_for_two_minutes_is_an_outage() -> None:
         "NoSeries",
         "Prometheus has no series of the pod",
     )
-    assert condition(loop, "Ready").reason == "MetricsUnavailable"
+    assert (condition(loop, "Ready").status, condition(loop, "Ready").reason) == (TRUE, "Running")
     assert not is_reconciling(loop), "it is no longer on its way by itself"
     assert [event.reason for event in outcome.events] == ["NoSeries"]
 
@@ -229,10 +230,69 @@ def test_an_application_without_a_driver_is_not_said_to_be_in_no_backlog() -> No
         assert (condition(loop, kind).status, condition(loop, kind).reason) == (UNKNOWN, "MetricsUnavailable")
 
 
-def test_an_outage_is_told_where_people_look_first() -> None:
+def test_an_outage_makes_no_healthy_application_unready_and_is_told_where_people_look_first() -> None:
     loop = running()
+    since = condition(loop, "Ready").last_transition_time
     loop.world.metrics.hangs()
     loop.turn(120)
-    assert condition(loop, "Ready").message == (
-        "the driver runs, but nothing is known of it: did not answer within 2 s"
-    )
+    said = condition(loop, "Ready")
+    assert (said.status, said.reason, said.last_transition_time) == (TRUE, "Running", since)
+    assert said.message == "attempt 1 runs, and nothing is known of it: did not answer within 2 s"
+    assert (condition(loop, "MetricsAvailable").status, condition(loop, "Stalled").status) == (FALSE, FALSE)
+
+
+@pytest.mark.parametrize(
+    "reason", [NO_SERIES, NOT_ASKED_YET, Outage(OutageReason.NOT_ASKED, "nobody to ask")]
+)
+def test_an_operator_that_starts_while_prometheus_is_away_leaves_what_is_ready_so(reason: Outage) -> None:
+    loop = running()
+    loop.restart()
+    loop.world.metrics.outage = reason
+    loop.turn(300)
+    assert (condition(loop, "Ready").status, is_reconciling(loop)) == (TRUE, False)
+
+
+def test_an_application_that_lists_no_queries_needs_no_metrics_to_be_ready() -> None:
+    loop = Loop(declared=application(queries=[]))
+    loop.world.metrics.outage = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask")
+    loop.turn()
+    loop.world.drivers.becomes_ready()
+    loop.turn()
+    assert condition(loop, "Ready").status is TRUE
+    assert (condition(loop, "MetricsAvailable").status, condition(loop, "Stalled").status) == (FALSE, FALSE)
+
+
+def failed() -> Loop:
+    loop = running()
+    labels = {
+        "application": "flights",
+        "query": "delays",
+        "cause": "query delays: no rights on topic flights",
+    }
+    loop.world.metrics.values.append((names.QUERY_FAILED.name, labels, 1.0))
+    loop.turn()
+    assert condition(loop, "Stalled").reason == "StreamingQueryFailed"
+    return loop
+
+
+def test_what_a_query_has_failed_of_is_not_forgotten_while_nothing_is_known() -> None:
+    loop = failed()
+    loop.restart()
+    loop.world.metrics.outage = NOT_ASKED_YET
+    for _ in range(3):
+        loop.turn(120)
+        for kind, status in (("Ready", FALSE), ("Stalled", TRUE)):
+            said = condition(loop, kind)
+            assert (said.status, said.reason) == (status, "StreamingQueryFailed")
+            assert said.message == "query delays: no rights on topic flights"
+
+
+def test_what_a_query_has_failed_of_says_nothing_of_the_next_attempt() -> None:
+    loop = failed()
+    loop.world.metrics.outage = NOT_ASKED_YET
+    loop.world.drivers.ends(1, at=loop.now)
+    loop.turn(120)
+    loop.turn(120)
+    loop.world.drivers.becomes_ready()
+    loop.turn(300)
+    assert (condition(loop, "Ready").status, condition(loop, "Stalled").status) == (TRUE, FALSE)

@@ -24,12 +24,12 @@ from headgate.api.status import (
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
-from headgate.reconcile.conditions import STREAMING_QUERY_FAILED
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.no_lag import untold_lag
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event
+from headgate.reconcile.readiness import STREAMING_QUERY_FAILED
 from headgate.reconcile.readings import QueryMetrics
 from headgate.reconcile.times import duration_text
 
@@ -150,13 +150,14 @@ def _conf_changes(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Ite
 def _metrics_changes(
     before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
 ) -> Iterator[Event]:
+    """Yield that metrics are gone, or back. Where Prometheus is, that is so of all applications at once."""
     was, now = _condition(before, "MetricsAvailable"), _condition(after, "MetricsAvailable")
     if now is None or (was is not None and was.status is now.status):
         return
     if now.status is ConditionStatus.FALSE:
-        yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True)
+        yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True, is_minor=True)
     elif now.status is ConditionStatus.TRUE and was is not None and was.status is ConditionStatus.FALSE:
-        yield Event(at=seen.now, reason=now.reason, message="metrics are back")
+        yield Event(at=seen.now, reason=now.reason, message="metrics are back", is_minor=True)
 
 
 def _condition(status: SparkApplicationStatus, kind: str) -> Condition | None:

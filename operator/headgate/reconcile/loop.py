@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import Step
 from headgate.reconcile.apply import apply
-from headgate.reconcile.conditions import should_be_heard_at
 from headgate.reconcile.decide import Plan, decide
 from headgate.reconcile.events import missing_at
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.observe import Seen, observe
 from headgate.reconcile.ports import Event, Ports
+from headgate.reconcile.readiness import should_be_heard_at
 from headgate.reconcile.report import report
 
 

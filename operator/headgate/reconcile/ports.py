@@ -144,6 +144,8 @@ class Event:
     """PascalCase, as in conditions."""
     message: str
     is_warning: bool = False
+    is_minor: bool = False
+    """Whether it may be lost where thousands of applications have something to tell at once."""
 
 
 class Reports(Protocol):

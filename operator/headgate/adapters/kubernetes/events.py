@@ -4,7 +4,8 @@ One event with the same reason and message within an hour is one object that is 
 attempt is another one; the newest message stands. A driver that fails every minute must not fill etcd. An event is
 best effort, as everywhere in Kubernetes; what matters is in the status. So it waits in an outbox, and leaves it at a
 pace at which it takes nothing from what matters: when a thousand applications are applied at once, their drivers come
-first.
+first. What is so of all applications at once, as that Prometheus is gone, waits behind everything else, and only some
+of it: it must neither hold up nor crowd out that a driver has failed.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ PACE_SECONDS = 0.04
 
 MOST_WAITING = 10_000
 """Events that wait at most; those that come then are lost."""
+MOST_MINOR = 500
+"""The same of minor ones: conditions and an alert say the same."""
 
 
 class Recorder(Protocol):
@@ -123,27 +126,48 @@ class EventRecorder:
         }
 
 
+class _Queue:
+    """Events that wait for their turn, up to a number; those that come then are lost."""
+
+    def __init__(self, most: int, kind: str) -> None:
+        self._most = most
+        self._kind = kind
+        self._is_full = False
+        self.waiting: deque[tuple[Owner, Event]] = deque()
+
+    def put(self, about: Owner, event: Event) -> None:
+        if len(self.waiting) < self._most:
+            self.waiting.append((about, event))
+        elif not self._is_full:
+            self._is_full = True
+            log.warning(f"{self._most:,} {self._kind} wait to be recorded; those that come now are lost")
+
+    def take(self) -> tuple[Owner, Event]:
+        taken = self.waiting.popleft()
+        self._is_full = self._is_full and bool(self.waiting)
+        return taken
+
+
 class Outbox:
-    """Events on their way to a recorder; `run` sends them, one after the other."""
+    """Events on their way to a recorder; `run` sends them, one after the other, minor ones last."""
 
     def __init__(
-        self, recorder: Recorder, *, pace_seconds: float = PACE_SECONDS, most: int = MOST_WAITING
+        self,
+        recorder: Recorder,
+        *,
+        pace_seconds: float = PACE_SECONDS,
+        most: int = MOST_WAITING,
+        most_minor: int = MOST_MINOR,
     ) -> None:
         self._recorder = recorder
         self._pace_seconds = pace_seconds
-        self._most = most
-        self._waiting: deque[tuple[Owner, Event]] = deque()
+        self._major, self._minor = _Queue(most, "events"), _Queue(most_minor, "minor events")
         self._heard = asyncio.Event()
-        self._is_full = False
 
     async def tell(self, about: Owner, event: Event) -> None:
-        """Take the event along with the next ones; it is lost where too many wait already."""
-        if len(self._waiting) < self._most:
-            self._waiting.append((about, event))
-            self._heard.set()
-        elif not self._is_full:
-            self._is_full = True
-            log.warning(f"{self._most:,} events wait to be recorded; those that come now are lost")
+        """Take the event along with the next ones; it is lost where too many of its kind wait already."""
+        (self._minor if event.is_minor else self._major).put(about, event)
+        self._heard.set()
 
     async def run(self) -> None:
         """Send what comes, at a pace; until it is cancelled."""
@@ -156,14 +180,13 @@ class Outbox:
         """Send what waits, as much of it as goes in so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._waiting:
+                while self._heard.is_set():
                     await self._send()
 
     async def _send(self) -> None:
-        about, event = self._waiting.popleft()
-        if not self._waiting:
+        about, event = (self._major if self._major.waiting else self._minor).take()
+        if not self._major.waiting and not self._minor.waiting:
             self._heard.clear()
-            self._is_full = False
         try:
             await self._recorder.tell(about, event)
         except TransientError as error:

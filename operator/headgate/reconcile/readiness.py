@@ -1,0 +1,143 @@
+"""`Ready`, `Reconciling` and `Stalled`: whether all is well, on its way by itself, or waits for a person.
+
+They speak of the driver and of what it is known to have failed of. That nothing is known of it is told by
+`MetricsAvailable` and makes no application unready: Prometheus may be down while every job is well, and whoever waits
+for `Ready` (Argo CD, Flux, Helm) should not wait for Prometheus. What was known last of a run that has failed stands
+until something is known again.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from headgate.api.application import SparkApplication
+from headgate.decision.driver import State
+from headgate.reconcile.answers import FALSE, TRUE, Answer
+from headgate.reconcile.decide import Plan
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.observe import Seen
+from headgate.reconcile.ports import OutageReason
+
+IN_TRANSITION = frozenset({State.PENDING, State.STARTING, State.STOPPING, State.BACKING_OFF})
+"""States that lead to another one without anybody's help."""
+
+CONTROL_PENDING = "ControlPending"
+"""What was changed in the resource is published, and the driver has not reported it yet."""
+STREAMING_QUERY_FAILED = "StreamingQueryFailed"
+"""A query has failed and is not started again, while the driver and its other queries go on."""
+
+FIRST_SCRAPE_SECONDS = 120.0
+"""How long nothing need be known of a driver: it takes its time to start, Prometheus to find and to scrape it."""
+NOT_HEARD_YET = "the driver has only just started, and nothing is known of it yet"
+
+NOBODY_TO_ASK: Final = frozenset(
+    {OutageReason.DRIVER_NOT_RUNNING, OutageReason.DRIVER_STARTING, OutageReason.NOT_ASKED_YET}
+)
+"""No outage: there is nobody to ask, or nobody has asked."""
+
+
+class Trouble(NamedTuple):
+    """What keeps a driver that runs from doing what it is there for."""
+
+    reason: str
+    message: str
+
+
+def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
+    """Return whether the application does what it is there for, as far as is known."""
+    step = plan.step
+    if step.state is State.COMPLETED:
+        return Answer("Ready", TRUE, step.reason, step.message)
+    if step.state is not State.RUNNING or step.needs_help:
+        return Answer("Ready", FALSE, step.reason, step.message)
+    if is_not_heard_yet(seen):
+        return Answer("Ready", FALSE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
+    if (trouble := _trouble(seen, plan, memory)) is not None:
+        return Answer("Ready", FALSE, *trouble)
+    if seen.metrics is None:
+        why = "" if seen.outage is None else f": {seen.outage.message}"
+        return Answer("Ready", TRUE, step.reason, f"{step.message}, and nothing is known of it{why}")
+    return Answer("Ready", TRUE, step.reason, step.message)
+
+
+def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
+    """Return whether it waits for a person."""
+    step, trouble = plan.step, _trouble(seen, plan, memory)
+    if step.state is State.RUNNING and not step.needs_help and trouble is not None:
+        return Answer("Stalled", TRUE, *trouble)
+    is_stalled = step.needs_help or step.state is State.FAILED
+    return Answer("Stalled", TRUE if is_stalled else FALSE, step.reason, step.message)
+
+
+def _trouble(seen: Seen, plan: Plan, memory: LoopMemory) -> Trouble | None:
+    if seen.metrics is None:
+        return _trouble_before(plan, memory)
+    failures = (query.failure for query in seen.metrics.queries.values())
+    failed = "; ".join(failure for failure in failures if failure is not None)
+    return Trouble(STREAMING_QUERY_FAILED, failed) if failed else None
+
+
+def _trouble_before(plan: Plan, memory: LoopMemory) -> Trouble | None:
+    """Return the trouble of this attempt that was known last."""
+    before = memory.status
+    if before is None or before.attempt != plan.step.history.attempt:
+        return None
+    told = (one for one in before.conditions if one.type == "Ready" and one.reason == STREAMING_QUERY_FAILED)
+    return next((Trouble(one.reason, one.message) for one in told), None)
+
+
+def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
+    """Return whether something is on its way by itself."""
+    step = plan.step
+    if step.needs_help:
+        return Answer("Reconciling", FALSE, step.reason, step.message)
+    if step.state in IN_TRANSITION:
+        return Answer("Reconciling", TRUE, step.reason, step.message)
+    if step.state is State.RUNNING and _brings_in_force(application, seen, plan, memory):
+        message = f"control document {plan.document.generation} is published and not in force yet"
+        return Answer("Reconciling", TRUE, CONTROL_PENDING, message)
+    if step.state is State.RUNNING and is_not_heard_yet(seen):
+        return Answer("Reconciling", TRUE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
+    return Answer("Reconciling", FALSE, step.reason, step.message)
+
+
+def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> bool:
+    """Return whether the driver is still to report what the last change of the resource has told it.
+
+    What has begun goes on until the newest document is reported, whatever was put into it meanwhile.
+    """
+    before = memory.status
+    if before is None or before.observed_generation != application.metadata.generation:
+        return plan.publishes or _is_behind(seen, plan)
+    was_reconciling = any(c.type == "Reconciling" and c.status is TRUE for c in before.conditions)
+    return was_reconciling and _is_behind(seen, plan)
+
+
+def _is_behind(seen: Seen, plan: Plan) -> bool:
+    if seen.metrics is None or seen.metrics.control_generation is None:
+        return False
+    return seen.metrics.control_generation < plan.document.generation
+
+
+def is_not_heard_yet(seen: Seen) -> bool:
+    """Return whether it is too early to know anything of the driver that lives."""
+    driver = seen.living_driver
+    if driver is None or seen.metrics is not None:
+        return False
+    is_young = abs(seen.now - driver.started_at) < FIRST_SCRAPE_SECONDS
+    match None if seen.outage is None else seen.outage.reason:
+        case None | OutageReason.NO_SERIES | OutageReason.NOT_ASKED_YET:
+            return is_young or not driver.is_ready
+        case OutageReason.CONNECTION_FAILED:
+            return not driver.is_ready
+        case reason:
+            return reason in NOBODY_TO_ASK
+
+
+def should_be_heard_at(seen: Seen) -> float | None:
+    """Return the Unix time from which it is not too early any more; `None`: it is not, or that time has come."""
+    driver = seen.living_driver
+    if driver is None or not is_not_heard_yet(seen):
+        return None
+    at = driver.started_at + FIRST_SCRAPE_SECONDS
+    return at if at > seen.now else None
