@@ -18,7 +18,7 @@ from headgate_spark.planner.model import (
 from headgate_spark.planner.query import QueryPlanner
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import event_time
-from support.scripted_spark import ScriptedSpark, Stream
+from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 MOST = 12
 
@@ -49,6 +49,26 @@ def test_each_batch_reads_every_source(order: list[str]):
     gaps = [after - before for before, after in zip(spark.planned_at, spark.planned_at[1:], strict=False)]
     assert all(gap == pytest.approx(5, abs=0.15) for gap in gaps)
     assert spark.snapshot.data_batches == len(spark.batches)
+
+
+@settings(max_examples=30)
+@given(orders(least=2), st.sampled_from([Lane.OFFSETS, Lane.FILES]), st.floats(0.3, 100), st.floats(0.1, 1))
+def test_a_batch_has_a_record_for_each_source_however_slow_the_first_one_was(
+    order: list[str], lane: Lane, cold: float, warm: float
+):
+    files = [Uncounted(name, lane, [10] * 20) for name in sorted(order)]
+    streams = [Stream(name, {"0": 200}) for name in sorted(order)]
+    control = QueryControl(interval_seconds=0.1, batch=BatchControl(initial_records=10 * len(order)))
+    spark = ScriptedSpark(
+        *(files if lane is Lane.FILES else streams), control=control, order=order, fixed_seconds=cold
+    )
+    spark.run_until(lambda: bool(spark.batches))
+    spark.fixed_seconds = warm
+    for _ in range(5):
+        waiting = {name for name, source in spark.sources.items() if source.pending}
+        before = len(spark.batches)
+        spark.run_until(lambda n=before, left=bool(waiting): len(spark.batches) > n or not left)
+        assert all(batch.records.keys() >= waiting for batch in spark.batches[before:])
 
 
 @given(orders())

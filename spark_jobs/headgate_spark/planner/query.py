@@ -506,7 +506,8 @@ class QueryPlanner:
         if self._spans_backlog:
             most = min(batch.max_records, self._sizer.memory.halved_to or batch.max_records)
             return Grant(max(1, min(most if pending is None else pending, most)), None)
-        grant = self._sizer.grant(self._target_seconds(batch), batch)
+        reading = sum(reader.hold is None and reader.reach != 0 for reader in readers)
+        grant = self._sizer.grant(self._target_seconds(batch), batch, handed_out + reading)
         if pending is None or not self._gate.backlog:
             return grant
         return with_remainder(grant, pending, batch, self._sizer.memory)

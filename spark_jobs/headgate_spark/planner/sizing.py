@@ -27,8 +27,12 @@ much again as the proportion says.
 
 Batches of one size cannot tell a fixed cost from a dear record, and a grant of a few records cannot shrink further:
 a cold first batch led to grants of one record that lasted for good. So where all that is remembered has one size, and
-that is kept to although it takes longer than its target, one batch is made of half as many records, or of two instead
-of one. If records really are that dear, this is one batch in twenty.
+that is kept to although it takes longer than its target, one batch is made of half as many records, or of twice as
+many where half would be less than one for each source. If records really are that dear, this is one batch in twenty.
+
+Nor does what records cost make a grant smaller than one for each source that may read. Where sources take turns, one
+reads ahead of the others, and that takes the watermark with it: of five directories after a cold first batch a grant
+of three records read a file each of three, and the other two in the batch after it.
 
 Where larger batches make each record dearer, they are not made larger, and where nothing tells whether they do,
 smaller ones are tried (`planner.ceiling`). Memory bounds a grant as
@@ -129,17 +133,21 @@ class BatchSizer:
         """Records per second; too few where only batches that a limit cut are known, `None` where none is."""
         return self.cost.throughput if self.cost is not None else self._least_throughput
 
-    def grant(self, target: float, batch: BatchControl) -> Grant:
-        """Return the grant for a batch that should take `target` seconds; at least one record."""
+    def grant(self, target: float, batch: BatchControl, least: int = 1) -> Grant:
+        """Return the grant for a batch that should take `target` seconds; at least one record.
+
+        What records cost never makes it smaller than `least`, a record for each source: only what is bounded by
+        number does (`maxRecords`, growth, memory).
+        """
         seconds = target if self.cost is None else max(target, 2 * self.cost.fixed_seconds)
-        bound = self._cost_bound(seconds)
-        records = min(bound, *self._limits(target, seconds, batch))
+        bound = max(least, self._cost_bound(seconds, least))
+        records = min(bound, max(least, self._in_time(seconds, least)), *self._limits(target, seconds, batch))
         return Grant(_whole(records), seconds, None if bound == math.inf else _whole(bound))
 
-    def _cost_bound(self, seconds: float) -> float:
+    def _cost_bound(self, seconds: float, least: int) -> float:
         """Return how many records a batch may have by what larger ones cost, or smaller ones might."""
         ceiling = math.inf if self._is_much_longer(seconds) else self._ceiling.records
-        return min(ceiling, self._in_time(seconds)) if self._has_overrun(seconds) else ceiling
+        return min(ceiling, self._in_time(seconds, least)) if self._has_overrun(seconds) else ceiling
 
     def _is_much_longer(self, seconds: float) -> bool:
         """Whether a target is one for which the sizes that were compared tell nothing."""
@@ -155,15 +163,17 @@ class BatchSizer:
         else:
             grown = max(self._last_full, self._proven(target)) * batch.max_growth
             limits.append(max(grown, self._tried(seconds)))
-        limits.append(self._in_time(seconds))
         return limits
 
     def _tried(self, seconds: float) -> int:
         """Return the largest of the sizes that are compared: growth keeps no batch from the best of them."""
         return 0 if self._is_much_longer(seconds) else self._ceiling.largest
 
-    def _in_time(self, seconds: float) -> float:
-        """Return how many records should take `seconds`, or tell what they cost where nothing else does."""
+    def _in_time(self, seconds: float, least: int) -> float:
+        """Return how many records should take `seconds`, or tell what they cost where nothing else does.
+
+        No batch is to have fewer than `least`, so such a one cannot be what tells.
+        """
         records = math.inf
         if self._overran is not None and self._has_overrun(seconds):
             records = self._overran.records // 2
@@ -172,9 +182,10 @@ class BatchSizer:
             return records
         estimated = self.cost.throughput * (seconds - self.cost.fixed_seconds)
         records = max(1, min(records, _as_shown(estimated, last, seconds)))
-        is_kept_to = last.seconds > TOO_LONG * seconds and math.ceil(records) >= last.records
+        is_kept_to = last.seconds > TOO_LONG * seconds and max(least, math.ceil(records)) >= last.records
         if is_kept_to and self._throughput.knows_one_size:
-            return last.records // 2 or 2
+            half = last.records // 2
+            return half if half >= least else 2 * last.records
         return records
 
     def _proven(self, target: float) -> int:
