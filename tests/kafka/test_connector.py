@@ -10,7 +10,7 @@ import pytest
 from headgate_spark.launch.connector import STAND_INS, advice, file_name
 from support.driver import driver
 from support.kafka_connector import CONNECTOR
-from support.maven import pinned
+from support.maven import MixedJarsError, pinned
 
 MISSING = "Failed to find data source: kafka. Please deploy the application as per the deployment section of"
 UNFIT = """An exception occurred: java.lang.NoSuchMethodError: 'void SerializedOffset.<init>(java.lang.String)'
@@ -45,6 +45,22 @@ def test_other_failures_are_left_to_themselves(failure: str):
 @pytest.mark.skipif(pyspark.__version__ not in {"4.3.0"}, reason="the lock file is for the pinned Spark")
 def test_the_jars_that_are_named_are_those_that_the_tests_run_with():
     assert set(STAND_INS["4.3"]) == {jar.coordinates for jar in pinned(CONNECTOR)}
+
+
+@pytest.mark.parametrize(
+    ("jars", "problem"),
+    [
+        (
+            ("org.apache.spark:a:4.2.0", "org.apache.spark:b:4.1.0"),
+            "org.apache.spark in versions 4.1.0, 4.2.0",
+        ),
+        (("org.apache.spark:a:4.1.0-preview1",), "org.apache.spark 4.1.0-preview1, which is no release"),
+    ],
+)
+def test_jars_that_do_not_belong_together_are_refused(tmp_path: Path, jars: tuple[str, ...], problem: str):
+    (tmp_path / "mixed.lock").write_text("".join(f"{jar} 00\n" for jar in ("org.other:c:1", *jars)))
+    with pytest.raises(MixedJarsError, match=problem):
+        pinned("mixed", tmp_path)
 
 
 @pytest.mark.spark

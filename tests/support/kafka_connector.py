@@ -7,7 +7,7 @@ from pathlib import Path
 from support.maven import JarsMissingError, jars
 from support.requirements import missing
 
-CONNECTOR = "kafka-connector"
+CONNECTOR = "spark-kafka"
 
 
 def connector_jars() -> tuple[Path, ...]:

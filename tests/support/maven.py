@@ -13,12 +13,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,15 @@ LOCKS = Path(__file__).parent / "jars"
 JARS = ROOT / "build" / "tools" / "jars"
 SETTINGS = "HEADGATE_IVY_SETTINGS"
 FETCH_SECONDS = 600
+
+
+OF_ONE_VERSION = frozenset({"org.apache.spark", "org.apache.kafka"})
+"""Projects whose jars belong together."""
+RELEASED = re.compile(r"\d+(\.\d+)*")
+
+
+class MixedJarsError(Exception):
+    """A lock file pins jars that were never made for one another."""
 
 
 class JarsMissingError(Exception):
@@ -66,7 +76,22 @@ class Jar:
 def pinned(name: str, locks: Path = LOCKS) -> tuple[Jar, ...]:
     """Return the jars that the lock file `name` lists, in the folder `locks`."""
     lines = _lock(name, locks).read_text(encoding="utf-8").splitlines()
-    return tuple(Jar.parse(line) for line in lines if not line.startswith("#"))
+    listed = tuple(Jar.parse(line) for line in lines if not line.startswith("#"))
+    refuse_a_mix(name, listed)
+    return listed
+
+
+def refuse_a_mix(name: str, listed: Iterable[Jar]) -> None:
+    """Raise `MixedJarsError` where one project's jars are of several versions, or of one that was not released."""
+    versions: dict[str, set[str]] = {}
+    for jar in listed:
+        if jar.organisation in OF_ONE_VERSION:
+            versions.setdefault(jar.organisation, set()).add(jar.version)
+    for project, found in versions.items():
+        if len(found) > 1:
+            raise MixedJarsError(f"{name}.lock has {project} in versions {', '.join(sorted(found))}; pin one")
+        if unreleased := [version for version in found if not RELEASED.fullmatch(version)]:
+            raise MixedJarsError(f"{name}.lock has {project} {unreleased[0]}, which is no release; pin one")
 
 
 def jars(name: str, locks: Path = LOCKS) -> tuple[Path, ...]:

@@ -14,7 +14,7 @@ MODULE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 STAND_INS = {
     "4.3": (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.0",
     ),
