@@ -19,7 +19,10 @@ class Directory(Protocol):
         """Return the text of a file. Raises ValueError where it cannot be the text that was written."""
 
     def create(self, name: str, text: str) -> None:
-        """Write a new file, whole or not at all; raises OSError where it is there already."""
+        """Write a new file, whole or not at all; raises OSError where it is there already.
+
+        When this returns, a power cut cannot lose it.
+        """
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -37,6 +40,14 @@ class HadoopDirectory:
     def _fs(self) -> Any:
         """Its file system, which may take long to be reached, and fail."""
         return self._path().getFileSystem(self._hadoop_conf)
+
+    @cached_property
+    def _local(self) -> Path | None:
+        """Where it is on this machine; `None`: elsewhere. Hadoop's local file system is the one that asks no disk to
+        keep what was closed."""
+        if self._fs.getUri().getScheme() != "file":
+            return None
+        return Path(self._path().toUri().getPath())
 
     def __str__(self) -> str:
         return self._uri
@@ -62,8 +73,10 @@ class HadoopDirectory:
     def create(self, name: str, text: str) -> None:
         """Write a new file, whole or not at all; raises OSError where it is there already.
 
-        By a rename that must not replace: that is atomic on every file system, a replacing one is not. Hadoop's local
-        one replaces all the same, so there it is looked up first; the checkpoint's lock keeps others off.
+        By a rename that must not replace: HDFS does that in one step. Hadoop's local one replaces all the same, so
+        the name is looked up first, and the checkpoint's lock keeps others off. On an object store a rename is a
+        copy: a reader sees the whole file or none, but of two runs that write at the same moment both may succeed.
+        There nothing here keeps a second writer off; whoever starts drivers has to.
         """
         unfinished = self._path(f".{name}.{os.getpid()}")
         is_there = False
@@ -73,7 +86,11 @@ class HadoopDirectory:
                 stream.write(text.encode())
             finally:
                 stream.close()
+            if self._local is not None:
+                _keep(self._local / unfinished.getName())
             is_there = not self._fs.exists(self._path(name)) and self._fs.rename(unfinished, self._path(name))
+            if self._local is not None:
+                _keep_names(self._local)
         finally:
             if not is_there:
                 with suppress(Exception):  # of what it has failed is told
@@ -111,10 +128,27 @@ class LocalDirectory:
         unfinished = self._path / f".{name}.{os.getpid()}"
         try:
             unfinished.write_text(text, encoding="utf-8")
+            _keep(unfinished)
             os.link(unfinished, self._path / name)
+            _keep_names(self._path)
         finally:
             unfinished.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
         (self._path / name).unlink(missing_ok=True)
+
+
+def _keep(file: Path) -> None:
+    """Have the disk keep what a file holds. Raises what the file system raises."""
+    opened = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _keep_names(folder: Path) -> None:
+    """Have the disk keep the names in a folder, where its file system can be asked to: some of networks cannot."""
+    with suppress(OSError):
+        _keep(folder)
