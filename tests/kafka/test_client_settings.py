@@ -19,7 +19,7 @@ class HashMap(dict[str, str]):
 
 def settings(options: Mapping[str, str], more: Mapping[str, str] | None = None) -> Mapping[str, str]:
     jvm = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)))
-    made: Mapping[str, str] = settings_of(jvm, options, more or {})
+    made: Mapping[str, str] = settings_of(jvm, options, "headgate-tests", more or {})
     return made
 
 
@@ -36,13 +36,18 @@ def test_the_options_of_its_client_are_given_once_and_those_of_spark_are_not_han
 @pytest.mark.parametrize(
     ("option", "own"),
     [
-        ("client.id", "headgate-event-times"),
         ("request.timeout.ms", "30000"),
         ("default.api.timeout.ms", "30000"),
     ],
 )
-def test_a_client_has_a_name_and_timeouts_of_its_own(option: str, own: str) -> None:
+def test_a_client_has_timeouts_of_its_own(option: str, own: str) -> None:
     assert settings({f"kafka.{option}": "7"})[option] == own
+
+
+def test_each_client_has_a_name_that_no_other_has() -> None:
+    names = [settings({"kafka.client.id": "orders"})["client.id"] for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(name.startswith("headgate-tests-") for name in names)
 
 
 def test_what_looking_at_records_takes_is_above_the_options_of_the_source() -> None:

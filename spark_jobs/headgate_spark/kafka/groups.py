@@ -5,6 +5,7 @@ So there is no second client to install or to configure: it is given the options
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,18 @@ TIMEOUT_SECONDS = 15
 """Of one request, with all its retries inside the client."""
 _OPTION = "kafka."
 _CLIENT_ID = "headgate-positions"
+_NUMBERS = itertools.count(1)
 
 
 def client_options(source: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a Kafka client among those of a source: `kafka.security.protocol`, for one."""
     return {key.removeprefix(_OPTION): value for key, value in source.items() if key.startswith(_OPTION)}
+
+
+def client_id(name: str) -> str:
+    """Return a name for a client that no other of this driver has: Kafka's complains of another with the same one,
+    and its metrics stand for the first alone."""
+    return f"{name}-{next(_NUMBERS)}"
 
 
 class JvmGroups:
@@ -31,7 +39,7 @@ class JvmGroups:
         timeouts = dict.fromkeys(
             ("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000)
         )
-        for key, value in {**client, **timeouts, "client.id": _CLIENT_ID}.items():
+        for key, value in {**client, **timeouts, "client.id": client_id(_CLIENT_ID)}.items():
             options.put(key, value)
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)
         self._partitions: dict[tuple[str, int], Any] = {}

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from headgate_spark.kafka.groups import client_options
+from headgate_spark.kafka.groups import client_id, client_options
 from headgate_spark.kafka.partitions import partitions_of
 from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.packed import unpacked
@@ -63,7 +63,7 @@ class JvmLookups:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._options = options
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options))
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
         self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
         """Whether the source reads what is committed alone."""
         self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin, self.committed)
@@ -105,7 +105,7 @@ class JvmRecords:
         """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
         bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        self._consumer = consumer(settings_of(jvm, options, _OF_SAMPLES), bytes_of(), bytes_of())
+        self._consumer = consumer(settings_of(jvm, options, _CLIENT_ID, _OF_SAMPLES), bytes_of(), bytes_of())
         self._records = jvm.dev.headgate.spark.KafkaRecords(self._consumer)
         self._lookups = lookups
         self._values = values
@@ -132,12 +132,17 @@ class JvmRecords:
         self._consumer.close()
 
 
-def settings_of(jvm: Any, options: Mapping[str, str], more: Mapping[str, str] = MappingProxyType({})) -> Any:
-    """Return the settings of a client that reads what the source reads, without its consumer group."""
+def settings_of(
+    jvm: Any, options: Mapping[str, str], name: str, more: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """Return the settings of a client that reads what the source reads, without its consumer group.
+
+    `name` says what the client is for.
+    """
     client = {key: value for key, value in client_options(options).items() if key not in _OF_CONSUMERS}
     timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000))
     settings = jvm.java.util.HashMap()
-    for key, value in {**client, **timeouts, "client.id": _CLIENT_ID, **more}.items():
+    for key, value in {**client, **timeouts, "client.id": client_id(name), **more}.items():
         settings.put(key, value)
     return settings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,8 +11,6 @@ from headgate_spark.kafka.partitions import java_list
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What the client says where the broker tells none."""
 _CLIENT_ID = "headgate-topics"
-_NUMBERS = itertools.count(1)
-"""The client complains of another with the same id."""
 _GONE = "UnknownTopicOrPartitionException"
 
 
@@ -23,9 +20,7 @@ class JvmTopicIds:
     def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
-            settings_of(jvm, options, {"client.id": f"{_CLIENT_ID}-{next(_NUMBERS)}"})
-        )
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
         """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
