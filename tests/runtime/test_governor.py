@@ -190,6 +190,18 @@ def test_a_source_that_comes_after_one_that_there_is_not_is_named(governor):
     assert [line["waiting"] for line in told if "waiting" in line] == [[name]]
 
 
+def test_a_setting_that_its_source_cannot_heed_is_told(governor):
+    opened(governor, 1)
+    start(governor, FakeQuery())
+    admit(governor, 1, '{"row":0}')
+    control = QueryControl(sources={"replay": SourceControl(publish_group="positions")})
+    with capture_logs() as told:
+        for generation in (1, 2):
+            governor.take_document(ControlDocument(generation=generation, queries={"copy": control}))
+    (problem,) = [line["problem"] for line in told if line["event"] == "a setting is not heeded"]
+    assert problem.startswith("kafka.publishGroup of source replay does nothing: its format is replay")
+
+
 def a_leased_query(governor):
     """A query of one source that has read everything; returns how to ask about it."""
     opened(governor, 1)

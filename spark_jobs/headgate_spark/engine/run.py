@@ -34,6 +34,7 @@ from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.engine.topics import Ids, OpenTopicIds, Topics, ids_in
+from headgate_spark.engine.unheeded import Unheeded
 from headgate_spark.engine.waits import Waits
 from headgate_spark.planner.model import (
     Answer,
@@ -299,6 +300,10 @@ class QueryRun:
     """By source, as earlier runs of the query have kept them; none of a checkpoint that was here before."""
     _warned_of: frozenset[str] = frozenset()
     """Histories that do not come to an end."""
+    _unheeded: Unheeded = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unheeded = Unheeded(self.name)
 
     # What Spark asks -------------------------------------------------------------------------
 
@@ -959,14 +964,15 @@ class QueryRun:
             )
 
     def _warn_of_unknown_sources(self) -> None:
-        known = [opened.source.name for opened in self.sources.values()]
+        known = {opened.source.name: opened.descriptor for opened in self.sources.values()}
         if self.alignment is not None:
             self.alignment.warn()
+        self._unheeded.tell(self.control, known)
         listed = dict(self._listed_sources())
         histories = {name: source.after for name, source in listed.items() if name in known and source.after}
         unknown = sorted({*listed, *histories.values()} - set(known))
         if unknown:
-            log.warning("the job has no such source", query=self.name, unknown=unknown, known=known)
+            log.warning("the job has no such source", query=self.name, unknown=unknown, known=[*known])
         waiting = sorted(name for name, history in histories.items() if history in unknown)
         if waiting:
             log.warning(

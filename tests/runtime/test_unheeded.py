@@ -1,0 +1,73 @@
+"""Settings that a source cannot heed are told, once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from structlog.testing import capture_logs
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.unheeded import Unheeded, unheeded
+
+
+def described(kind: str, api: str = "v2", **more: object) -> Descriptor:
+    thread = "stream execution thread for q [id = i, runId = r]"
+    return Descriptor.parse(
+        json.dumps({"handle": 1, "checkpoint": "ck", "thread": thread, "format": kind, "api": api, **more})
+    )
+
+
+JOB = {
+    "ticks": described("rate"),
+    "orders": described("kafka"),
+    "files": described("parquet", "v1", defaultLimit="files"),
+}
+
+
+def about(**source: object) -> QueryControl:
+    return QueryControl(sources=dict.fromkeys(JOB, SourceControl(**source)))
+
+
+CUT = RateControl(records_per_checkpoint=5)
+
+
+@pytest.mark.parametrize(
+    ("control", "told"),
+    [
+        (None, []),
+        (about(rate_limit=RateControl(records_per_second=5)), []),
+        (
+            about(publish_group="positions"),
+            [
+                "kafka.publishGroup of source ticks does nothing: its format is rate,",
+                "kafka.publishGroup of source files does nothing: its format is parquet,",
+            ],
+        ),
+        (about(rate_limit=CUT), ["rateLimit.recordsPerCheckpoint of source ticks does nothing"]),
+        (
+            about(rate_limit_during_backlog=CUT),
+            ["rateLimit.recordsPerCheckpoint of source ticks does nothing"],
+        ),
+        (
+            QueryControl(batch=BatchControl(initial_records=5, max_records=5)),
+            ["batch.maxRecords does not bound ticks, which is read whole or not at all (lane gate)"],
+        ),
+        (QueryControl(sources={"elsewhere": SourceControl(publish_group="positions")}), []),
+    ],
+)
+def test_what_a_source_cannot_do_is_named_with_the_remedy(
+    control: QueryControl | None, told: list[str]
+) -> None:
+    found = unheeded(control, JOB)
+    assert [problem[: len(begin)] for problem, begin in zip(found, told, strict=True)] == told
+
+
+def test_it_is_told_once_however_often_a_document_comes_and_anew_when_it_returns() -> None:
+    query = Unheeded("copy")
+    wrong, right = about(rate_limit=CUT), QueryControl()
+    with capture_logs() as log:
+        for control in (wrong, wrong, right, wrong):
+            query.tell(control, JOB)
+    assert [entry["query"] for entry in log] == ["copy", "copy"]
