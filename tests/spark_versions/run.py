@@ -1,7 +1,13 @@
-"""Runs the smoke of the shim on every supported version of Spark, with the one jar of this checkout.
+"""Tries every supported version of Spark with the one jar of this checkout: the shim, then a governed job on Kafka.
+
+`smoke.py` has the checks of the shim, with a planner that follows a script; `governed.py` has the job, under
+`headgate-run` with the real governor.
 
 `make test-spark-versions` calls it. Each version gets an environment of its own with nothing but PySpark in it, made
-once; runs beside each other wait for one another there. Prints a line for each version, then the counts.
+once; runs beside each other wait for one another there. Prints a line for each check, then the counts.
+
+Every step has a deadline. All of it takes five minutes on two cores of their own, eleven where others compute as well
+(measured), and once, for what has to be fetched, as long as that takes.
 """
 
 from __future__ import annotations
@@ -13,8 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import governed
+
+from support.kafka import Broker, kafka_in
+from support.kafka_connector import CONNECTOR
 from support.maven import JarsMissingError, jars
 
 VERSIONS = ("4.0.5", "4.1.4", "4.2.1", "4.3.0")
@@ -22,6 +33,9 @@ VERSIONS = ("4.0.5", "4.1.4", "4.2.1", "4.3.0")
 
 TABLES = {"4.1.4": "delta-and-iceberg"}
 """The lock file of the jars with which a version reads tables; the others have no release of both of them."""
+
+RUNTIME = ("structlog", "prometheus-client")
+"""What `headgate-run` needs beside PySpark."""
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -36,13 +50,15 @@ def environment(version: str) -> Path:
     ENVIRONMENTS.mkdir(exist_ok=True)
     with (ENVIRONMENTS / f"spark-{version}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        ready, python = home / ".ready", home / "bin" / "python"
+        ready, python = home / ".ready-governed", home / "bin" / "python"
         if not ready.exists():
             subprocess.run(
                 [sys.executable, "-m", "venv", "--clear", home], check=True, timeout=INSTALL_SECONDS
             )
             pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            constraints = ["-c", str(ROOT / "constraints.txt")]
             subprocess.run([*pip, f"pyspark=={version}"], check=True, timeout=INSTALL_SECONDS)
+            subprocess.run([*pip, *constraints, *RUNTIME], check=True, timeout=INSTALL_SECONDS)
             ready.touch()
     return python
 
@@ -65,6 +81,22 @@ def smoke(version: str) -> str | None:
     return None if done.returncode == 0 else f"{done.stdout}\n{done.stderr[-4000:]}".strip()
 
 
+def govern(version: str, broker: Broker) -> str | None:
+    """Run the governed job on one version; returns what went wrong, or None."""
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            governed.check(environment(version), connector(version), broker, Path(scratch))
+    except (AssertionError, TimeoutError, subprocess.SubprocessError, OSError, JarsMissingError) as error:
+        return str(error)
+    return None
+
+
+def connector(version: str) -> Sequence[Path]:
+    """The jars of the Kafka source that this version is tried with."""
+    lock = f"kafka-{'.'.join(version.split('.')[:2])}"
+    return jars(lock, HERE) if (HERE / f"{lock}.lock").exists() else jars(CONNECTOR)
+
+
 def tables(version: str) -> Sequence[Path]:
     """The jars of the table formats that this version is tried with."""
     return jars(TABLES[version], HERE) if version in TABLES else ()
@@ -79,13 +111,16 @@ def clean_environment(python: Path) -> dict[str, str]:
 def main() -> int:
     """Run all versions; returns the exit code."""
     failed = 0
-    for version in VERSIONS:
-        began = time.monotonic()
-        problem = smoke(version)
-        failed += problem is not None
-        verdict = "ok" if problem is None else f"FAILED\n{problem}"
-        print(f"spark {version}: {verdict} ({time.monotonic() - began:.0f} s)", flush=True)
-    print(f"{len(VERSIONS) - failed} passed, {failed} failed")
+    with tempfile.TemporaryDirectory() as scratch, kafka_in(Path(scratch) / "broker") as broker:
+        checks = (("shim", smoke), ("governed job on Kafka", partial(govern, broker=broker)))
+        for version in VERSIONS:
+            for what, check in checks:
+                began = time.monotonic()
+                problem = check(version)
+                failed += problem is not None
+                verdict = "ok" if problem is None else f"FAILED\n{problem}"
+                print(f"spark {version}, {what}: {verdict} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"{len(checks) * len(VERSIONS) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

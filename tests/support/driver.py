@@ -161,15 +161,27 @@ def driver(
     environment: Mapping[str, str] | None = None,
     control: Mapping[str, QueryControl] | None = None,
     conf: Mapping[str, str] | None = None,
+    python: Path | None = None,
 ) -> Iterator[Driver]:
-    """Start `headgate-run` on a job of `tests/data/jobs`, and see that it is gone afterwards."""
+    """Start `headgate-run` on a job of `tests/data/jobs`, and see that it is gone afterwards.
+
+    `python` is that of another environment, where the runtime is not installed.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "announce.json").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "headgate_spark", "--announce", str(directory / "announce.json")]
+    command = [
+        str(python or sys.executable),
+        "-m",
+        "headgate_spark",
+        "--announce",
+        str(directory / "announce.json"),
+    ]
     command += ["--metrics-address", "127.0.0.1", "--control", str(directory / "control.json"), *options]
     command += [word for pair in (CONF | dict(conf or {})).items() for word in ("--conf", "=".join(pair))]
     command += [str(JOBS / script), *map(str, arguments)]
     environ = os.environ | ENVIRONMENT | dict(environment or {})
+    if python is not None:
+        environ |= {"PYTHONPATH": str(ROOT / "spark_jobs"), "PYSPARK_PYTHON": str(python)}
     with (directory / "driver.log").open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environ, cwd=directory)
     started = Driver(process, directory)

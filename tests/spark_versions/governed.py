@@ -1,0 +1,83 @@
+"""One small job under `headgate-run` with the real governor and a real broker, on any version of Spark.
+
+Two topics in one union, aligned, the first run with a rate limit. That run is stopped before its end, and the next
+one goes on: what both have written must be every record once.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract.exit_codes import ExitCode
+from support.driver import QUICK_START, driver, ids_in
+from support.kafka import Broker
+from support.kafka_records import Ramp, fill
+
+JOB = Path(__file__).with_name("job.py")
+RECORDS = 1_500
+"""Of each topic; their timestamps are a second apart, so that the drift of the group is many batches."""
+RATE = 100.0
+BATCH = BatchControl(initial_records=200, max_records=200)
+
+
+def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path) -> None:
+    """Run the job twice on one checkpoint. Raises AssertionError with what went wrong."""
+    topics = [broker.topic() for _ in range(2)]
+    for number, topic in enumerate(topics):
+        ids = range(number * RECORDS, (number + 1) * RECORDS)
+        fill(
+            broker.bootstrap,
+            topic,
+            [Ramp(0, RECORDS, step_ms=1_000)],
+            value=lambda n, ids=ids: b"%d" % ids[n],
+        )
+    _run(
+        python, jars, [broker.bootstrap, *topics, folder], folder / "first", _control(topics, RATE), stop=True
+    )
+    read = ids_in(folder / "out")
+    assert 0 < len(read) < 2 * RECORDS, f"{len(read)} records when it was stopped"
+    _run(
+        python,
+        jars,
+        [broker.bootstrap, *topics, folder],
+        folder / "second",
+        _control(topics, None),
+        stop=False,
+    )
+    read = sorted(ids_in(folder / "out"))
+    assert read == list(range(2 * RECORDS)), f"{len(read)} records, {len(set(read))} different ones"
+
+
+def _control(topics: Sequence[str], rate: float | None) -> QueryControl:
+    member = SourceControl(
+        alignment=AlignmentControl(group="all", max_drift_seconds=60),
+        rate_limit=None if rate is None else RateControl(records_per_second=rate, max_burst_seconds=1),
+    )
+    return QueryControl(batch=BATCH, sources=dict.fromkeys(topics, member))
+
+
+def _run(
+    python: Path,
+    jars: Sequence[Path],
+    arguments: Sequence[object],
+    folder: Path,
+    control: QueryControl,
+    *,
+    stop: bool,
+) -> None:
+    conf = {"spark.jars": ",".join(map(str, jars)), "spark.driver.defaultJavaOptions": QUICK_START}
+    with driver(folder, JOB, *arguments, control={"versions": control}, conf=conf, python=python) as running:
+        if stop:
+            running.wait_for_metric(
+                "headgate_source_processed_records_total", lambda n: n > 0, query="versions"
+            )
+            running.signal(signal.SIGTERM)
+        ended, log = running.wait(), running.log
+    assert ended == (ExitCode.UNFINISHED if stop else 0), f"it ended with {ended}:\n{log[-4000:]}"
+    assert log.count("lane=offsets") == len(arguments) - 2, (
+        f"not every topic was governed by offsets:\n{log[-4000:]}"
+    )
+    assert "planner call failed" not in log, log[-4000:]
