@@ -54,7 +54,7 @@ test: setup  ## Every test
 	$(MAKE) --jobs=4 lint tools
 	$(BIN)/python -m pytest --numprocesses=2 --durations=40 --durations-min=5
 
-test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; 5 to 11 minutes
+test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
 	PYTHONPATH=tests $(BIN)/python tests/spark_versions/run.py
 
 demo: setup  ## A backlog of flights, then live: Spark's default and governed, side by side

@@ -6,8 +6,8 @@
 `make test-spark-versions` calls it. Each version gets an environment of its own with nothing but PySpark in it, made
 once; runs beside each other wait for one another there. Prints a line for each check, then the counts.
 
-Every step has a deadline. All of it takes five minutes on two cores of their own, eleven where others compute as well
-(measured), and once, for what has to be fetched, as long as that takes.
+Every step has a deadline. All of it took eleven minutes on two cores on which others computed as well; the first run
+fetches four Sparks besides.
 """
 
 from __future__ import annotations
