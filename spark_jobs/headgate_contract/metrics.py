@@ -137,6 +137,11 @@ SOURCE_IDLE = _gauge(
     "source_idle_seconds", _SOURCE, "How long nothing was pending, in flight or new; 0 while active."
 )
 SOURCE_PENDING = _gauge("source_pending_records", _SOURCE, "Latest offset minus committed position.")
+SOURCE_RETENTION_MARGIN = _gauge(
+    "source_retention_margin_ratio",
+    _SOURCE,
+    "Part of what its topics keep that was read, of the partition with the least; below 0: records unread are gone.",
+)
 SOURCE_PLANNED = _counter("source_planned_records", _SOURCE, "Records in planned batches.")
 SOURCE_PROCESSED = _counter("source_processed_records", _SOURCE, "Records in committed batches.")
 SOURCE_WATERMARK = _gauge(

@@ -82,7 +82,9 @@ def test_queries_that_have_failed_are_told_with_the_cause():
 def test_a_source_that_cannot_be_asked_is_told_with_the_cause_before_its_first_planning():
     run = QueryRun("33-44", "delays", checkpoint=None)  # type: ignore[arg-type]
     cause = "query delays: source flights: broker:9092 has not answered yet"
-    run.sources[1] = SimpleNamespace(source=SimpleNamespace(name="flights"), out_of_reach=cause)  # type: ignore[assignment]
+    run.sources[1] = SimpleNamespace(
+        source=SimpleNamespace(name="flights"), out_of_reach=cause, retention_margin=lambda now: None
+    )  # type: ignore[assignment]
     governor = FailedQueries()
     governor.runs = (run,)
     collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None))  # type: ignore[arg-type]
@@ -146,6 +148,7 @@ def known_of_a_run() -> SimpleNamespace:
         snapshot=lambda: snapshot,
         last=SimpleNamespace(watermark=100.0, state_rows=8),
         last_ended_at=120.0,
+        retention_margins=lambda: {"flights": 0.5},
         started_at=90.0,
         spilled_bytes=9,
         memory=SimpleNamespace(repeated=1),

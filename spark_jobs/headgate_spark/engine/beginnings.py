@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTimeError
 
 import structlog
 
+from headgate_spark.engine.aside import aside
 from headgate_spark.planner.model import Position
 
 log = structlog.get_logger("headgate")
@@ -56,7 +57,7 @@ class Beginnings:
         if not new:
             return True
         if self._answer is None:
-            self._answer = _on_a_thread(lambda: self._find(new))
+            self._answer = aside("headgate-beginnings", lambda: self._find(new))
         self._take_answer(self._answer, deadline)
         return False
 
@@ -78,11 +79,3 @@ class Beginnings:
                 source=self._source,
                 error=str(error),
             )
-
-
-def _on_a_thread(work: Callable[[], Position]) -> Future[Position]:
-    thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-beginnings")
-    try:
-        return thread.submit(work)
-    finally:
-        thread.shutdown(wait=False)

@@ -30,6 +30,7 @@ from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.refusals import damaged, refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
@@ -164,6 +165,8 @@ class OpenSource:
     """Of splits that appear while it runs, where they can be looked up."""
     topics: Topics | None = None
     """Where it has some, and their ids can be looked up."""
+    retention: Retention | None = None
+    """Where that can be looked up."""
     retreat: Retreat = field(default_factory=Retreat)
     absence: Absence = field(default_factory=Absence)
     _start: Position | None = None
@@ -225,6 +228,12 @@ class OpenSource:
             self.topics.lost_sight()
         elif self._start is not None:
             self.topics.look(self._start, latest, now, deadline)
+
+    def retention_margin(self, now: float) -> float | None:
+        """Return how much it has left before retention removes what it has not read (`Retention.margin`)."""
+        if self.retention is None or self._start is None:
+            return None
+        return self.retention.margin(self._start, now)
 
     def take_topics(self) -> None:
         """Take the ids of its topics, if they have come since they were looked at."""
@@ -335,11 +344,13 @@ class QueryRun:
         descriptor = new if known is None else known.descriptor
         if self.alignment is not None:
             self.alignment.opened(name, descriptor)
+        topics = self._topics_of(descriptor, name)
         return OpenSource(
             descriptor,
             Source(name, descriptor.lane, descriptor.own_rows),
             beginnings=self._beginnings(descriptor, name),
-            topics=self._topics_of(descriptor, name),
+            topics=topics,
+            retention=None if topics is None else Retention(name, topics.bounds),
         )
 
     def resumes_at(self, opened: OpenSource) -> str | None:
@@ -541,6 +552,12 @@ class QueryRun:
         """The sources that cannot be asked what they have: why, and what to do."""
         every = self.sources.values()
         return {o.source.name: o.out_of_reach for o in every if o.out_of_reach is not None}
+
+    def retention_margins(self) -> Mapping[str, float]:
+        """Return by source what it has left before retention removes what it has not read, where that is known."""
+        now = self.clock()
+        margins = {opened.source.name: opened.retention_margin(now) for opened in self.sources.values()}
+        return {name: margin for name, margin in margins.items() if margin is not None}
 
     @property
     def unread(self) -> str | None:

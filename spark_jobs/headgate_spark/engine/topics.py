@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from headgate_spark.engine.retention import Bounds
 from headgate_spark.engine.retreats import REMEDY
 from headgate_spark.planner.model import Position
 
@@ -38,10 +39,13 @@ Ids = Mapping[str, TopicId]
 
 
 class TopicIds(Protocol):
-    """Asks one cluster for the ids of topics."""
+    """Asks one cluster about topics, by one client."""
 
     def ids(self, topics: Collection[str]) -> Ids:
         """Return the ids of those that there are; may take long and raise anything."""
+
+    def bounds(self, splits: Collection[str]) -> Mapping[str, Bounds]:
+        """Return where the logs of partitions begin and end; may take long and raise anything."""
 
     def close(self) -> None:
         """Give everything back."""
@@ -135,6 +139,15 @@ class Topics:
         )
         names = ", ".join(sorted(self._anew))
         return f"source {self._source}: {told}: topic {names} was created anew; {REMEDY}"
+
+    def bounds(self, splits: Collection[str]) -> Mapping[str, Bounds]:
+        """Return where the logs of partitions begin and end, by the same client; may be called on any thread.
+
+        Raises what the client raises, and RuntimeError before it is connected.
+        """
+        if self._ids is None:
+            raise RuntimeError(f"source {self._source} is not connected yet")
+        return self._ids.bounds(splits)
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""

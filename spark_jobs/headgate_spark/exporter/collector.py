@@ -150,6 +150,7 @@ class DriverCollector(Collector):
             future = float(run.event_time.future_batches) if run.event_time else None
             repeated, spilled = run.memory.repeated, run.spilled_bytes
             out_of_reach = run.out_of_reach
+            margins = run.retention_margins()
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at
@@ -159,6 +160,8 @@ class DriverCollector(Collector):
         yield m.QUERY_FUTURE_BATCHES, query, future
         for labels in out_of_reach.items():
             yield m.SOURCE_OUT_OF_REACH, (run.name, *labels), 1.0
+        for name, margin in margins.items():
+            yield m.SOURCE_RETENTION_MARGIN, (run.name, name), margin
         if last is not None:
             yield m.QUERY_WATERMARK, query, last.watermark
             yield m.QUERY_STATE_ROWS, query, last.state_rows

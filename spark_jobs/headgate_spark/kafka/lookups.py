@@ -64,7 +64,7 @@ class JvmLookups:
         self._jvm = jvm
         self._options = options
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
-        self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
+        self.committed = reads_committed(options)
         """Whether the source reads what is committed alone."""
         self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin, self.committed)
         self._transactions = jvm.dev.headgate.spark.KafkaTransactions(self._admin)
@@ -74,8 +74,7 @@ class JvmLookups:
 
         Raises `PartitionError`, or whatever the client raises.
         """
-        answers = json.loads(unpacked(self._offsets.find(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000)))
-        return {split: _found(split, answer) for split, answer in answers.items()}
+        return find(self._offsets, asked)
 
     def ends(self) -> dict[str, int]:
         """Return the end of the log of each partition that the source reads now. Raises as `find`."""
@@ -145,6 +144,17 @@ def settings_of(
     for key, value in {**client, **timeouts, "client.id": client_id(name), **more}.items():
         settings.put(key, value)
     return settings
+
+
+def reads_committed(options: Mapping[str, str]) -> bool:
+    """Return whether a source with these options reads what is committed alone."""
+    return client_options(options).get("isolation.level", "").lower() == "read_committed"
+
+
+def find(offsets: Any, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
+    """Ask a `KafkaOffsets` of the shim. Returns and raises as `JvmLookups.find`."""
+    answers = json.loads(unpacked(offsets.find(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000)))
+    return {split: _found(split, answer) for split, answer in answers.items()}
 
 
 def beginnings(lookups: JvmLookups, splits: Collection[str]) -> dict[str, int]:

@@ -1,11 +1,14 @@
-"""The ids of topics, which Kafka (2.8 and later) gives out anew whenever a topic is created, whatever its name."""
+"""What is asked about topics: where their logs begin and end, and their ids.
+
+Kafka (2.8 and later) gives an id out anew whenever a topic is created, whatever its name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from headgate_spark.kafka.lookups import TIMEOUT_SECONDS, settings_of
+from headgate_spark.kafka.lookups import BEGINNING, END, TIMEOUT_SECONDS, find, reads_committed, settings_of
 from headgate_spark.kafka.partitions import java_list
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -21,6 +24,7 @@ class JvmTopicIds:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
+        self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin, reads_committed(options))
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
         """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
@@ -28,6 +32,12 @@ class JvmTopicIds:
         answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
         ids = {topic: self._id(answers.get(topic)) for topic in topics}
         return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
+
+    def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Return where the logs of partitions begin and end, as their source sees them. Raises as `lookups.find`."""
+        begins, ends = (find(self._offsets, dict.fromkeys(splits, at)) for at in (BEGINNING, END))
+        known = ((split, begin, ends.get(split)) for split, begin in begins.items())
+        return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}
 
     def close(self) -> None:
         """Give the client's thread and connections back."""
