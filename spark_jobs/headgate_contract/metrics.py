@@ -60,6 +60,11 @@ PLANNER_FAILURES = _counter(
 DRIVER_STOPPING = _gauge("driver_stopping", (), "1 while a stop waits for the running batches.")
 EXECUTORS_WANTED = _gauge("executors_wanted", (), "Executors that the driver has asked its cluster for.")
 EXECUTORS = _gauge("executors", (), "Executors that have registered with the driver.")
+EXECUTORS_REFUSED = _gauge(
+    "executors_refused",
+    ("cause",),
+    "1 while the cluster takes no request for executors that are missing; cause is what it says.",
+)
 
 # A query ------------------------------------------------------------------------------------------
 QUERY_ACTIVE = _gauge("query_active", _QUERY, "1 while the query runs, 0 after it ended.")

@@ -18,6 +18,7 @@ import yaml
 
 from headgate.adapters.kubernetes.properties import DriverDefaults, spark_properties
 from headgate.reconcile.launch import Launch
+from headgate_spark.engine.shim import extension_conf
 from support.chart import render
 from support.cluster import Cluster
 from support.driver import ENVIRONMENT, QUICK_START
@@ -36,6 +37,23 @@ input()
 spark.stop()
 print("stopped", flush=True)
 """
+
+
+JOB_THAT_TELLS = """
+import time
+from pyspark.sql import SparkSession
+from headgate_spark.engine.executor_refusals import ExecutorRefusals
+
+spark = SparkSession.builder.getOrCreate()
+refusals = ExecutorRefusals(spark.sparkContext)
+while refusals.current() is None:
+    time.sleep(0.1)
+print("refused:", refusals.current(), flush=True)
+input()
+print("stopped" if spark.sparkContext._jsc.sc().isStopped() else "runs", flush=True)
+"""
+LIMIT_OF_SPARK = 3
+"""Executors that fail before Spark by itself ends a driver that is to have one."""
 
 
 CLAIM = "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1"
@@ -86,6 +104,31 @@ def test_a_driver_is_refused_nothing_that_it_asks_for(
     wait_until(lambda: not executors(control_plane, namespace), "the executors to go")
 
 
+def test_executors_that_a_quota_refuses_come_when_there_is_room_and_the_driver_says_why_they_do_not(
+    control_plane: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    ours = [
+        m for m in render(values={"drivers": {"namespaces": [namespace]}}) if m["metadata"]["name"] == ACCOUNT
+    ]
+    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ours))
+    control_plane.fill_quota(namespace)
+    shim = extension_conf({})
+
+    with spark_driver(control_plane, namespace, tmp_path, shim, JOB_THAT_TELLS) as driver:
+        log = tmp_path / "driver.log"
+        wait_until(lambda: f"Total failures: {LIMIT_OF_SPARK + 2}" in log.read_text(), "refusals", SECONDS)
+        wait_until(lambda: "refused: " in log.read_text(), "the driver to say so", SECONDS)
+        control_plane.kubectl("delete", "quota", "small", "-n", namespace)
+        wait_until(lambda: executors(control_plane, namespace), "an executor to be asked for", SECONDS)
+        driver.communicate(b"\n", SECONDS)
+
+    (said,) = [line for line in log.read_text().splitlines() if line.startswith("refused: ")]
+    assert said == (
+        "refused: pods is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0"
+    )
+    assert "runs" in log.read_text().splitlines()
+
+
 def executors(cluster: Cluster, namespace: str) -> list[str]:
     pods = cluster.get("pods", "-n", namespace, "-l", "spark-role=executor")["items"]
     return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
@@ -93,7 +136,7 @@ def executors(cluster: Cluster, namespace: str) -> list[str]:
 
 @contextmanager
 def spark_driver(
-    cluster: Cluster, namespace: str, folder: Path, spark_conf: Mapping[str, str]
+    cluster: Cluster, namespace: str, folder: Path, spark_conf: Mapping[str, str], job: str = JOB
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a Spark driver on this machine, with the operator's properties and as the chart's account."""
     authority = folder / "ca.crt"
@@ -116,7 +159,7 @@ def spark_driver(
     file.write_text("".join(f"{name} {value}\n" for name, value in conf.items()))
     environment = os.environ | ENVIRONMENT | {"SPARK_CONF_DIR": str(file.parent)}
     with (folder / "driver.log").open("wb") as log:
-        command = [sys.executable, "-c", JOB]
+        command = [sys.executable, "-c", job]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, cwd=folder
         )

@@ -10,7 +10,7 @@ from headgate.cli import local_run
 from headgate.decision import Reason
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import StepReason
-from headgate.reconcile import alignment, conditions, edits, events, readiness, refused
+from headgate.reconcile import alignment, answers, conditions, edits, events, executors, readiness, refused
 from headgate.reconcile.ports import OutageReason
 
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
@@ -19,7 +19,17 @@ RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
 def declared_reasons() -> set[str]:
     constants = {
         value
-        for module in (alignment, conditions, edits, events, readiness, refused, local_run)
+        for module in (
+            alignment,
+            answers,
+            conditions,
+            edits,
+            events,
+            executors,
+            readiness,
+            refused,
+            local_run,
+        )
         for name, value in vars(module).items()
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)
         if re.search(rf"^[A-Z_, ]*\b{name}\b", inspect.getsource(module), re.M)  # and not imported

@@ -63,7 +63,7 @@ class FailedQueries:
 
 
 def test_queries_that_have_failed_are_told_with_the_cause():
-    executors = SimpleNamespace(wanted=None, running=None)
+    executors = SimpleNamespace(wanted=None, running=None, refused=None)
     collector = DriverCollector("flights", FailedQueries(), executors)  # type: ignore[arg-type]
     told = {
         (sample.name, *sorted(sample.labels.items())[1:]): sample.value
@@ -87,7 +87,7 @@ def test_a_source_that_cannot_be_asked_is_told_with_the_cause_before_its_first_p
     )  # type: ignore[assignment]
     governor = FailedQueries()
     governor.runs = (run,)
-    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None))  # type: ignore[arg-type]
+    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None, refused=None))  # type: ignore[arg-type]
     (sample,) = (
         sample
         for family in collector.collect()
@@ -176,7 +176,7 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     exporter.batch_took("delays", 1.0)
     with exporter.planner_call():
         pass
-    executors = SimpleNamespace(wanted=2, running=1)
+    executors = SimpleNamespace(wanted=2, running=1, refused="exceeded quota: small")
     exporter.registry.register(DriverCollector("flights", governor, executors))  # type: ignore[arg-type]
     return {
         f"{family.name}_total" if family.type == "counter" else family.name: family

@@ -149,7 +149,7 @@ def test_a_scrape_does_not_wait_for_a_run_that_plans_and_tells_what_it_told_last
     monkeypatch.setattr(collector_module, "PATIENCE_SECONDS", 0.01)
     governor = three_queries([])
     governor.take_document(document(1))
-    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None))
+    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None, refused=None))
 
     def told(name: str) -> set[str]:
         return {s.labels["query"] for f in collector.collect() for s in f.samples if s.name == name}

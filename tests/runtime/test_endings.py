@@ -59,7 +59,7 @@ def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
     assert len(governor.ended_runs) == MOST
     assert len(governor.failed) == MOST // 2
     assert len(governor.explanations) == MOST // 2
-    executors = SimpleNamespace(wanted=None, running=None)
+    executors = SimpleNamespace(wanted=None, running=None, refused=None)
     collector = DriverCollector("flights", governor, executors)
     told = [s for family in collector.collect() for s in family.samples if s.name == m.QUERY_ACTIVE.name]
     assert len(told) == MOST

@@ -17,6 +17,10 @@ class FakePool:
         self.busy, self.slow = set(), set()
         self.released = []
         self.total = running
+        self.said = None
+
+    def refusal(self):
+        return self.said
 
     def names(self):
         while len(self.present) < min(self.total, self.room):
@@ -66,6 +70,28 @@ def test_a_quota_keeps_some_away_and_the_wish_stays():
     assert drives.look() == (5, 3)
     pool.room = 5
     assert drives.look() == (5, 5)
+
+
+def test_what_the_cluster_says_is_told_while_executors_are_missing_and_no_longer():
+    pool = FakePool(running=2, room=3)
+    drives = Driver(pool)
+    pool.said = "pods is forbidden: exceeded quota: small"
+    drives.look()
+    assert drives.executors.refused is None, "nobody has said how many there are to be"
+    drives.executors.want(5)
+    drives.look()
+    assert drives.executors.refused == pool.said
+    pool.room = 5
+    drives.look()
+    assert drives.executors.refused is None
+
+
+def test_executors_that_a_driver_starts_with_are_missed_too():
+    pool = FakePool(running=0, room=0)
+    drives = Driver(pool, initial=2)
+    pool.said = "pods is forbidden: exceeded quota: small"
+    drives.look()
+    assert drives.executors.refused == pool.said
 
 
 def test_a_surplus_leaves_between_batches_and_the_newest_go_first():

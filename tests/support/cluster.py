@@ -96,6 +96,16 @@ class Cluster:
         account = ("get", "serviceaccount", "default", "-n", namespace, "--ignore-not-found", "-o", "name")
         wait_until(lambda: self.kubectl(*account), f"the default service account of {namespace}")
 
+    def fill_quota(self, namespace: str) -> None:
+        """Give the namespace a quota, `small`, that has room for no pod.
+
+        Who counts what is used is a controller, and the API server admits nothing before it has.
+        """
+        none = {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}
+        self.kubectl("create", "quota", "small", "--hard=pods=0", "-n", namespace)
+        patch = ("patch", "quota", "small", "-n", namespace, "--subresource=status", "--type=merge")
+        self.kubectl(*patch, "-p", json.dumps(none))
+
     def user(self, name: str, *groups: str) -> Path:
         """Return a kubeconfig of another user: `system:serviceaccount:NAMESPACE:NAME`, or any name.
 

@@ -10,7 +10,7 @@ from typing import Any
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Exit, Obstacle
 from headgate.reconcile.launch import Launch
-from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Reading, Upkeep
+from headgate.reconcile.ports import Event, Hindrance, Outage, OutageReason, Ports, Reading, Upkeep
 from headgate_contract import ControlDocument
 from headgate_contract import metrics as names
 
@@ -155,6 +155,16 @@ class FakeReports:
 
 
 @dataclass
+class FakeExecutorPods:
+    """Pods of executors that show what a test sets."""
+
+    found: Hindrance | None = None
+
+    def hindrance(self) -> Hindrance | None:
+        return self.found
+
+
+@dataclass
 class FakeWorld:
     """All ports of one application."""
 
@@ -164,6 +174,7 @@ class FakeWorld:
     store: FakeStore = field(default_factory=FakeStore)
     reports: FakeReports = field(default_factory=FakeReports)
     upkeep: Upkeep = field(default_factory=Upkeep)
+    executors: FakeExecutorPods = field(default_factory=FakeExecutorPods)
 
     @property
     def ports(self) -> Ports:
@@ -174,4 +185,5 @@ class FakeWorld:
             store=self.store,
             reports=self.reports,
             upkeep=self.upkeep,
+            executors=self.executors,
         )

@@ -87,8 +87,8 @@ class Condition(StatusModel):
     """One condition in the form that Kubernetes' tools know."""
 
     type: Word
-    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `Aligned`, `Throttled`, `MetricsAvailable` or
-    `BacklogSparkConf`."""
+    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `Aligned`, `Throttled`, `MetricsAvailable`,
+    `ExecutorsMissing` or `BacklogSparkConf`."""
 
     status: ConditionStatus
     """`True`, `False` or `Unknown`."""
@@ -272,8 +272,8 @@ class SparkApplicationStatus(StatusModel):
     """Executors asked for now."""
 
     executors_running: Count | None = None
-    """Executors that have registered with the driver. Fewer than were asked for, for long: a quota or the nodes have
-    no room. Left out where the driver does not tell, as under dynamic allocation."""
+    """Executors that have registered with the driver. Where they are fewer than were asked for, condition
+    `ExecutorsMissing` says why. Left out where the driver does not tell, as under dynamic allocation."""
 
     selector: Text | None = None
     """Label selector of the executors, for autoscalers."""

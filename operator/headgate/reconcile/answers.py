@@ -10,6 +10,9 @@ TRUE: Final = ConditionStatus.TRUE
 FALSE: Final = ConditionStatus.FALSE
 UNKNOWN: Final = ConditionStatus.UNKNOWN
 
+METRICS_UNAVAILABLE: Final = "MetricsUnavailable"
+NOTHING_KNOWN: Final = "nothing is known that could tell"
+
 
 class Answer(NamedTuple):
     """A condition without its moments."""

@@ -15,8 +15,9 @@ from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
 from headgate.reconcile import backlog_conf
 from headgate.reconcile.alignment import Group, aligned
-from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
 from headgate.reconcile.decide import Plan
+from headgate.reconcile.executors import executors_missing
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import OutageReason
@@ -30,8 +31,6 @@ from headgate.reconcile.readiness import (
 )
 from headgate.reconcile.times import duration_text, moment
 
-METRICS_UNAVAILABLE = "MetricsUnavailable"
-"""Nothing is known that could tell."""
 NO_BACKLOG = "NoBacklog"
 RATE_LIMIT = "RateLimit"
 """A source has records waiting, and may not read them faster."""
@@ -63,6 +62,7 @@ def conditions(
             aligned(groups, seen),
             _throttled(seen, memory),
             _metrics_available(seen),
+            executors_missing(seen, plan, memory),
             backlog_conf.answer(plan.choice, seen),
         )
         if answer is not None
@@ -128,6 +128,3 @@ def _metrics_available(seen: Seen) -> Answer:
         return Answer("MetricsAvailable", FALSE, OutageReason.STALE, message)
     status = UNKNOWN if seen.outage.reason in NOBODY_TO_ASK else FALSE
     return Answer("MetricsAvailable", status, seen.outage.reason, seen.outage.message)
-
-
-NOTHING_KNOWN = "nothing is known that could tell"

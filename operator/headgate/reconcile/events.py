@@ -26,6 +26,7 @@ from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
+from headgate.reconcile.executors import EXECUTORS_MISSING
 from headgate.reconcile.no_lag import untold_lag
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event
@@ -77,6 +78,7 @@ def changes(
     if before.executor_instances not in (None, after.executor_instances):
         message = f"executors: {before.executor_instances} before, {after.executor_instances} now"
         yield Event(at=seen.now, reason=EXECUTORS_CHANGED, message=message)
+    yield from _executor_changes(before, after, seen)
     yield from _metrics_changes(before, after, seen)
 
 
@@ -158,6 +160,20 @@ def _metrics_changes(
         yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True, is_minor=True)
     elif now.status is ConditionStatus.TRUE and was is not None and was.status is ConditionStatus.FALSE:
         yield Event(at=seen.now, reason=now.reason, message="metrics are back", is_minor=True)
+
+
+def _executor_changes(
+    before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
+) -> Iterator[Event]:
+    """Yield that executors stay away, and why, and that they have come."""
+    was, now = _condition(before, EXECUTORS_MISSING), _condition(after, EXECUTORS_MISSING)
+    was_missing = was is not None and was.status is ConditionStatus.TRUE
+    if now is None or now.status is ConditionStatus.UNKNOWN:
+        return
+    if now.status is ConditionStatus.FALSE and was_missing:
+        yield Event(at=seen.now, reason=now.reason, message=now.message)
+    elif now.status is ConditionStatus.TRUE and (was is None or not was_missing or was.reason != now.reason):
+        yield Event(at=seen.now, reason=EXECUTORS_MISSING, message=now.message, is_warning=True)
 
 
 def _condition(status: SparkApplicationStatus, kind: str) -> Condition | None:

@@ -14,6 +14,7 @@ from headgate.decision.driver import Step
 from headgate.reconcile.apply import apply
 from headgate.reconcile.decide import Plan, decide
 from headgate.reconcile.events import missing_at
+from headgate.reconcile.executors import patience_ends_at
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.observe import Seen, observe
 from headgate.reconcile.ports import Event, Ports
@@ -62,7 +63,12 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     events, memory = report(application, seen, plan, memory, ports)
     dwells = {query.name: query.backlog.reentry.dwell.total_seconds() for query in application.spec.queries}
     clock_at = memory.kept.clock_at(dwells, memory.saved, tolerance)
-    times = (plan.step.until, should_be_heard_at(seen), missing_at(application, seen))
+    times = (
+        plan.step.until,
+        should_be_heard_at(seen),
+        missing_at(application, seen),
+        patience_ends_at(seen, memory),
+    )
     wake_at = min((time for time in times if time is not None), default=None)
     return Outcome(seen=seen, plan=plan, memory=memory, events=events, clock_at=clock_at, wake_at=wake_at)
 

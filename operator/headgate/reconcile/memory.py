@@ -188,6 +188,8 @@ class LoopMemory:
     """Unix time from which it is written again for its numbers alone, however little they have moved."""
     tried: ControlDocument | None = None
     """The document that the last turn was to publish; `None`: there was nothing to publish."""
+    executors_short_since: float | None = None
+    """Unix time since which the driver has had fewer executors than it is to have; `None`: it has them."""
     swings_until: float = 0.0
     """Unix time until which the writes for swings so far count (`swings`)."""
 

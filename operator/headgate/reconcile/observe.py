@@ -15,7 +15,7 @@ from headgate.api.query import Query
 from headgate.decision import Observation, SourceObservation
 from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Outage, OutageReason, Ports
+from headgate.reconcile.ports import Hindrance, Outage, OutageReason, Ports
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, backlog_queries, sort
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
@@ -41,6 +41,8 @@ class Seen:
     published: ControlDocument | None
     observations: Mapping[str, Observation]
     """By query of the resource."""
+    hindrance: Hindrance | None
+    """What keeps executors away, by what their pods show."""
 
     @property
     def living_driver(self) -> Driver | None:
@@ -75,6 +77,7 @@ def observe(
             query.name: _with_answers(_observation(query, metrics, memory, now), query, answers)
             for query in application.spec.queries
         },
+        hindrance=ports.executors.hindrance(),
     )
     return seen, memory
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Obstacle
@@ -106,6 +106,28 @@ class Outage:
     known: tuple[Reading, ...] | None = None
     """What is known all the same, each with its own time; `None`: what was known before, as far as the loop
     remembers it."""
+
+
+class Hindrance(NamedTuple):
+    """What keeps executors away."""
+
+    reason: str
+    message: str
+    """What it is, in the words of whoever says so, and the remedy."""
+
+
+class ExecutorPods(Protocol):
+    """Looks after the pods of executors that have not registered."""
+
+    def hindrance(self) -> Hindrance | None:
+        """Return what keeps them from it; `None` where nothing is known to."""
+
+
+class NoExecutorPods:
+    """There are none where the driver does all the work itself."""
+
+    def hindrance(self) -> None:
+        """Return that nothing is known."""
 
 
 class Metrics(Protocol):
@@ -237,4 +259,5 @@ class Ports:
     store: Store
     reports: Reports
     custody: Custody = field(default_factory=NoCustody)
+    executors: ExecutorPods = field(default_factory=NoExecutorPods)
     upkeep: Upkeep = field(default_factory=Upkeep)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import State
+from headgate.reconcile import executors
 from headgate.reconcile.answers import FALSE, TRUE, Answer
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
@@ -37,7 +38,7 @@ NOBODY_TO_ASK: Final = frozenset(
 
 
 class Trouble(NamedTuple):
-    """What keeps a driver that runs from doing what it is there for."""
+    """What keeps a driver that runs from doing what it is there for, for now or until somebody helps."""
 
     reason: str
     message: str
@@ -50,8 +51,8 @@ def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
         return Answer("Ready", TRUE, step.reason, step.message)
     if step.state is not State.RUNNING or step.needs_help:
         return Answer("Ready", FALSE, step.reason, step.message)
-    if is_not_heard_yet(seen):
-        return Answer("Ready", FALSE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
+    if (awaited := _awaited(seen, plan, memory)) is not None:
+        return Answer("Ready", FALSE, *awaited)
     if (trouble := _trouble(seen, plan, memory)) is not None:
         return Answer("Ready", FALSE, *trouble)
     if seen.metrics is None:
@@ -69,12 +70,23 @@ def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
     return Answer("Stalled", TRUE if is_stalled else FALSE, step.reason, step.message)
 
 
+def _awaited(seen: Seen, plan: Plan, memory: LoopMemory) -> Trouble | None:
+    """Return what the driver that runs is still to get, or to tell."""
+    if is_not_heard_yet(seen):
+        return Trouble(OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
+    awaited = executors.first_awaited(seen, plan, memory)
+    return None if awaited is None else Trouble(executors.EXECUTORS_AWAITED, awaited)
+
+
 def _trouble(seen: Seen, plan: Plan, memory: LoopMemory) -> Trouble | None:
     if seen.metrics is None:
         return _trouble_before(plan, memory)
     failures = (query.failure for query in seen.metrics.queries.values())
     failed = "; ".join(failure for failure in failures if failure is not None)
-    return Trouble(STREAMING_QUERY_FAILED, failed) if failed else None
+    if failed:
+        return Trouble(STREAMING_QUERY_FAILED, failed)
+    missing = executors.has_none(seen, plan, memory)
+    return None if missing is None else Trouble(executors.EXECUTORS_MISSING, missing)
 
 
 def _trouble_before(plan: Plan, memory: LoopMemory) -> Trouble | None:
@@ -82,7 +94,8 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Trouble | None:
     before = memory.status
     if before is None or before.attempt != plan.step.history.attempt:
         return None
-    told = (one for one in before.conditions if one.type == "Ready" and one.reason == STREAMING_QUERY_FAILED)
+    kinds = (STREAMING_QUERY_FAILED, executors.EXECUTORS_MISSING)
+    told = (one for one in before.conditions if one.type == "Ready" and one.reason in kinds)
     return next((Trouble(one.reason, one.message) for one in told), None)
 
 
@@ -96,8 +109,8 @@ def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: L
     if step.state is State.RUNNING and _brings_in_force(application, seen, plan, memory):
         message = f"control document {plan.document.generation} is published and not in force yet"
         return Answer("Reconciling", TRUE, CONTROL_PENDING, message)
-    if step.state is State.RUNNING and is_not_heard_yet(seen):
-        return Answer("Reconciling", TRUE, OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
+    if step.state is State.RUNNING and (awaited := _awaited(seen, plan, memory)) is not None:
+        return Answer("Reconciling", TRUE, *awaited)
     return Answer("Reconciling", FALSE, step.reason, step.message)
 
 

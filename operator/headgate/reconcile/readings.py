@@ -146,6 +146,8 @@ class DriverMetrics:
     stopping: bool | None = None
     executors: int | None = None
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
+    executors_refused: str | None = None
+    """Why the cluster takes no request for those that are missing; `None`: none are, or nothing is known."""
 
 
 Place = tuple[str, str]
@@ -196,6 +198,7 @@ def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
         control_generation=_whole(value(metrics.CONTROL_GENERATION)),
         stopping=_flag(value(metrics.DRIVER_STOPPING)),
         executors=_whole(value(metrics.EXECUTORS)),
+        executors_refused=next(iter(table.details(("", ""), metrics.EXECUTORS_REFUSED.name)), None),
     )
 
 
@@ -223,6 +226,7 @@ DETAIL: Final[Mapping[str, str]] = {
     metrics.SOURCE_FAR_AHEAD.name: "split",
     metrics.QUERY_BATCHES.name: "kind",
     metrics.QUERY_FAILED.name: "cause",
+    metrics.EXECUTORS_REFUSED.name: "cause",
 }
 """The label that tells series of one query or source apart, of metrics that have one."""
 

@@ -13,6 +13,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.events import changes, complaints
+from headgate.reconcile.executors import executors_short_since
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
@@ -37,7 +38,8 @@ def report(
     )
     for event in events:
         ports.reports.tell(event)
-    memory = replace(memory, status=status, complaints=in_vain)
+    short_since = executors_short_since(seen, plan, memory)
+    memory = replace(memory, status=status, complaints=in_vain, executors_short_since=short_since)
     if (told := _written(status, memory, ports.upkeep, seen.now)) is not None:
         ports.reports.write(status)
         memory = told

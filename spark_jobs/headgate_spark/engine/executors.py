@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import structlog
 
 from headgate_spark.engine import shim
+from headgate_spark.engine.executor_refusals import ExecutorRefusals
 
 log = structlog.get_logger("headgate")
 
@@ -38,6 +39,9 @@ class ExecutorPool(Protocol):
 
     def request(self, total: int) -> None:
         """Ask for so many in all; takes none away."""
+
+    def refusal(self) -> str | None:
+        """Return why the cluster has taken no request lately; `None`: it has, as far as is known."""
 
     def release(self, names: Sequence[str]) -> list[str]:
         """Let these go and do not replace them; returns those that will: one that runs a task may stay."""
@@ -64,6 +68,8 @@ class Executors:
         self._changed = threading.Event()
         self.running: int | None = None
         """Executors that there are; `None` while that is not known, or where it cannot be changed."""
+        self.refused: str | None = None
+        """Why the cluster takes no request for those that are missing; `None`: none are, or nothing is known."""
 
     @property
     def wanted(self) -> int | None:
@@ -103,6 +109,8 @@ class Executors:
         if self._request(pool):
             names = pool.names()
         self.running = len(names)
+        wanted = self._initial if self._requested is None else self._requested
+        self.refused = pool.refusal() if wanted is not None and self.running < wanted else None
         self._leaving &= frozenset(names)
         staying = [name for name in names if name not in self._leaving]
         surplus = newest(staying, len(staying) - self._requested) if self._requested is not None else []
@@ -140,7 +148,7 @@ class Executors:
             except Exception as error:  # a context that is ending answers in many ways
                 if self.running is not None:
                     log.debug("executors can no longer be looked at", error=str(error))
-                self.running = None
+                self.running = self.refused = None
             self._changed.wait(LOOK_SECONDS if self._surplus_since is None else SURPLUS_LOOK_SECONDS)
             self._changed.clear()
 
@@ -155,6 +163,7 @@ class SparkExecutorPool:
 
     def __init__(self, spark_context: Any) -> None:
         self._executors = shim.executors(spark_context)
+        self._refusals = ExecutorRefusals(spark_context)
         self._context = spark_context._jsc.sc()
 
     def names(self) -> list[str]:
@@ -164,6 +173,10 @@ class SparkExecutorPool:
     def request(self, total: int) -> None:
         """Ask for so many in all; takes none away."""
         self._executors.request(self._context, total)
+
+    def refusal(self) -> str | None:
+        """Return why the cluster has taken no request lately; `None`: it has, as far as is known."""
+        return self._refusals.current()
 
     def release(self, names: Sequence[str]) -> list[str]:
         """Let these go and do not replace them; returns those that will: one that runs a task may stay."""

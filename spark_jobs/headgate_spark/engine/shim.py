@@ -141,6 +141,11 @@ def executors(spark_context: Any) -> Any:
     return _java(spark_context, "Executors")
 
 
+def executor_refusals(spark_context: Any) -> Any:
+    """Return the shim's `ExecutorRefusals`. Raises `ShimMissingError` if the JVM was started without the jar."""
+    return _java(spark_context, "ExecutorRefusals")
+
+
 def _shim(spark_context: Any) -> Any:
     return _java(spark_context, "Shim")
 

@@ -80,6 +80,10 @@ class ExecutorCounts(Protocol):
     def running(self) -> int | None:
         """Executors that there are."""
 
+    @property
+    def refused(self) -> str | None:
+        """Why the cluster takes no request for those that are missing."""
+
 
 class DriverCollector(Collector):
     """Turns the driver's state into metric families, each with the label `application`."""
@@ -122,6 +126,8 @@ class DriverCollector(Collector):
         yield m.DRIVER_STOPPING, (), float(self._governor.stopping)
         yield m.EXECUTORS_WANTED, (), self._executors.wanted
         yield m.EXECUTORS, (), self._executors.running
+        if (refused := self._executors.refused) is not None:
+            yield m.EXECUTORS_REFUSED, (refused,), 1.0
         for query in self._governor.unplanned:
             yield m.QUERY_UNPLANNED, (query,), 1.0
         self._governor.look_after_queries()

@@ -25,6 +25,7 @@ from headgate.adapters.kubernetes.carrier import Carrier
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
+from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.record import (
@@ -98,6 +99,7 @@ class Controller:
             recorder=recorder or EventRecorder(cluster, options.identity),
             options=options,
             claims=self._claims,
+            executors=ExecutorLooks(cluster),
             seen=self._answered,
             gone=self.pod_gone,
             decided=self._decided,

@@ -78,7 +78,7 @@ def driver_of(pod: Manifest, attempt: int, now: float) -> Driver:
         attempt=attempt,
         started_at=unix_time(started),
         revision=annotations.get(REVISION),
-        is_ready=_condition(pod, "Ready").get("status") == "True",
+        is_ready=condition_of(pod, "Ready").get("status") == "True",
         is_leaving="deletionTimestamp" in metadata,
         is_lost=_was_turned_away(pod),
         obstacle=_obstacle(pod, now),
@@ -92,7 +92,8 @@ def _state(pod: Manifest) -> Mapping[str, Any]:
     return found
 
 
-def _condition(pod: Manifest, kind: str) -> Mapping[str, Any]:
+def condition_of(pod: Manifest, kind: str) -> Mapping[str, Any]:
+    """Return a condition of the pod; empty where it has none of that kind."""
     conditions = pod.get("status", {}).get("conditions", ())
     found: Mapping[str, Any] = next((c for c in conditions if c["type"] == kind), {})
     return found
@@ -123,12 +124,12 @@ def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
 
 def _disruption(pod: Manifest) -> str | None:
     """Return who ended the driver, if it was not the driver itself."""
-    status, target = pod.get("status", {}), _condition(pod, "DisruptionTarget")
+    status, target = pod.get("status", {}), condition_of(pod, "DisruptionTarget")
     reason: str = status.get("reason", "")
     if reason in DISRUPTIONS:
-        return _note(reason, status.get("message"))
+        return in_words(reason, status.get("message"))
     if target.get("status") == "True":
-        return _note(str(target.get("reason")), target.get("message"))
+        return in_words(str(target.get("reason")), target.get("message"))
     return "its pod was deleted" if "deletionTimestamp" in pod["metadata"] else None
 
 
@@ -159,11 +160,13 @@ def _obstacle(pod: Manifest, now: float) -> Obstacle | None:
     if (deadline := metadata.get("deletionTimestamp")) is not None:
         return _unreachable(pod, unix_time(deadline)) if now >= unix_time(deadline) + LATE_SECONDS else None
     if _was_turned_away(pod):
-        told = _note(status.get("reason", "Failed"), status.get("message"))
+        told = in_words(status.get("reason", "Failed"), status.get("message"))
         message = f"the kubelet turned the driver away ({told}); it is taken away and started again"
-        return Obstacle(reason=StepReason.DRIVER_LOST, message=message, since=_since(pod, "DisruptionTarget"))
+        return Obstacle(
+            reason=StepReason.DRIVER_LOST, message=message, since=changed_at(pod, "DisruptionTarget")
+        )
     if status.get("phase") == "Failed":
-        return _unreachable(pod, _since(pod, "DisruptionTarget"))
+        return _unreachable(pod, changed_at(pod, "DisruptionTarget"))
     if status.get("phase", "Pending") != "Pending":
         return None
     return _unscheduled(pod) or _waiting(pod) or _in_the_making(pod, now)
@@ -179,20 +182,20 @@ def _unreachable(pod: Manifest, since: float) -> Obstacle:
 
 
 def _unscheduled(pod: Manifest) -> Obstacle | None:
-    scheduled = _condition(pod, "PodScheduled")
+    scheduled = condition_of(pod, "PodScheduled")
     if scheduled.get("status") != "False":
         return None
-    told = _note(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
+    told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
     return Obstacle(
         reason=StepReason.UNSCHEDULABLE,
         message=f"no node takes the driver ({told}); add nodes, or lower driver.cores and driver.memory",
-        since=_since(pod, "PodScheduled"),
+        since=changed_at(pod, "PodScheduled"),
     )
 
 
 def _waiting(pod: Manifest) -> Obstacle | None:
     waiting = _state(pod).get("waiting", {})
-    told = _note(waiting.get("reason", ""), waiting.get("message"))
+    told = in_words(waiting.get("reason", ""), waiting.get("message"))
     if waiting.get("reason") in IMAGE_PROBLEMS:
         reason = StepReason.IMAGE_PULL_FAILED
         remedy = "correct spec.image, or give the driver's service account a pull secret"
@@ -203,12 +206,12 @@ def _waiting(pod: Manifest) -> Obstacle | None:
     return Obstacle(
         reason=reason,
         message=f"the driver's container does not start ({told}); {remedy}",
-        since=_since(pod, "PodScheduled"),
+        since=changed_at(pod, "PodScheduled"),
     )
 
 
 def _in_the_making(pod: Manifest, now: float) -> Obstacle | None:
-    reason, since = _state(pod).get("waiting", {}).get("reason"), _since(pod, "PodScheduled")
+    reason, since = _state(pod).get("waiting", {}).get("reason"), changed_at(pod, "PodScheduled")
     if reason not in IN_THE_MAKING or now < since + CREATING_SECONDS:
         return None
     name = pod["metadata"]["name"]
@@ -221,10 +224,13 @@ def _in_the_making(pod: Manifest, now: float) -> Obstacle | None:
     )
 
 
-def _since(pod: Manifest, kind: str) -> float:
+def changed_at(pod: Manifest, kind: str) -> float:
     """Return when a condition last changed, or else when the pod was created."""
-    return unix_time(_condition(pod, kind).get("lastTransitionTime") or pod["metadata"]["creationTimestamp"])
+    return unix_time(
+        condition_of(pod, kind).get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]
+    )
 
 
-def _note(reason: str, message: str | None) -> str:
+def in_words(reason: str, message: str | None) -> str:
+    """Return what Kubernetes says, in a line of bounded length."""
     return (reason if not message else f"{reason}: {' '.join(message.split())}")[:LONGEST_NOTE]

@@ -35,6 +35,12 @@ DECOMMISSION: Final = "spark.decommission.enabled"
 """By default an executor whose pod is stopped loses the tasks that it runs, and they run again elsewhere."""
 EXECUTOR_GRACE: Final = "spark.kubernetes.executor.terminationGracePeriodSeconds"
 
+EXECUTOR_FAILURES: Final = "spark.executor.maxNumFailures"
+"""By default Spark ends a driver when three of its executors have failed, or twice as many as it is to have, over all
+of its life; and each request that a quota refuses counts, one a second. A stream lives for months, and goes on with
+the executors that it has. Condition `ExecutorsMissing` tells where there are none."""
+ANY_NUMBER: Final = "2147483647"
+
 OVERHEAD_FACTOR: Final = 0.4
 """Spark's own factor for jobs that are not of the JVM: the Python processes live in it too."""
 LEAST_OVERHEAD_MIB: Final = 384
@@ -83,7 +89,11 @@ def spark_properties(
         "spark.executor.instances": str(launch.executor_instances),
         "spark.executor.memoryOverheadFactor": str(OVERHEAD_FACTOR),
         **({} if is_local(launch) or _makes_volume_claims(launch) else {OWN_VOLUME_CLAIMS: "false"}),
-        **({} if is_local(launch) else _when_nodes_are_drained(grace_seconds)),
+        **(
+            {}
+            if is_local(launch)
+            else _when_nodes_are_drained(grace_seconds) | {EXECUTOR_FAILURES: ANY_NUMBER}
+        ),
         **launch.spark_conf,
         **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
         "spark.driver.port": str(DRIVER_PORT),

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
 
 from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.executor_pods import ExecutorLook
 from headgate.adapters.kubernetes.manifests import script_path
 from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.adapters.kubernetes.properties import LARGEST_CONF, DriverDefaults
@@ -53,6 +54,8 @@ class Record:
     """Why the API server does not take the driver's objects."""
     untold: Trouble | None = None
     """Why the API server does not take the control document of the driver that runs."""
+    executors: ExecutorLook = field(default_factory=ExecutorLook)
+    """What was seen of its executors, while there are too few."""
     watched: Mark | None = None
     """The mark of what the metrics are read for."""
     status: bytes | None = None

@@ -17,6 +17,7 @@ from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import Cluster, Manifest
 from headgate.adapters.kubernetes.events import Recorder
+from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.ports import (
@@ -36,6 +37,7 @@ from headgate.clock import steady_seconds
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.reconcile.edits import edit
+from headgate.reconcile.executors import is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
@@ -77,6 +79,7 @@ class Surroundings:
     recorder: Recorder
     options: Options
     claims: Claims
+    executors: ExecutorLooks
     seen: Callable[[Manifest], object]
     """Told of each object that the API server answers with."""
     gone: Callable[[Manifest], object]
@@ -135,6 +138,7 @@ class Turn:
             store=status,
             reports=status,
             custody=self._finalizer,
+            executors=record.executors,
             upkeep=replace(around.options.upkeep, phase=self._owner.key.phase),
         )
 
@@ -146,6 +150,8 @@ class Turn:
         `refused` is why `application` only stands in for what is declared.
         """
         now, memory = self._sight.now, self._memory()
+        if is_short(memory, now):
+            await self._around.executors.refresh(self._record.executors, self._owner.key, now)
         if refused is not None:
             told = _refusal(refused.message, memory.status, application.metadata.generation, now)
         else:

@@ -23,6 +23,7 @@ FLAGS = (
 DETAILS = (
     metrics.DRIVER_STOPPING,
     metrics.EXECUTORS,
+    metrics.EXECUTORS_REFUSED,
     metrics.QUERY_UNPLANNED,
     metrics.QUERY_FAILED,
     metrics.QUERY_BACKLOG,

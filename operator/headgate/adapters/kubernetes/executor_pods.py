@@ -1,0 +1,135 @@
+"""What keeps executors from registering, by what their pods show.
+
+Executors are the driver's own: nobody watches them, since there are many times more of them than drivers. So the pods
+of one application are listed where it has been short of executors for a minute, once a minute, and not many
+applications a second: when a whole cluster is full, all of them are short at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.pods import (
+    CONTAINER_PROBLEMS,
+    CREATING_SECONDS,
+    IMAGE_PROBLEMS,
+    IN_THE_MAKING,
+    changed_at,
+    condition_of,
+    in_words,
+)
+from headgate.api.labels import executors_of
+from headgate.clock import steady_seconds
+from headgate.decision.driver import StepReason
+from headgate.errors import TransientError
+from headgate.reconcile.ports import Hindrance
+
+AGAIN_SECONDS = 60.0
+"""Between two looks at the pods of one application."""
+PACE_SECONDS = 0.2
+"""Between two looks at those of any."""
+LISTING_SECONDS = 3.0
+"""How long an answer may take: a turn waits for it."""
+
+
+class ExecutorLook:
+    """What was seen of the executor pods of one application; the port `ExecutorPods`."""
+
+    def __init__(self) -> None:
+        self.at = -float("inf")
+        """When that was, on a clock that only goes forward."""
+        self._hindrance: Hindrance | None = None
+
+    def hindrance(self) -> Hindrance | None:
+        """Return what keeps executors away; `None` where nothing is known to."""
+        return self._hindrance
+
+    def take(self, pods: Sequence[Manifest], now: float) -> None:
+        """Take in what there is at `now` (Unix time)."""
+        self._hindrance = hindrance_of(pods, now)
+
+
+class ExecutorLooks:
+    """Looks at executor pods, of all applications together at a pace."""
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], float] = steady_seconds) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._next_at = -float("inf")
+
+    async def refresh(self, look: ExecutorLook, key: Key, now: float) -> None:
+        """Look at the executors of `key`, unless they were looked at lately, or others just now."""
+        clock = self._clock()
+        if clock < max(self._next_at, look.at + AGAIN_SECONDS):
+            return
+        self._next_at = clock + PACE_SECONDS
+        try:
+            async with asyncio.timeout(LISTING_SECONDS):
+                pods = await self._cluster.list(PODS, key.namespace, labels=executors_of(key.name))
+        except (TransientError, TimeoutError):
+            return
+        look.at = clock
+        look.take(pods, now)
+
+
+def hindrance_of(pods: Sequence[Manifest], now: float) -> Hindrance | None:
+    """Return what keeps the first executor from running that anything is known to; `now` is Unix time."""
+    for told in (_waiting, _unscheduled, _in_the_making):
+        for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
+            if "deletionTimestamp" not in pod["metadata"] and (found := told(pod, now)) is not None:
+                return found
+    return None
+
+
+def _phase(pod: Manifest) -> str:
+    phase: str = pod.get("status", {}).get("phase", "Pending")
+    return phase
+
+
+def _waits(pod: Manifest) -> dict[str, Any]:
+    """Return what the kubelet says of the first container that waits."""
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    states = (status.get("state", {}) for status in statuses)
+    return next((state["waiting"] for state in states if "waiting" in state), {})
+
+
+def _waiting(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001  as its like
+    waits = _waits(pod)
+    told = in_words(waits.get("reason", ""), waits.get("message"))
+    if waits.get("reason") in IMAGE_PROBLEMS:
+        reason = StepReason.IMAGE_PULL_FAILED
+        remedy = "correct spec.image, or give the executors' service account a pull secret"
+    elif waits.get("reason") in CONTAINER_PROBLEMS:
+        reason, remedy = StepReason.CONTAINER_CONFIG_ERROR, "correct what the kubelet names"
+    else:
+        return None
+    return Hindrance(reason, f"the container of {_name(pod)} does not start ({told}); {remedy}")
+
+
+def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001
+    scheduled = condition_of(pod, "PodScheduled")
+    if _phase(pod) != "Pending" or scheduled.get("status") != "False":
+        return None
+    told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
+    remedy = "add nodes that take it, or lower executor.cores, executor.memory or executor.instances"
+    return Hindrance(StepReason.UNSCHEDULABLE, f"no node takes {_name(pod)} ({told}); {remedy}")
+
+
+def _in_the_making(pod: Manifest, now: float) -> Hindrance | None:
+    reason = _waits(pod).get("reason")
+    if reason not in IN_THE_MAKING or now < changed_at(pod, "PodScheduled") + CREATING_SECONDS:
+        return None
+    message = (
+        f"the container of {_name(pod)} has been in the making for more than {CREATING_SECONDS / 60:.0f} minutes "
+        f"({reason}); its events say what it waits for: kubectl describe pod {_name(pod)}"
+    )
+    return Hindrance(StepReason.CONTAINER_CREATING, message)
+
+
+def _name(pod: Manifest) -> str:
+    name: str = pod["metadata"]["name"]
+    return name

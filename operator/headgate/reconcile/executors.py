@@ -1,0 +1,129 @@
+"""Condition `ExecutorsMissing`: whether the job has had fewer executors than it is to have for a minute, and why.
+
+With some of them a query goes on, slower: that is told, and the application is ready. With none it stands still, and
+it is not. What keeps executors away is known from their pods where there are some, and from the driver where the API
+server takes none.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from headgate.decision.driver import State
+from headgate.decision.situation import PATIENCE_SECONDS
+from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
+from headgate.reconcile.decide import Plan
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.observe import Seen
+from headgate.reconcile.ports import Hindrance
+
+EXECUTORS_MISSING: Final = "ExecutorsMissing"
+"""The condition, the reason of `Ready` and `Stalled` where there is none at all, and of the event."""
+ALL_REGISTERED: Final = "AllRegistered"
+EXECUTORS_AWAITED: Final = "ExecutorsAwaited"
+"""Fewer than are asked for have registered, for less than a minute."""
+NOT_REGISTERED: Final = "NotRegistered"
+"""Fewer than are asked for have registered, and nothing tells why."""
+EXECUTORS_REFUSED: Final = "ExecutorsRefused"
+"""The API server takes no more of them."""
+
+
+class Shortage(NamedTuple):
+    """Fewer executors than there are to be."""
+
+    running: int
+    wanted: int
+    since: float
+    """Unix time."""
+
+    @property
+    def text(self) -> str:
+        """It in words."""
+        return f"{self.running} of {self.wanted} executors have registered"
+
+
+def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer | None:
+    """Return the condition; `None` for a job that has no executors, or as many as Spark likes."""
+    wanted = plan.document.executor_instances
+    if wanted is None:
+        return None
+    shortage = _shortage(seen, plan, memory)
+    if shortage is not None and seen.now >= shortage.since + PATIENCE_SECONDS:
+        hindrance = _hindrance(seen)
+        return Answer(EXECUTORS_MISSING, TRUE, hindrance.reason, f"{shortage.text}: {hindrance.message}")
+    if shortage is not None:
+        return Answer(EXECUTORS_MISSING, FALSE, EXECUTORS_AWAITED, shortage.text)
+    if seen.metrics is not None and seen.metrics.executors is not None:
+        message = f"{seen.metrics.executors} executors have registered, and {wanted} are asked for"
+        return Answer(EXECUTORS_MISSING, FALSE, ALL_REGISTERED, message)
+    if seen.living_driver is not None and (told := _told_missing(plan, memory)) is not None:
+        return told
+    return Answer(EXECUTORS_MISSING, UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
+
+
+def has_none(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
+    """Return why the job has had no executor at all for a minute; `None`: it has some, or it is not known."""
+    shortage, said = _shortage(seen, plan, memory), executors_missing(seen, plan, memory)
+    is_so = shortage is not None and shortage.running == 0 and said is not None and said.status is TRUE
+    return said.message if is_so and said is not None else None
+
+
+def first_awaited(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
+    """Return that the first executor is on its way; `None`: there are some, or it takes longer than a minute."""
+    shortage = _shortage(seen, plan, memory)
+    if shortage is None or shortage.running > 0 or seen.now >= shortage.since + PATIENCE_SECONDS:
+        return None
+    return shortage.text
+
+
+def executors_short_since(seen: Seen, plan: Plan, memory: LoopMemory) -> float | None:
+    """Return since when there are fewer than there are to be (Unix time), to be remembered; `None`: there are not."""
+    shortage = _shortage(seen, plan, memory)
+    if shortage is not None:
+        return shortage.since
+    is_unknown = seen.metrics is None or seen.metrics.executors is None
+    return memory.executors_short_since if is_unknown and seen.living_driver is not None else None
+
+
+def patience_ends_at(seen: Seen, memory: LoopMemory) -> float | None:
+    """Return the Unix time from which that is worth telling; `None`: there are enough, or that time has come."""
+    since = memory.executors_short_since
+    return None if since is None or seen.now >= since + PATIENCE_SECONDS else since + PATIENCE_SECONDS
+
+
+def is_short(memory: LoopMemory, now: float) -> bool:
+    """Return whether it is worth looking what keeps executors away."""
+    since = memory.executors_short_since
+    return since is not None and now >= since + PATIENCE_SECONDS
+
+
+def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:
+    """Return how many there are, where they are fewer than there are to be."""
+    wanted = plan.document.executor_instances
+    running = None if seen.metrics is None else seen.metrics.executors
+    if wanted is None or running is None or running >= wanted or plan.step.state is not State.RUNNING:
+        return None
+    since = memory.executors_short_since
+    if since is None and _told_missing(plan, memory) is not None:  # by the process before
+        since = seen.now - PATIENCE_SECONDS
+    return Shortage(running, wanted, seen.now if since is None else min(since, seen.now))
+
+
+def _told_missing(plan: Plan, memory: LoopMemory) -> Answer | None:
+    """Return the condition as it was told of this attempt, if it was that some are missing."""
+    before = memory.status
+    if before is None or before.attempt != plan.step.history.attempt:
+        return None
+    told = (one for one in before.conditions if one.type == EXECUTORS_MISSING and one.status is TRUE)
+    return next((Answer(one.type, one.status, one.reason, one.message) for one in told), None)
+
+
+def _hindrance(seen: Seen) -> Hindrance:
+    refused = None if seen.metrics is None else seen.metrics.executors_refused
+    if seen.hindrance is not None:
+        return seen.hindrance
+    if refused is not None:
+        message = f"the API server takes no more ({refused}); raise the quota, or see to what it names"
+        return Hindrance(EXECUTORS_REFUSED, message)
+    message = "nothing says why; the driver's log and the events of the pods of status.selector may"
+    return Hindrance(NOT_REGISTERED, message)
