@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -442,3 +443,27 @@ def test_an_image_that_cannot_be_pulled_stalls_whatever_the_clock_of_the_cluster
     assert o.said("Stalled")[0] == "False"
     patience_is_over(o)
     assert o.said("Stalled")[:2] == ("True", "ImagePullFailed")
+
+
+def test_a_pod_that_somebody_elses_finalizer_holds_is_named_with_it_and_goes_on_when_it_is_taken_off(
+    o: OnServer,
+) -> None:
+    o.run(restart={"backoff": "1s", "maxBackoff": "1s"})
+    hold = {"metadata": {"finalizers": ["example.com/audit"]}}
+    o.kubectl("patch", "pod", "flights-driver-1", "--type=merge", "-p", json.dumps(hold))
+    o.ends("flights-driver-1", 1)
+    o.skew += 10
+    o.turns(4)
+    assert o.names() == ["flights-driver-1"], "it is being deleted"
+    status, reason, message = o.said("Ready")
+    assert (status, reason) == ("False", "PodHeld")
+    assert message.startswith(
+        "pod flights-driver-1 has ended, and somebody's finalizer holds it (example.com/audit)"
+    )
+    assert o.said("Stalled")[0] == "False"
+    patience_is_over(o)
+    assert o.said("Stalled") == ("True", "PodHeld", message)
+    command = message.partition("take it off yourself: kubectl ")[2]
+    o.plane.kubectl(*shlex.split(command))
+    o.turns(2)
+    assert (o.names(), o.said("Stalled")[0]) == (["flights-driver-2"], "False")

@@ -190,6 +190,11 @@ def test_the_next_driver_waits_until_the_api_server_has_forgotten_the_one_before
     o.cluster.now += 20
     o.turns(5)
     assert o.names == ["flights-driver-1"]
+    assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("PodHeld", "False")
+    assert "somebody/else" in o.condition("Ready")["message"]
+    o.cluster.now += 60
+    o.turn()
+    assert (o.condition("Stalled")["reason"], o.condition("Stalled")["status"]) == ("PodHeld", "True")
     o.cluster.vanish("flights-driver-1")
     o.turns(2)
     assert o.names == ["flights-driver-2"]

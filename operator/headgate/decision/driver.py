@@ -86,6 +86,8 @@ class StepReason(StrEnum):
     """The driver may not be created, for a reason that the message gives."""
     PREDECESSOR_REMAINS = "PredecessorRemains"
     """A driver from before has to go first: of an application of the same name, or one whose labels were changed."""
+    POD_HELD = "PodHeld"
+    """A driver from before has ended, and somebody else's finalizer keeps its pod."""
     DELETED = "Deleted"
     """The resource is being deleted: its driver stops first."""
     EXPIRED = "Expired"

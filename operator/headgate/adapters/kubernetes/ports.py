@@ -96,8 +96,10 @@ class PodDrivers:
     def obstacle(self, now: float) -> Obstacle | None:
         """Return what was found when the turn began, or what is left of an application of the same name."""
         strangers = [pod for pod in self._all if not _is_owned(pod, self._owner.uid) and not is_ended(pod)]
-        if self._obstacle is not None or not strangers:
+        if self._obstacle is not None:
             return self._obstacle
+        if not strangers:
+            return next((_held(pod, now) for pod in self._all if _is_held(pod)), None)
         names = ", ".join(sorted(pod["metadata"]["name"] for pod in strangers))
         message = f"an application of the same name was deleted, and its driver is still there: {names}"
         since = min(unix_time(pod["metadata"].get("deletionTimestamp") or _created(pod)) for pod in strangers)
@@ -115,7 +117,7 @@ class PodDrivers:
         if any(pod["metadata"]["name"] == driver_name(self._owner.key.name, attempt) for pod in self._pods):
             return
         if self._all:
-            left = [pod for pod in self._all if is_ended(pod) or not _is_leaving(pod)]
+            left = [pod for pod in self._all if not _is_leaving(pod) or (is_ended(pod) and not _is_held(pod))]
             self._wishes.writes += [EndPod(*_identity(pod)) for pod in left]
             return
         document = self._wishes.document
@@ -249,6 +251,23 @@ def _is_owned(pod: Manifest, uid: str) -> bool:
 
 def _is_leaving(pod: Manifest) -> bool:
     return "deletionTimestamp" in pod["metadata"]
+
+
+def _is_held(pod: Manifest) -> bool:
+    """Return whether nothing but a finalizer keeps the pod: we put none on it."""
+    return is_ended(pod) and _is_leaving(pod) and bool(pod["metadata"].get("finalizers"))
+
+
+def _held(pod: Manifest, now: float) -> Obstacle:
+    metadata = pod["metadata"]
+    name, finalizers = metadata["name"], ", ".join(metadata["finalizers"])
+    message = (
+        f"pod {name} has ended, and somebody's finalizer holds it ({finalizers}); the next attempt starts once it is "
+        "gone. See that its owner takes it off; where there is none any more, take it off yourself: kubectl patch "
+        f'pod {name} -n {metadata["namespace"]} --type merge -p \'{{"metadata":{{"finalizers":null}}}}\''
+    )
+    since = min(unix_time(metadata["deletionTimestamp"]), now)
+    return Obstacle(reason=StepReason.POD_HELD, message=message, since=since)
 
 
 def _created(pod: Manifest) -> str:
