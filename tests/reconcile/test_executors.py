@@ -39,6 +39,17 @@ def has(loop: Loop, running: int, refused: str | None = None) -> None:
     loop.world.metrics.values = values
 
 
+def begun() -> Loop:
+    """A driver whose metrics are heard for the first time, and that has no executor yet."""
+    loop = Loop(declared=application(executor={"instances": 8}))
+    loop.turn()
+    loop.world.drivers.becomes_ready()
+    loop.world.metrics.reports()
+    has(loop, 0)
+    loop.turn()
+    return loop
+
+
 def wanting(instances: int = 8, **spec: Any) -> Loop:
     loop = Loop(declared=application(executor={"instances": instances}, **spec))
     loop.run_until_running()
@@ -59,13 +70,17 @@ def test_executors_that_have_come_are_not_missing() -> None:
 
 
 def test_the_first_executor_is_waited_for() -> None:
-    loop = wanting()
-    has(loop, 0)
-    loop.turn()
+    loop = begun()
     assert said(loop) == (FALSE, "ExecutorsAwaited")
     assert said(loop, "Ready") == (FALSE, "ExecutorsAwaited")
     assert said(loop, "Reconciling") == (TRUE, "ExecutorsAwaited")
     assert said(loop, "Stalled")[0] is FALSE
+    has(loop, 1)
+    loop.turn()
+    assert said(loop, "Ready")[0] is TRUE
+    has(loop, 0)
+    loop.turn()
+    assert said(loop, "Ready")[0] is TRUE, "the last one that is lost comes again within seconds, as a rule"
 
 
 def test_a_driver_that_has_none_for_a_minute_is_not_ready_and_waits_for_a_person() -> None:

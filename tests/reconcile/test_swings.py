@@ -11,7 +11,7 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.ports import Upkeep
 from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names
-from support.looping import Loop
+from support.looping import Loop, application, query, says, source
 
 UPKEEP = dataclasses.replace(CLUSTER_UPKEEP, small_moves_seconds=1e6)
 """Nothing is written only because it is old."""
@@ -26,6 +26,7 @@ class Swinging:
         self.held_seconds = 0.0
         for _ in range(3):
             self.goes_on(1.0, held=False)
+        self.goes_on(3600.0, held=False)  # what was told at the start counts no more
         self.begin = len(self.loop.world.reports.statuses)
 
     def goes_on(self, seconds: float, *, held: bool) -> None:
@@ -133,3 +134,88 @@ def test_on_one_machine_each_swing_is_told() -> None:
     for minute in range(30):
         swinging.goes_on(1.0, held=minute % 2 == 0)
     assert len(swinging.written) == 30
+
+
+class Aligned:
+    """A query with two sources of one group, which are held by it together."""
+
+    def __init__(self, *, lag_seconds: float) -> None:
+        alignment = {"group": "air", "maxDrift": "1h"}
+        sources = [source(alignment=alignment), source(name="weather", alignment=alignment)]
+        self.loop = Loop(declared=application(queries=[query(sources=sources)]), upkeep=CLUSTER_UPKEEP)
+        self.loop.run_until_running()
+        self.lag_seconds = lag_seconds
+        self.held_seconds = 0.0
+
+    def goes_on(self, *, held: bool, out_of_reach: bool = False) -> None:
+        """Let a minute pass, in which the source is held, or is not."""
+        self.held_seconds += 60.0 if held else 0.0
+        metrics = self.loop.world.metrics
+        numbers = {"watermark_lag_seconds": self.lag_seconds, "pending_records": self.lag_seconds * 10_000}
+        metrics.values = []
+        metrics.reports(sources={"flights": numbers, "weather": numbers}, throughput_records_per_second=1e4)
+        for name in ("flights", "weather"):
+            metrics.reports_held(self.held_seconds, "Alignment", source=name)
+            if out_of_reach:
+                says(self.loop, names.SOURCE_OUT_OF_REACH, name, cause="no answer from broker:9092; start it")
+        self.loop.acknowledged_turn(60.0)
+
+    def writes_an_hour(self, minutes: int, **of_each: bool) -> float:
+        """Return how often the status is written while it goes on like that, once that has begun."""
+        hours = 10
+        for minute in range(120):
+            self.goes_on(held=minute // minutes % 2 == 0, **of_each)
+        begin = len(self.loop.world.reports.statuses)
+        for minute in range(hours * 60):
+            self.goes_on(held=minute // minutes % 2 == 0, **of_each)
+        return (len(self.loop.world.reports.statuses) - begin) / hours
+
+
+@pytest.mark.parametrize("lag_seconds", [2.0, 3600.0])
+@pytest.mark.parametrize("minutes", [1, 2, 5])
+def test_votes_that_come_and_go_with_alignment_are_told_six_times_an_hour(
+    minutes: int, lag_seconds: float
+) -> None:
+    aligned = Aligned(lag_seconds=lag_seconds)
+    assert aligned.writes_an_hour(minutes) <= 6.2
+    votes = {
+        str(status.queries[0].sources[0].votes.watermark_lag)
+        for status in aligned.loop.world.reports.statuses
+    }
+    assert len(votes) > 1, "both are told"
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 5])
+def test_a_broker_that_comes_and_goes_is_told_six_times_an_hour(minutes: int) -> None:
+    aligned = Aligned(lag_seconds=2.0)
+
+    def goes_on(count: int) -> int:
+        before = len(aligned.loop.world.reports.statuses)
+        for minute in range(count):
+            aligned.goes_on(held=False, out_of_reach=minute // minutes % 2 == 0)
+        return len(aligned.loop.world.reports.statuses) - before
+
+    goes_on(120)
+    assert goes_on(600) <= 62
+
+
+def test_the_first_time_a_source_is_out_of_reach_is_told_at_once() -> None:
+    aligned = Aligned(lag_seconds=2.0)
+    for _ in range(3):
+        aligned.goes_on(held=False)
+    aligned.goes_on(held=False, out_of_reach=True)
+    written = aligned.loop.world.reports.statuses[-1]
+    assert written.queries[0].sources[0].out_of_reach is not None
+
+
+def test_a_verdict_is_told_at_once_however_much_comes_and_goes() -> None:
+    aligned = Aligned(lag_seconds=2.0)
+    for minute in range(120):
+        aligned.goes_on(held=minute % 2 == 0)
+    aligned.lag_seconds = 36_000.0
+    for _ in range(5):
+        aligned.goes_on(held=False)
+        status = aligned.loop.memory.status
+        assert status is not None
+        assert aligned.loop.world.reports.statuses[-1].queries[0].backlog == status.queries[0].backlog
+    assert status.queries[0].backlog

@@ -54,7 +54,13 @@ def next_document(
         grace_period_seconds=application.spec.stop.grace_period.total_seconds(),
         executor_instances=executor_instances(application, verdicts),
         queries={
-            query.name: _query(query, verdicts.get(query.name), asked) for query in application.spec.queries
+            query.name: _query(
+                query,
+                verdicts.get(query.name),
+                asked,
+                None if published is None else published.queries.get(query.name),
+            )
+            for query in application.spec.queries
         },
     )
     if published is not None and replace(published, generation=0) == wanted:
@@ -88,7 +94,9 @@ def _without_verdicts(document: ControlDocument) -> ControlDocument:
     return replace(document, generation=0, executor_instances=None, queries=queries)
 
 
-def _query(query: Query, verdict: Verdict | None, asked: Asked) -> QueryControl:
+def _query(
+    query: Query, verdict: Verdict | None, asked: Asked, published: QueryControl | None
+) -> QueryControl:
     checkpoint = query.checkpoint
     during_backlog = checkpoint.interval_during_backlog
     return QueryControl(
@@ -96,7 +104,7 @@ def _query(query: Query, verdict: Verdict | None, asked: Asked) -> QueryControl:
         interval_during_backlog_seconds=None if during_backlog is None else during_backlog.total_seconds(),
         min_pause_seconds=checkpoint.min_pause.total_seconds(),
         backlog=verdict is not None and verdict.published_backlog,
-        reason=_published_reason(verdict),
+        reason=_published_reason(verdict, published),
         checkpoint_request=asked.checkpoints.get(query.name, asked.checkpoints.get(ALL_QUERIES)),
         batch=BatchControl(
             target_seconds=query.batch.target_duration.total_seconds(),
@@ -111,10 +119,16 @@ def _query(query: Query, verdict: Verdict | None, asked: Asked) -> QueryControl:
     )
 
 
-def _published_reason(verdict: Verdict | None) -> str | None:
-    """Return why the driver is told of a backlog; `Phase` is its own business, and not told."""
+def _published_reason(verdict: Verdict | None, published: QueryControl | None) -> str | None:
+    """Return why the driver is told of a backlog; `Phase` is its own business, and not told.
+
+    It stays what it was when the backlog was told: by which vote one goes on, which is unknown while a source waits
+    for its group, changes nothing in the driver, and is not worth a document each time.
+    """
     if verdict is None or not verdict.published_backlog or verdict.reason is None:
         return None
+    if published is not None and published.backlog and published.reason is not None:
+        return published.reason
     return None if verdict.reason is Reason.PHASE else verdict.reason.value
 
 

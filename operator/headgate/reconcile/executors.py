@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from headgate.api.status import Condition
 from headgate.decision.driver import State
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
@@ -69,11 +70,14 @@ def has_none(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
 
 
 def first_awaited(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
-    """Return that the first executor is on its way; `None`: there are some, or it takes longer than a minute."""
+    """Return that the first executor is on its way; `None`: there are some, or it takes longer than a minute.
+
+    Nor where the attempt was ready before: the last one that is lost comes again within seconds, as a rule.
+    """
     shortage = _shortage(seen, plan, memory)
     if shortage is None or shortage.running > 0 or seen.now >= shortage.since + PATIENCE_SECONDS:
         return None
-    return shortage.text
+    return None if _of_attempt("Ready", plan, memory) is not None else shortage.text
 
 
 def executors_short_since(seen: Seen, plan: Plan, memory: LoopMemory) -> float | None:
@@ -111,11 +115,16 @@ def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:
 
 def _told_missing(plan: Plan, memory: LoopMemory) -> Answer | None:
     """Return the condition as it was told of this attempt, if it was that some are missing."""
+    told = _of_attempt(EXECUTORS_MISSING, plan, memory)
+    return None if told is None else Answer(told.type, told.status, told.reason, told.message)
+
+
+def _of_attempt(kind: str, plan: Plan, memory: LoopMemory) -> Condition | None:
+    """Return a condition of this attempt as it was told last, where it was true."""
     before = memory.status
     if before is None or before.attempt != plan.step.history.attempt:
         return None
-    told = (one for one in before.conditions if one.type == EXECUTORS_MISSING and one.status is TRUE)
-    return next((Answer(one.type, one.status, one.reason, one.message) for one in told), None)
+    return next((one for one in before.conditions if one.type == kind and one.status is TRUE), None)
 
 
 def _hindrance(seen: Seen) -> Hindrance:

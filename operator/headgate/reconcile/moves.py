@@ -68,6 +68,7 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
     Condition: frozenset({"message"}),
     QueryStatus: frozenset(
         {
+            "reason",
             "grant",
             "grant_reason",
             "throughput",
@@ -79,7 +80,9 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
             "sources",
         }
     ),
-    SourceStatus: frozenset({"watermark_lag", "pending_records", "alignment", "held"}),
+    SourceStatus: frozenset(
+        {"out_of_reach", "votes", "watermark_lag", "pending_records", "alignment", "held"}
+    ),
 }
 """What moves from tick to tick, comes and goes (`swings`), or is compared by a rule of its own."""
 
@@ -93,7 +96,6 @@ def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -
     return not (
         _stands(before, after)
         and _full_strength(before) == _full_strength(after)
-        and before.summary.backlog == after.summary.backlog
         and _all(_stands, _steady(before), _steady(after))
         and _all(_query_stands, before.queries, after.queries)
     )

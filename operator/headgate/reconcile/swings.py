@@ -1,9 +1,10 @@
 """What comes and goes with the pace of a job, and how often a status is written for it.
 
 A source that reads up to its rate limit is held for some seconds and then not; a member of a group falls silent and
-speaks again. Each is worth telling, and a job that goes on like that for days is not worth a write a minute. So a
-status is written for nothing but a swing at once while that is rare, and otherwise now and then. What is written is
-always what is so at that moment, and every other write tells it as well.
+speaks again; one that waits for its group has no vote meanwhile; a broker answers, and does not. Each is worth
+telling, and a job that goes on like that for days is not worth a write a minute. So a status is written for nothing
+but a swing at once while that is rare, and otherwise now and then. What is written is always what is so at that
+moment, and every other write tells it as well.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Upkeep
 
-SWINGING: Final = frozenset({"Aligned", "Throttled"})
-"""Conditions that say how a job reads, not what has become of it."""
+SWINGING: Final = frozenset({"Aligned", "Backlog", "Throttled"})
+"""Conditions that say how a job reads, not what has become of it. A verdict that changes is written at once all the
+same; `Backlog` also says whose vote it is by, which is unknown while a source is held."""
 AT_ONCE: Final = 6
 """Writes for swings that need not wait: what a job shows while it starts, or after a change of its settings, is told
 as it comes."""
@@ -53,4 +55,8 @@ def after_restart(upkeep: Upkeep, now: float) -> float:
 
 def _swings(status: SparkApplicationStatus) -> tuple[object, ...]:
     conditions = [(one.type, one.status, one.reason) for one in status.conditions if one.type in SWINGING]
-    return (*conditions, *(query.watermark_held_by for query in status.queries))
+    queries = [
+        (query.reason, query.watermark_held_by, [(one.votes, one.out_of_reach) for one in query.sources])
+        for query in status.queries
+    ]
+    return conditions, queries
