@@ -39,6 +39,10 @@ def about_source(reentry: Manifest | None = None, **settings: Any) -> str:
         ({"executor": {"instances": 3}}, "[Executors] 3 executors while no query is in backlog"),
         ({"duringBacklog": {"executor": {"instances": 8}}}, "[Executors] 8 executors while one is"),
         (
+            {"sparkConf": {"spark.dynamicAllocation.enabled": "true"}},
+            "[Executors] 2 executors at the start; then Spark decides",
+        ),
+        (
             {"duringBacklog": {"sparkConf": {"a": "1", "b": "2"}}},
             "[Restart] while a query is in backlog also sets a=1, b=2: the driver is restarted",
         ),

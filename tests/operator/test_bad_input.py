@@ -452,6 +452,7 @@ def test_a_pod_that_somebody_elses_finalizer_holds_is_named_with_it_and_goes_on_
     hold = {"metadata": {"finalizers": ["example.com/audit"]}}
     o.kubectl("patch", "pod", "flights-driver-1", "--type=merge", "-p", json.dumps(hold))
     o.ends("flights-driver-1", 1)
+    o.turns(1)
     o.skew += 10
     o.turns(4)
     assert o.names() == ["flights-driver-1"], "it is being deleted"

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.api.application import SparkApplication
 from headgate.decision import Memory, Observation, SourceObservation, decide
-from headgate.reconcile.document import declares_the_same, next_document
+from headgate.reconcile.document import declares_the_same, executor_instances, next_document
 from headgate.reconcile.policy import query_policies
 from headgate_contract import ControlDocument, RateControl, SourceControl
 from headgate_contract.receiving import read, write
@@ -235,3 +235,11 @@ def test_documents_that_differ_by_their_verdicts_alone_declare_the_same() -> Non
     assert live != backlog
     assert declares_the_same(live, backlog)
     assert not declares_the_same(live, document(with_source(paused=True)))
+
+
+@pytest.mark.parametrize("value", ["true", "True"])
+def test_where_spark_decides_how_many_executors_there_are_nobody_asks_for_a_number(value: str) -> None:
+    declared = application(sparkConf={"spark.dynamicAllocation.enabled": value}, executor={"instances": 4})
+    assert executor_instances(declared, {}) is None
+    off = application(sparkConf={"spark.dynamicAllocation.enabled": "false"}, executor={"instances": 4})
+    assert executor_instances(off, {}) == 4

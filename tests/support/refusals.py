@@ -56,6 +56,14 @@ REFUSALS = (
     *_property("a master of its own", "master", {"spark.master": "k8s://https://elsewhere"}),
     *_property("an image as a property", "image", {"spark.kubernetes.container.image": "x"}),
     *_property("another namespace", "wiring", {"spark.kubernetes.namespace": "x"}),
+    *_property("a number of executors as a property", "instances", {"spark.executor.instances": "9"}),
+    _spec(
+        "executors in a backlog where Spark decides",
+        "duringBacklog-executor-dynamicAllocation",
+        "duringBacklog.executor",
+        sparkConf={"spark.dynamicAllocation.enabled": "true"},
+        duringBacklog={"executor": {"instances": 20}},
+    ),
     *_property("another driver host", "wiring", {"spark.driver.host": "127.0.0.1"}),
     *_property(
         "another identity", "identity", {"spark.kubernetes.authenticate.driver.serviceAccountName": "x"}

@@ -23,6 +23,7 @@ from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.lanes import Lane, lane_of
 from headgate.api.query import Query, Reentry, ReentryPolicy
+from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
 
 
@@ -69,7 +70,16 @@ def _application(spec: SparkApplicationSpec) -> Said:
         yield "sparkVersion", f"expects Spark {spec.spark_version} in the image"
     yield "driver", f"the driver has {_of_size(spec.driver)}"
     yield "executor.cores", f"each executor has {_of_size(spec.executor)}"
-    yield "executor.instances", f"{_count(spec.executor.instances, 'executor')} while no query is in backlog"
+    if allocates_dynamically(spec.spark_conf):
+        yield (
+            "executor.instances",
+            f"{_count(spec.executor.instances, 'executor')} at the start; then Spark decides",
+        )
+    else:
+        yield (
+            "executor.instances",
+            f"{_count(spec.executor.instances, 'executor')} while no query is in backlog",
+        )
     if executor := spec.during_backlog.executor:
         yield "duringBacklog.executor", f"{_count(executor.instances, 'executor')} while one is"
     if spec.spark_conf:

@@ -287,12 +287,22 @@ _IDENTITY_KEYS: Final = tuple(
         "serviceAccountName",
     )
 )
+_DYNAMIC_ALLOCATION: Final = "spark.dynamicAllocation.enabled"
 _MASTER: Final = THIS.entry("spark.master")
 _IS_LOCAL: Final = _MASTER.text.starts_with("local")
 
 
 def _any_key(keys: tuple[str, ...]) -> Condition:
     return reduce(or_, (THIS.entry(key).is_there for key in keys))
+
+
+def allocates_dynamically(spark_conf: Mapping[str, str]) -> bool:
+    """Return whether Spark decides how many executors there are."""
+    return spark_conf.get(_DYNAMIC_ALLOCATION, "").lower() == "true"
+
+
+def _allocates_dynamically(path: str) -> Condition:
+    return THIS[path].entry(_DYNAMIC_ALLOCATION).text.equals(text("true"))
 
 
 def _of_properties(on: str) -> tuple[Rule, ...]:
@@ -318,6 +328,13 @@ def _of_properties(on: str) -> tuple[Rule, ...]:
             message="Headgate sets how driver and executors find each other; leave this out",
         ),
         Rule(
+            id=f"{_owned(on)}-instances",
+            on=on,
+            refused=THIS.entry("spark.executor.instances").is_there,
+            message="the number of executors is executor.instances, and duringBacklog.executor.instances in a "
+            "backlog, which change without a restart; set these, and leave this out",
+        ),
+        Rule(
             id=f"{_owned(on)}-identity",
             on=on,
             refused=_any_key(_IDENTITY_KEYS),
@@ -336,6 +353,14 @@ PROPERTIES: Final = (
         refused=THIS.entry("spark.sql.streaming.checkpointLocation").is_there,
         message="a query goes on from one checkpoint, in a backlog and after it; set "
         "spark.sql.streaming.checkpointLocation in sparkConf",
+    ),
+    Rule(
+        id="duringBacklog-executor-dynamicAllocation",
+        on=SPEC,
+        refused=_allocates_dynamically("sparkConf") & THIS["duringBacklog.executor"].is_set,
+        message="with spark.dynamicAllocation.enabled Spark decides how many executors there are, in a backlog too; "
+        "leave one of the two out",
+        at="duringBacklog.executor",
     ),
 )
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
+from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision import Reason, Verdict
 from headgate_contract import (
@@ -76,9 +77,11 @@ def next_document(
 
 
 def executor_instances(application: SparkApplication, verdicts: Mapping[str, Verdict]) -> int | None:
-    """Return how many executors the job should have now; `None` for a job that has none but its driver."""
+    """Return how many executors the job should have now; `None` for a job that has none but its driver, and for one
+    whose number Spark decides."""
     spec, during_backlog = application.spec, application.spec.during_backlog.executor
-    if spec.spark_conf.get("spark.master", "").startswith("local"):
+    is_local = spec.spark_conf.get("spark.master", "").startswith("local")
+    if is_local or allocates_dynamically(spec.spark_conf):
         return None
     in_backlog = any(verdict.governed_as_backlog for verdict in verdicts.values())
     return during_backlog.instances if during_backlog and in_backlog else spec.executor.instances
