@@ -39,11 +39,11 @@ class FakeLeases:
             raise ApiNotFound("no such lease")
         return self._answer()
 
-    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+    async def apply(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         self._arrives()
         if self.lease is not None:
-            raise ApiConflict("there is one")
-        self.lease = copy.deepcopy(dict(manifest))
+            return self._answer()
+        self.lease = {"spec": {}, **copy.deepcopy(dict(manifest))}
         return self._written()
 
     async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
@@ -211,6 +211,23 @@ def test_a_deleted_lease_that_another_replica_made_again_is_lost(replica: Replic
 
     with pytest.raises(LeaseLost):
         renews(a)
+
+
+def test_replicas_that_make_the_lease_at_once_do_not_both_take_it(replica: Replicas) -> None:
+    a, b = replica("a"), replica("b")
+    apply, others = replica.leases.apply, []
+
+    async def meanwhile(kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+        replica.leases.apply = apply  # type: ignore[method-assign]
+        made = await apply(kind, manifest)
+        others.append(await b.try_to_acquire())
+        return made
+
+    replica.leases.apply = meanwhile  # type: ignore[method-assign]
+
+    assert not takes(a)
+    assert others == [True]
+    assert replica.leases.holder == "b"
 
 
 def test_a_renewal_whose_answer_was_lost_is_known_by_what_it_wrote(replica: Replicas) -> None:

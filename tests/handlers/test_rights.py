@@ -88,10 +88,10 @@ def test_without_namespaces_the_rights_are_those_to_the_cluster() -> None:
     ]
 
 
-def test_the_lease_is_asked_for_by_name_but_for_its_creation() -> None:
+def test_the_lease_is_asked_for_by_name() -> None:
     assert rights_to_lead(("headgate", "lock")) == (
         Right("get", "coordination.k8s.io", "leases", "headgate", "lock"),
-        Right("create", "coordination.k8s.io", "leases", "headgate"),
+        Right("create", "coordination.k8s.io", "leases", "headgate", "lock"),
         Right("patch", "coordination.k8s.io", "leases", "headgate", "lock"),
     )
     assert rights_to_lead(None) == ()

@@ -41,8 +41,8 @@ class Leases(Protocol):
     async def get(self, kind: Kind, key: Key) -> Manifest:
         """Return the object; raises `ApiNotFound`."""
 
-    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
-        """Create the object; raises `ApiConflict` where there is one."""
+    async def apply(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
+        """Create the object where there is none; one that is there keeps what the manifest does not name."""
 
     async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
         """Change members; raises `ApiConflict` where the object has another `metadata.resourceVersion`."""
@@ -193,15 +193,14 @@ class Candidate:
         try:
             record = Record.of(await self.leases.get(LEASES, self.key))
         except ApiNotFound:
-            self.reached()
-            self._took(await self.leases.create(LEASES, self._new_lease()), sent)
-            return True
+            record = Record.of(await self.leases.apply(LEASES, self._unheld()))
         self.reached()
         self._observed.saw(record, self.clock())
         if not self._observed.may_be_taken(self.identity, self.clock()):
             return False
         sent = self.clock()
-        claim = self._claim(transitions=record.transitions + (record.holder != self.identity))
+        changes_hands = record.renewed_at != "" and record.holder != self.identity
+        claim = self._claim(transitions=record.transitions + changes_hands)
         self._took(await self.leases.patch(LEASES, self.key, _patch(record.version, claim)), sent)
         return True
 
@@ -238,12 +237,15 @@ class Candidate:
         self._unanswered.clear()
         self._held, self.renewed_at = Record.of(manifest), sent
 
-    def _new_lease(self) -> Manifest:
+    def _unheld(self) -> Manifest:
+        """Return the Lease with no word on who holds it: replicas that make it at once do each other no harm.
+
+        Applied and not created, since that names it: a Role can then grant the creation of this one Lease.
+        """
         return {
             "apiVersion": LEASES.group_version,
             "kind": "Lease",
             "metadata": {"namespace": self.key.namespace, "name": self.key.name},
-            "spec": self._claim(transitions=0),
         }
 
     def _claim(self, *, transitions: int) -> dict[str, Any]:

@@ -48,7 +48,7 @@ SERVED: tuple[Rule, ...] = (
 """In each namespace that is served, or in all of the cluster."""
 
 LEASE: tuple[Rule, ...] = (Rule("coordination.k8s.io", "leases", ("get", "create", "patch")),)
-"""In the namespace of the lease."""
+"""In the namespace of the lease, for that one alone."""
 
 
 class Right(NamedTuple):
@@ -89,11 +89,7 @@ def rights_to_lead(lease: tuple[str, str] | None) -> tuple[Right, ...]:
     """Return every right that an election needs; `lease` is namespace and name, where there is one."""
     if lease is None:
         return ()
-    return tuple(
-        Right(verb, rule.group, rule.resource, lease[0], "" if verb == "create" else lease[1])
-        for rule in LEASE
-        for verb in rule.verbs
-    )
+    return tuple(Right(verb, rule.group, rule.resource, *lease) for rule in LEASE for verb in rule.verbs)
 
 
 @dataclass(slots=True)
