@@ -27,6 +27,8 @@ pytestmark = pytest.mark.cluster
 DEFINITION = "sparkapplications.headgate.dev"
 VALUES = Path(__file__).parent / "values"
 EXAMPLE = ROOT / "examples" / "cluster" / "readings.yaml"
+AS_THE_CHART_SAYS = {"HEADGATE_DRIVER_SERVICE_ACCOUNT": ""}
+"""An empty variable sets nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -243,16 +245,17 @@ def test_the_operator_may_do_what_it_asks_for_where_it_serves_and_nothing_elsewh
     assert refused(release, *elsewhere, secrets) == [*elsewhere, secrets]
 
 
-def test_the_operator_may_change_its_own_lease_alone(release: Release) -> None:
+def test_the_operator_may_make_and_change_its_own_lease_alone(release: Release) -> None:
     release.install()
     (rule,) = LEASE
 
-    its_own = [
-        review(release, verb, rule, release.namespace, RELEASE if verb != "create" else "")
-        for verb in rule.verbs
+    its_own = [review(release, verb, rule, release.namespace, RELEASE) for verb in rule.verbs]
+    others = [
+        review(release, verb, rule, release.namespace, name)
+        for verb in ("create", "patch")
+        for name in ("another", "")
     ]
-    another = review(release, "patch", rule, release.namespace, "another")
-    assert refused(release, *its_own, another) == [another]
+    assert refused(release, *its_own, *others) == others
 
 
 def review(release: Release, verb: str, rule: Rule, namespace: str, name: str = "") -> Manifest:
@@ -309,7 +312,8 @@ def operating(release: Release, log: Path) -> Iterator[OperatorProcess]:
     settings = release.cluster.get("configmap", RELEASE, "-n", release.namespace)["data"]["operator.yaml"]
     file = log.with_suffix(".yaml")
     file.write_text(settings)
-    with operator_process(account, log, "--config", str(file), "--default-image", IMAGE) as operator:
+    flags = ("--config", str(file), "--default-image", IMAGE)
+    with operator_process(account, log, *flags, environ=AS_THE_CHART_SAYS) as operator:
         yield operator.begin_leading()
 
 
