@@ -58,6 +58,7 @@ PLANNER_FAILURES = _counter(
     "planner_failures", (), "Planner calls that failed; the source is held meanwhile."
 )
 DRIVER_STOPPING = _gauge("driver_stopping", (), "1 while a stop waits for the running batches.")
+SPARK_INFO = _gauge("spark_info", ("version",), "1; version is that of Spark in the driver.")
 EXECUTORS_WANTED = _gauge("executors_wanted", (), "Executors that the driver has asked its cluster for.")
 EXECUTORS = _gauge("executors", (), "Executors that have registered with the driver.")
 EXECUTORS_REFUSED = _gauge(

@@ -296,3 +296,47 @@ def test_what_a_query_has_failed_of_says_nothing_of_the_next_attempt() -> None:
     loop.world.drivers.becomes_ready()
     loop.turn(300)
     assert (condition(loop, "Ready").status, condition(loop, "Stalled").status) == (TRUE, FALSE)
+
+
+# The version of Spark -------------------------------------------------------------------------------
+
+
+def on_spark(version: str, declared: str | None) -> Loop:
+    loop = Loop(declared=application() if declared is None else application(sparkVersion=declared))
+    loop.run_until_running()
+    loop.world.metrics.values.append((names.SPARK_INFO.name, {"version": version}, 1.0))
+    loop.turn()
+    return loop
+
+
+@pytest.mark.parametrize("declared", [None, "4.3", "4.3.0"])
+def test_the_version_that_is_expected_is_as_it_should_be(declared: str | None) -> None:
+    loop = on_spark("4.3.0", declared)
+    assert loop.memory.status is not None
+    assert loop.memory.status.spark_version == "4.3.0"
+    assert "SparkVersionDiffers" not in loop.world.reports.reasons
+
+
+@pytest.mark.parametrize(("declared", "found"), [("4.2", "4.3.0"), ("4.3.0", "4.3.1"), ("4.1.1", "4.1.10")])
+def test_another_version_of_spark_than_is_expected_is_told_once(declared: str, found: str) -> None:
+    loop = on_spark(found, declared)
+    loop.turn()
+    told = [event for event in loop.world.reports.events if event.reason == "SparkVersionDiffers"]
+    assert [(event.is_warning, event.message) for event in told] == [
+        (
+            True,
+            f"spec.sparkVersion is {declared}, and the driver runs Spark {found}; name an image with the version "
+            "that you mean, or correct sparkVersion",
+        )
+    ]
+
+
+def test_the_version_is_known_of_the_attempt_that_has_told_it() -> None:
+    loop = on_spark("4.3.0", None)
+    loop.world.metrics.outage = NO_SERIES
+    loop.turn(120)
+    assert loop.memory.status is not None
+    assert loop.memory.status.spark_version == "4.3.0"
+    loop.world.drivers.ends(0, at=loop.now)
+    loop.turn()
+    assert loop.memory.status.spark_version is None

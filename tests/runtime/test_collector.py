@@ -174,6 +174,7 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     )
     exporter = Exporter("flights")
     exporter.batch_took("delays", 1.0)
+    exporter.spark_is("4.3.0")
     with exporter.planner_call():
         pass
     executors = SimpleNamespace(wanted=2, running=1, refused="exceeded quota: small")

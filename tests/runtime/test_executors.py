@@ -1,5 +1,6 @@
 """As many executors as the document asks for: with an invented cluster, in local mode, and with real executors."""
 
+import pyspark
 import pytest
 
 from headgate_contract import BatchControl, QueryControl
@@ -213,6 +214,7 @@ def test_where_the_driver_does_all_the_work_it_says_so_and_counts_none(tmp_path)
         running.wait_for_log("with master local[2] the driver does all the work itself")
         assert running.metric("headgate_executors") is None
         assert running.metric("headgate_executors_wanted") is None
+        assert running.metric("headgate_spark_info", version=pyspark.__version__) == 1
 
 
 @pytest.mark.spark

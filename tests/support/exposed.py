@@ -21,6 +21,7 @@ _LABELS = {
     "lane": ["offsets"],
     "member": ["delays/weather/0"],
     "split": ["flights/0"],
+    "version": ["4.3.0"],
 }
 _DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
 _OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}

@@ -153,7 +153,8 @@ class SparkApplicationSpec(ApiModel):
     spark_version: (
         Annotated[str, StringConstraints(max_length=32, pattern=r"^4\.[0-3](\.[0-9]+)?$")] | None
     ) = None
-    """Version of Spark in the image, 4.0 to 4.3: `4.3.0`. Default: what the driver reports."""
+    """Version of Spark that the image is to have, 4.0 to 4.3: `4.3.0`, or `4.3` for any of these. It chooses nothing:
+    where the driver reports another one (`status.sparkVersion`), an Event says so. Default: any."""
 
     image: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
     """Container image of driver and executors. Needed in a cluster unless the operator has a default image;

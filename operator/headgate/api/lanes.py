@@ -72,7 +72,9 @@ _LISTED: Final = Setting(
 _LISTED_SOURCE: Final = Setting(
     Lane.LIVE, "governed from the next batch on", "no longer governed, apart from the size of batches"
 )
-_NOTED: Final = Setting(Lane.OPERATOR, "only noted: what is in the image decides which Spark runs")
+_NOTED: Final = Setting(
+    Lane.OPERATOR, "compared with what the driver reports: the image decides which Spark runs"
+)
 _RETRIED: Final = Setting(Lane.OPERATOR, "holds for the next end of the driver")
 _KEPT: Final = Setting(Lane.OPERATOR, "counts from when the application finished", "it is kept")
 _READ: Final = Setting(Lane.OPERATOR, "holds from the next look at the metrics")

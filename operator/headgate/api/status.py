@@ -268,6 +268,9 @@ class SparkApplicationStatus(StatusModel):
     attempt: Count | None = None
     """Number of the driver's run, counted from 1; each restart makes a new attempt."""
 
+    spark_version: Word | None = None
+    """Version of Spark that the driver reports."""
+
     executor_instances: Count | None = None
     """Executors asked for now."""
 

@@ -51,6 +51,8 @@ UNKNOWN_NAME = "UnknownName"
 
 NO_EVENT_TIME = "NoEventTime"
 """The resource has a threshold for the lag of a watermark, and the query has none."""
+SPARK_VERSION_DIFFERS = "SparkVersionDiffers"
+"""The resource expects another version of Spark than the driver runs."""
 UNPLANNED_QUERY = "UnplannedQuery"
 """The resource lists a query whose trigger lets Spark plan no batches, so that nothing of it can be governed."""
 
@@ -199,7 +201,7 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
         for sentence in pauses_in_vain(application)
     )
     if not present:
-        return tuple(pauses)
+        return (*pauses, *_of_spark(application, seen))
     is_settled = _has_started_all_at(present.values(), seen) is None
     of_queries = (
         complaint
@@ -207,7 +209,18 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
         if is_settled or query.name in present
         for complaint in _of_query(query, present.get(query.name), sorted(present))
     )
-    return (*pauses, *of_queries)
+    return (*pauses, *_of_spark(application, seen), *of_queries)
+
+
+def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Complaint]:
+    expected = application.spec.spark_version
+    found = None if seen.metrics is None else seen.metrics.spark_version
+    if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):
+        yield Complaint(
+            SPARK_VERSION_DIFFERS,
+            f"spec.sparkVersion is {expected}, and the driver runs Spark {found}; name an image with the version "
+            "that you mean, or correct sparkVersion",
+        )
 
 
 def missing_at(application: SparkApplication, seen: Seen) -> float | None:

@@ -144,6 +144,7 @@ class DriverMetrics:
     queries: Mapping[str, QueryMetrics]
     control_generation: int | None = None
     stopping: bool | None = None
+    spark_version: str | None = None
     executors: int | None = None
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
     executors_refused: str | None = None
@@ -197,6 +198,7 @@ def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
         queries={name: _query(name, table) for name in sorted({query for query, _ in table.places if query})},
         control_generation=_whole(value(metrics.CONTROL_GENERATION)),
         stopping=_flag(value(metrics.DRIVER_STOPPING)),
+        spark_version=next(iter(table.details(("", ""), metrics.SPARK_INFO.name)), None),
         executors=_whole(value(metrics.EXECUTORS)),
         executors_refused=next(iter(table.details(("", ""), metrics.EXECUTORS_REFUSED.name)), None),
     )
@@ -227,6 +229,7 @@ DETAIL: Final[Mapping[str, str]] = {
     metrics.QUERY_BATCHES.name: "kind",
     metrics.QUERY_FAILED.name: "cause",
     metrics.EXECUTORS_REFUSED.name: "cause",
+    metrics.SPARK_INFO.name: "version",
 }
 """The label that tells series of one query or source apart, of metrics that have one."""
 

@@ -62,6 +62,7 @@ def status_of(
         state=ApplicationState(plan.step.state),
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
+        spark_version=_spark_version(seen, memory, attempt),
         executor_instances=plan.document.executor_instances,
         executors_running=None if seen.metrics is None else seen.metrics.executors,
         selector=executors_of(application.name),
@@ -71,6 +72,14 @@ def status_of(
         conditions=conditions(application, seen, plan, memory, found),
         queries=queries,
     )
+
+
+def _spark_version(seen: Seen, memory: LoopMemory, attempt: int) -> str | None:
+    """Return what the driver reports, or what that of this attempt has reported before."""
+    reported = None if seen.metrics is None else seen.metrics.spark_version
+    if reported is not None or seen.living_driver is None or memory.status is None:
+        return reported
+    return memory.status.spark_version if memory.status.attempt == attempt else None
 
 
 def _query(

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
 from headgate_contract import metrics as m
@@ -33,6 +33,17 @@ class Exporter:
         self.registry = CollectorRegistry()
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
         self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
+        self._spark = Gauge(
+            m.SPARK_INFO.name,
+            m.SPARK_INFO.help,
+            ("application", *m.SPARK_INFO.labels),
+            registry=self.registry,
+        )
+
+    def spark_is(self, version: str) -> None:
+        """Report the version of Spark in this driver."""
+        self._spark.clear()
+        self._spark.labels(application=self._application, version=version).set(1)
 
     def batch_took(self, query: str, seconds: float) -> None:
         """Count a batch with data."""

@@ -110,6 +110,7 @@ class Runtime:
         self._context = context
         self._oom_kills = oom_kills(context)
         self._gauge = SparkMemoryGauge(context)
+        self._exporter.spark_is(context.version)
         look_after(self.executors, context)
         self.stopper.install()
 

@@ -40,6 +40,7 @@ class Labels(msgspec.Struct, gc=False):
     split: str = ""
     cause: str = ""
     kind: str = ""
+    version: str = ""
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

@@ -32,6 +32,9 @@ class Fact(NamedTuple):
     value: float
 
 
+_DETAILS = ("lane", "member", "split", "cause", "kind", "version")
+"""Labels of which a metric in the details has one at most."""
+
 MOST_PODS = 2000
 """In one query: their names have 70 kB, and the answer a quarter of what the pulse of ten thousand has."""
 
@@ -74,7 +77,7 @@ def details(
     for pod, labels, value in _placed(samples, pulses):
         if len(facts[pod]) >= MOST_FACTS:
             continue
-        detail = labels.lane or labels.member or labels.split or labels.cause or labels.kind
+        detail = next(filter(None, (getattr(labels, name) for name in _DETAILS)), "")
         facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
     for pod, rates in _rates(arrivals, pulses).items():
         sources = Counter(query for query, _ in _sources(facts[pod]))

@@ -22,6 +22,7 @@ FLAGS = (
 """What is 0 of almost every source at almost every time."""
 DETAILS = (
     metrics.DRIVER_STOPPING,
+    metrics.SPARK_INFO,
     metrics.EXECUTORS,
     metrics.EXECUTORS_REFUSED,
     metrics.QUERY_UNPLANNED,
