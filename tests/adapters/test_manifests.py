@@ -253,3 +253,26 @@ def test_executors_may_be_stopped_at_once_where_the_resource_says_so() -> None:
         == "false"
     )
     assert "spark.decommission.enabled" not in properties_of(sparkConf={"spark.master": "local[2]"})
+
+
+def test_nobody_without_the_secret_of_an_application_speaks_with_its_driver_or_reads_along() -> None:
+    properties = properties_of()
+    assert properties["spark.authenticate"] == properties["spark.network.crypto.enabled"] == "true"
+    assert properties["spark.ui.killEnabled"] == "false"
+
+
+@pytest.mark.parametrize("no", ["false", "False "])
+def test_a_resource_may_open_what_is_closed_and_gets_no_encryption_that_spark_refuses_then(no: str) -> None:
+    conf = {"spark.authenticate": no, "spark.ui.killEnabled": "true"}
+    properties = properties_of(sparkConf=conf)
+    assert (properties["spark.authenticate"], properties["spark.ui.killEnabled"]) == (no, "true")
+    assert "spark.network.crypto.enabled" not in properties
+
+
+def test_a_resource_may_do_without_encryption_alone() -> None:
+    properties = properties_of(sparkConf={"spark.network.crypto.enabled": "false"})
+    assert (properties["spark.authenticate"], properties["spark.network.crypto.enabled"]) == ("true", "false")
+
+
+def test_a_driver_that_works_alone_has_nobody_to_authenticate() -> None:
+    assert "spark.authenticate" not in properties_of(sparkConf={"spark.master": "local[2]"})

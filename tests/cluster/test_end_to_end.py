@@ -35,6 +35,15 @@ BACKLOG = {
 }
 """The backlog takes fifteen seconds; later drivers come soon enough not to have one."""
 PAUSE = "the next one starts after a pause"
+STRANGER = """
+import os, socket, struct
+said = struct.pack(">qbqi", 25, 3, 7, 4) + b"calm"   # length of all, RpcRequest, its number, length of the text
+with socket.create_connection((os.environ["POD_IP"], 7078), timeout=60) as driver:
+    driver.sendall(said)
+    (length,) = struct.unpack(">q", driver.recv(8, socket.MSG_WAITALL))
+    print(driver.recv(length - 8, socket.MSG_WAITALL)[13:].decode())   # RpcFailure, that number, length of the text
+"""
+"""Speaks Spark's protocol to a driver as one who has no secret of it."""
 
 
 class Story:
@@ -180,6 +189,13 @@ def change(story: Story, *, interval: str, rate: int) -> None:
         {"op": "replace", "path": "/spec/queries/0/sources/0/rateLimit/recordsPerSecond", "value": rate},
     ]
     story.person.kubectl("patch", "hgapp", NAME, "--type=json", "-p", json.dumps(patch))
+
+
+def test_a_stranger_is_asked_for_the_secret_of_the_driver_before_anything_else(story: Story) -> None:
+    """Its executors have it: they work."""
+    answer = story.person.kubectl("exec", story.driver["metadata"]["name"], "--", "python3", "-c", STRANGER)
+
+    assert "Expected SaslMessage, received something else" in answer
 
 
 def test_executors_come_and_go_while_the_query_runs(story: Story) -> None:

@@ -41,6 +41,14 @@ of its life; and each request that a quota refuses counts, one a second. A strea
 the executors that it has. Condition `ExecutorsMissing` tells where there are none."""
 ANY_NUMBER: Final = "2147483647"
 
+AUTHENTICATE: Final = "spark.authenticate"
+"""By default whoever reaches the port of a driver runs code in it. On Kubernetes Spark makes a secret for each driver
+and hands it to its executors in their environment (`SecurityManager.initializeAuth`, `BasicExecutorFeatureStep`)."""
+ENCRYPT: Final = "spark.network.crypto.enabled"
+"""Spark refuses it where nobody is authenticated."""
+KILL_FROM_UI: Final = "spark.ui.killEnabled"
+"""By default whoever reads the Spark UI can also end its jobs."""
+
 OVERHEAD_FACTOR: Final = 0.4
 """Spark's own factor for jobs that are not of the JVM: the Python processes live in it too."""
 LEAST_OVERHEAD_MIB: Final = 384
@@ -82,6 +90,7 @@ def spark_properties(
         "spark.app.name": launch.application,
         "spark.jars.ivy": "/tmp/.ivy2",  # noqa: S108  the only folder that may be written to
         "spark.ui.showConsoleProgress": "false",  # PySpark would draw a bar into the log, many times a second
+        KILL_FROM_UI: "false",
         "spark.driver.cores": str(launch.driver_cores),
         "spark.driver.memory": launch.driver_memory,
         "spark.executor.cores": str(launch.executor_cores),
@@ -94,6 +103,7 @@ def spark_properties(
             if is_local(launch)
             else _when_nodes_are_drained(grace_seconds) | {EXECUTOR_FAILURES: ANY_NUMBER}
         ),
+        **({} if is_local(launch) else _between_driver_and_executors(launch)),
         **launch.spark_conf,
         **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
         "spark.driver.port": str(DRIVER_PORT),
@@ -105,6 +115,13 @@ def spark_properties(
 def _when_nodes_are_drained(grace_seconds: int) -> dict[str, str]:
     """Return what lets executors finish their tasks. Spark 4.0 takes the time from their template alone."""
     return {DECOMMISSION: "true", EXECUTOR_GRACE: f"{grace_seconds}s"}
+
+
+def _between_driver_and_executors(launch: Launch) -> dict[str, str]:
+    """Return what keeps others off the connections of an application, and from reading along."""
+    if launch.spark_conf.get(AUTHENTICATE, "true").strip().lower() != "true":
+        return {}
+    return {AUTHENTICATE: "true", ENCRYPT: "true"}
 
 
 def _makes_volume_claims(launch: Launch) -> bool:
