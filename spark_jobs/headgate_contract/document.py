@@ -77,7 +77,6 @@ class SourceControl:
     paused: bool = False
     after: str | None = None
     """The source of the same query that must be read to its end before this one starts."""
-    idle_after_seconds: float = 30.0
     max_future_seconds: float = 3600.0
     """Event times later than now plus this do not count."""
     rate_limit: RateControl | None = None
@@ -89,7 +88,6 @@ class SourceControl:
     """Kafka: consumer group under which committed positions are published. `None`: they are not."""
 
     def __post_init__(self) -> None:
-        _at_least("idleAfterSeconds", self.idle_after_seconds, 0, MOST_SECONDS)
         _at_least("maxFutureSeconds", self.max_future_seconds, 0, MOST_SECONDS)
         if self.publish_group is not None and not self.publish_group.strip():
             raise ValueError(

@@ -56,7 +56,6 @@ SOURCE = st.fixed_dictionaries(
     optional={
         "rateLimit": RATE_LIMIT,
         "alignment": ALIGNMENT,
-        "idleAfter": DURATIONS,
         "paused": st.booleans(),
     },
 )

@@ -258,7 +258,6 @@ SOURCES = st.lists(
             "rateLimit": st.sampled_from(
                 [{"recordsPerSecond": 1}, {"recordsPerSecond": 1.0}, {"recordsPerCheckpoint": 2}]
             ),
-            "idleAfter": DURATIONS,
         },
     ),
     unique_by=lambda item: str(item["name"]),

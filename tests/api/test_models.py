@@ -61,7 +61,6 @@ def test_a_query_has_the_documented_default(path: str, expected: object) -> None
         ("rate_limit", None),
         ("alignment", None),
         ("event_time.max_future", timedelta(hours=1)),
-        ("idle_after", timedelta(seconds=30)),
         ("paused", False),
         ("after", None),
     ],

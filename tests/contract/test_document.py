@@ -39,7 +39,6 @@ rates = st.builds(
 sources = st.builds(
     SourceControl,
     paused=st.booleans(),
-    idle_after_seconds=seconds,
     max_future_seconds=seconds,
     rate_limit=optional(rates),
     rate_limit_during_backlog=optional(rates),

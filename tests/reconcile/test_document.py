@@ -86,12 +86,10 @@ def test_the_limit_during_a_backlog_is_resolved(
 
 def test_a_source_carries_all_that_is_declared_of_it() -> None:
     told = only_source(
-        idleAfter="7s",
         alignment={"group": "air", "maxDrift": "1h", "updateInterval": "2s", "idleAfter": "5s"},
         eventTime={"column": "$.at", "maxFuture": "10m"},
         kafka={"publishGroup": "lag"},
     )
-    assert told.idle_after_seconds == 7.0
     assert told.max_future_seconds == 600.0
     assert told.alignment is not None
     assert (told.alignment.group, told.alignment.max_drift_seconds) == ("air", 3600.0)

@@ -207,7 +207,7 @@ def test_a_query_that_has_ended_has_no_backlog() -> None:
 
 
 def test_an_idle_source_has_no_backlog_whatever_its_lag() -> None:
-    loop = Loop(declared=application(queries=[query(sources=[source(idleAfter="30s")])]))
+    loop = Loop()
     loop.run_until_running()
     for idle_seconds, backlog in [(29.0, True), (30.0, False)]:
         values = {**lag(9999)["flights"], "idle_seconds": idle_seconds}

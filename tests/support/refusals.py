@@ -191,7 +191,6 @@ REFUSALS = (
         )
         for blank in ("", " \t")
     ),
-    _source("idle at once", "sources-idleAfter-zero", "idleAfter", idleAfter="0s"),
     _spec(
         "samples stale at once", "metrics-staleAfter-zero", "metrics.staleAfter", metrics={"staleAfter": "0s"}
     ),

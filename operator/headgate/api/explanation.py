@@ -198,10 +198,6 @@ def _source(source: Source, query: Query) -> Said:
     if source.alignment:
         yield "alignment", _alignment(source.alignment)
     yield "eventTime", _event_time(source)
-    yield (
-        "idleAfter",
-        f"counts as idle after {format_duration(source.idle_after)} without new records; its lag is then no backlog",
-    )
     if group := source.kafka.publish_group:
         yield "kafka", f"its committed positions are published to Kafka as consumer group {group}"
 

@@ -141,7 +141,6 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         f"{_SOURCE}.eventTime.maxFuture": _PLANNED,
         f"{_SOURCE}.after": _PLANNED,
         f"{_SOURCE}.paused": Setting(Lane.LIVE, "nothing more is planned from it", "it is read again"),
-        f"{_SOURCE}.idleAfter": _PLANNED,
         f"{_SOURCE}.kafka.publishGroup": _PUBLISHED,
     }
 )

@@ -237,7 +237,6 @@ KAFKA: Final = (
 )
 
 APPLICATION: Final = (
-    _positive(f"{EACH_SOURCE}.idleAfter", "leave it out for 30s"),
     _positive(f"{SPEC}.metrics.staleAfter", "leave it out for 1m"),
     _positive(f"{SPEC}.restart.backoff", "leave it out for 10s"),
     _positive(f"{SPEC}.restart.resetAfter", "leave it out for 30m"),

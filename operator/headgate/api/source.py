@@ -179,9 +179,5 @@ class Source(ApiModel):
     paused: bool = False
     """Reads nothing from this source while true; the others go on. Default false."""
 
-    idle_after: Duration = timedelta(seconds=30)
-    """How long nothing may be pending and nothing new arrive before the source counts as idle; the lag of
-    an idle source is no backlog. Default 30s: longer than the gaps of a feed that flows."""
-
     kafka: SourceKafka = SourceKafka()
     """What only Kafka sources have."""

@@ -140,7 +140,6 @@ def _source(source: Source, *, paused: bool) -> SourceControl:
     return SourceControl(
         paused=paused,
         after=source.after,
-        idle_after_seconds=source.idle_after.total_seconds(),
         max_future_seconds=event_time.max_future.total_seconds(),
         rate_limit=_rate(source.rate_limit),
         rate_limit_during_backlog=_rate_during_backlog(source.rate_limit),

@@ -6,7 +6,6 @@ Nothing is changed here. A scrape that fails leaves the readings before it stand
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -21,6 +20,8 @@ from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Trac
 from headgate_contract import ControlDocument
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
+IDLE_SECONDS = 30.0
+"""From when on a source counts as idle. Only where it is known that nothing is pending, which says no by itself."""
 NOT_RUN = 0
 """The attempt of a query that has never been seen."""
 
@@ -121,7 +122,6 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
     if found is None or metrics is None:
         return Observation(t=now, query=query.name, attempt=attempt)
     track = memory.tracks.get(query.name, Track())
-    idle_after = {source.name: source.idle_after.total_seconds() for source in query.sources}
     return Observation(
         t=now,
         query=query.name,
@@ -129,7 +129,6 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
         sources={
             name: _source(
                 reported,
-                idle_after_seconds=idle_after.get(name, math.inf),  # nobody asks a source that is not listed
                 held_by=track.held_by.get(name),
                 query_ended=found.active is False,
                 at=metrics.at,
@@ -154,14 +153,14 @@ def _with_answers(
 
 
 def _source(
-    reported: SourceMetrics, *, idle_after_seconds: float, held_by: str | None, query_ended: bool, at: float
+    reported: SourceMetrics, *, held_by: str | None, query_ended: bool, at: float
 ) -> SourceObservation:
     idle_seconds = reported.idle_seconds
     return SourceObservation(
         watermark_lag_seconds=_watermark_lag(reported, at),
         pending_records=reported.pending_records,
         phase=reported.phase,
-        idle=None if idle_seconds is None else idle_seconds >= idle_after_seconds,
+        idle=None if idle_seconds is None else idle_seconds >= IDLE_SECONDS,
         finished=True if query_ended else reported.finished,
         paused=reported.paused,
         held_by_alignment=held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME),
