@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from headgate_contract.codec import DecodingError, decode, encode
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION, ControlDocument
+from headgate_contract.generations import is_later
 
 
 class RefusalReason(StrEnum):
@@ -28,7 +29,7 @@ class RefusalReason(StrEnum):
     INVALID = "Invalid"
     """It is JSON, but a member is missing, of a wrong type or out of bounds."""
     OLDER_GENERATION = "OlderGeneration"
-    """Its generation is lower than the one in force."""
+    """Its generation is earlier than the one in force."""
     NEWER_VERSION = "NewerVersion"
     """Its major version is higher than this driver knows."""
 
@@ -61,7 +62,7 @@ class Inbox:
         outcome = read(found) if isinstance(found, str) else found
         if isinstance(outcome, Refusal):
             return replace(self, found=found, refusal=outcome)
-        if self.document is not None and outcome.generation < self.document.generation:
+        if self.document is not None and is_later(self.document.generation, outcome.generation):
             refusal = _older(outcome.generation, self.document.generation)
             return replace(self, found=found, refusal=refusal)
         return Inbox(outcome, None, found)

@@ -20,6 +20,7 @@ from headgate.metrics import OperatorMetrics
 from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Event
+from headgate_contract.generations import is_later
 
 REFUSED = "Refused"
 """The state that is counted for an application whose resource cannot be acted on."""
@@ -128,7 +129,7 @@ class Journal:
             return
         reported = None if seen.metrics is None else seen.metrics.control_generation
         waited_for = self._published.get(key)
-        if waited_for is not None and reported is not None and reported >= waited_for.generation:
+        if waited_for is not None and reported is not None and not is_later(waited_for.generation, reported):
             self.metrics.acknowledged(
                 max(0.0, (seen.metrics.at if seen.metrics else seen.now) - waited_for.at)
             )

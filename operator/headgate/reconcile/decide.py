@@ -76,7 +76,12 @@ def decide(
     verdicts = _verdicts(judged)
     told = _told(verdicts, choice, seen.published)
     document = next_document(
-        application, told, published=seen.published, last_generation=kept.generation, tried=tried
+        application,
+        told,
+        published=seen.published,
+        last_generation=kept.generation,
+        tried=tried,
+        reported=seen.reported_generation,
     )
     has_reader = seen.living_driver is not None or isinstance(step.action, Start)
     publishes = has_reader and document != seen.published

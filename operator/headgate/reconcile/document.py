@@ -26,6 +26,7 @@ from headgate_contract import (
     RateControl,
     SourceControl,
 )
+from headgate_contract.generations import following, is_later, latest
 
 
 class Asked(NamedTuple):
@@ -35,17 +36,20 @@ class Asked(NamedTuple):
     checkpoints: Mapping[str, str]
 
 
-def next_document(
+def next_document(  # noqa: PLR0913  what is known of the documents before this one
     application: SparkApplication,
     verdicts: Mapping[str, Verdict],
     *,
     published: ControlDocument | None,
     last_generation: int,
     tried: ControlDocument | None = None,
+    reported: int | None = None,
 ) -> ControlDocument:
     """Return the document that the driver should have: `published` itself where that says the same.
 
     `tried` is the one that was to be published last, and may not have arrived: tried again it is the same one.
+    `reported` is the generation that the driver has in force. It is later than all that is known here where the
+    cluster's memory was put back to what it was before; the driver takes nothing earlier, so it is gone beyond.
     """
     annotations = application.metadata.annotations
     asked = Asked(paused_sources(annotations), checkpoint_requests(annotations))
@@ -64,16 +68,19 @@ def next_document(
             for query in application.spec.queries
         },
     )
-    if published is not None and replace(published, generation=0) == wanted:
-        return published
     seen = 0 if published is None else published.generation
+    in_force = seen if reported is None else reported
+    if published is not None and replace(published, generation=0) == wanted and not is_later(in_force, seen):
+        return published
     if (
         tried is not None
-        and seen < tried.generation == last_generation
+        and tried.generation == last_generation
+        and is_later(tried.generation, seen)
+        and not is_later(in_force, tried.generation)
         and replace(tried, generation=0) == wanted
     ):
         return tried
-    return replace(wanted, generation=max(last_generation, seen) + 1)
+    return replace(wanted, generation=following(latest(last_generation, seen, in_force)))
 
 
 def executor_instances(application: SparkApplication, verdicts: Mapping[str, Verdict]) -> int | None:

@@ -18,6 +18,8 @@ from headgate.reconcile.ports import Hindrance, Outage, OutageReason, Ports
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, backlog_queries, sort
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
+from headgate_contract.codec import LARGEST_WHOLE
+from headgate_contract.generations import is_later
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
 IDLE_SECONDS = 30.0
@@ -49,6 +51,24 @@ class Seen:
     def living_driver(self) -> Driver | None:
         """The driver, unless it has ended."""
         return self.driver if self.driver is not None and self.driver.exit is None else None
+
+    @property
+    def reported_generation(self) -> int | None:
+        """The generation of the document that the living driver has in force, as far as it is known."""
+        if self.living_driver is None or self.metrics is None:
+            return None
+        reported = self.metrics.control_generation
+        return reported if reported is not None and 0 <= reported <= LARGEST_WHOLE else None
+
+    @property
+    def is_put_back(self) -> bool:
+        """Whether the driver has a later document in force than is published: the cluster has forgotten that one."""
+        reported = self.reported_generation
+        return (
+            reported is not None
+            and self.published is not None
+            and is_later(reported, self.published.generation)
+        )
 
     def query(self, name: str) -> QueryMetrics | None:
         """What the driver reports of a query."""

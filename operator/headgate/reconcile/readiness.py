@@ -117,8 +117,11 @@ def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: L
 def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> bool:
     """Return whether the driver is still to report what the last change of the resource has told it.
 
-    What has begun goes on until the newest document is reported, whatever was put into it meanwhile.
+    What has begun goes on until the newest document is reported, whatever was put into it meanwhile. It also begins
+    where the driver has settings in force that the cluster knows nothing of.
     """
+    if seen.is_put_back:
+        return True
     before = memory.status
     if before is None or before.observed_generation != application.metadata.generation:
         return plan.publishes or _is_behind(seen, plan)
@@ -127,9 +130,8 @@ def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memo
 
 
 def _is_behind(seen: Seen, plan: Plan) -> bool:
-    if seen.metrics is None or seen.metrics.control_generation is None:
-        return False
-    return seen.metrics.control_generation < plan.document.generation
+    reported = seen.reported_generation
+    return reported is not None and reported != plan.document.generation
 
 
 def is_not_heard_yet(seen: Seen) -> bool:
