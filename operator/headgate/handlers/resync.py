@@ -2,6 +2,7 @@
 
 After a watch was away, Kopf lists and takes in what is there; of what has gone meanwhile nobody tells. Listing finds
 it: what was known before the listing began, and is not in it, is gone. Only who it is and its version are listed.
+What is listed in an earlier version than was known before tells that the API server's store was put back.
 
 Each namespace is compared by itself, and its rights are looked at before: what is lacking in one says nothing of the
 others. One that is not served, or not known yet, is looked at again every few seconds.
@@ -17,7 +18,9 @@ from typing import Protocol
 
 import structlog
 
+from headgate.adapters.kubernetes import history
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
+from headgate.adapters.kubernetes.history import History
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
@@ -57,6 +60,8 @@ class Listing(Protocol):
 class Remembered(Protocol):
     """An object that is known."""
 
+    version: int
+
     def open(self) -> Manifest:
         """Return it, or as much of it as tells which it is."""
 
@@ -69,6 +74,9 @@ class Known(Protocol):
 
     def objects(self, kind: Kind, namespace: str | None = None) -> Mapping[str, Remembered]:
         """Return all objects of a kind, of a namespace or of all, by uid."""
+
+    def gone_applications(self) -> frozenset[str]:
+        """Return the uids of applications that are known to be gone."""
 
 
 class Missed(Protocol):
@@ -91,6 +99,8 @@ class Resync:
     """Opened for each namespace once all that is there has been heard of."""
     missing: Callable[[Scope], Awaitable[str]]
     """Returns which rights to a namespace are missing; empty: none."""
+    history: History = field(default_factory=History)
+    """Compares what is listed with what was known before."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once everything that is there has been heard of, in all namespaces that are served."""
 
@@ -169,8 +179,11 @@ class Resync:
 
     async def _compare(self, kind: Kind, scope: Scope) -> None:
         before = self.known.objects(kind, scope)
+        gone = self.known.gone_applications() if kind == APPLICATIONS else frozenset()
+        then = history.Known({uid: known.version for uid, known in before.items()}, gone)
         rest = 1 / LISTING - 1 if self.synced.is_set() else 0.0
         items = await self.listing.list(kind, scope, labels=SELECTORS[kind], metadata_only=True, rest=rest)
+        self.history.compare(items, then)
         listed = [item["metadata"] for item in items]
         present = {metadata["uid"] for metadata in listed}
         for uid in (before.keys() & self.known.objects(kind, scope).keys()) - present:

@@ -84,6 +84,7 @@ class Service:
             "workers": self._work(),
             "ticks": self._tick(),
             "events": self.operator.events.run(),
+            "history": self.operator.controller.history.until_put_back(),
             "memory": set_aside(lambda: self.ticker.is_idle),
         }
         return [asyncio.create_task(part, name=name) for name, part in parts.items()]
@@ -152,6 +153,7 @@ def service_of(
         settings.resync.total_seconds(),
         gate,
         preflight.missing,
+        controller.history,
     )
     ticker = Ticker(
         operator.poller.pollers, settings.tick.total_seconds(), workers.add, health.ticked, metrics

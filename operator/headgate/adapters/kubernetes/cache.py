@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.packing import packed_json, unpacked_json
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
@@ -58,7 +58,7 @@ class Cache:
         self._families: dict[Key, Family] = {}
         self._stalled: set[Key] = set()
         """Those of them that wait for a person."""
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, Kind] = {}
         """By uid, the oldest first."""
 
     def keys(self) -> Collection[Key]:
@@ -90,6 +90,10 @@ class Cache:
             packed = [pod for family in families for pod in family.pods.values()]
         return {one.uid: one for one in packed}
 
+    def gone_applications(self) -> frozenset[str]:
+        """Return the uids of applications that are known to be gone."""
+        return frozenset(uid for uid, kind in self._gone.items() if kind == APPLICATIONS)
+
     def stalled(self) -> int:
         """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
         return len(self._stalled)
@@ -112,7 +116,7 @@ class Cache:
         """Take in that an application is gone."""
         key = key_of(manifest)
         family = self._families.setdefault(key, Family())
-        self._bury(manifest)
+        self._bury(APPLICATIONS, manifest)
         if _is_same(manifest, family.application):
             family.application = None
             self._stalled.discard(key)
@@ -137,7 +141,7 @@ class Cache:
         if key is None:
             return None
         family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
-        self._bury(manifest)
+        self._bury(PODS, manifest)
         if _is_same(manifest, family.pods.get(name)):
             del family.pods[name]
         self._tidy(key)
@@ -148,8 +152,8 @@ class Cache:
             return False
         return known is None or version_of(manifest) > known.version
 
-    def _bury(self, manifest: Manifest) -> None:
-        self._gone[manifest["metadata"]["uid"]] = None
+    def _bury(self, kind: Kind, manifest: Manifest) -> None:
+        self._gone[manifest["metadata"]["uid"]] = kind
         while len(self._gone) > GONE_KEPT:
             del self._gone[next(iter(self._gone))]
 

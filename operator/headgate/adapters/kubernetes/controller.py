@@ -20,12 +20,13 @@ from typing import Protocol
 
 import structlog
 
-from headgate.adapters.kubernetes.cache import Cache, application_of
+from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
 from headgate.adapters.kubernetes.carrier import Carrier
 from headgate.adapters.kubernetes.claims import Claims
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
+from headgate.adapters.kubernetes.history import History, Known
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.record import (
@@ -94,6 +95,8 @@ class Controller:
         self._cache = Cache()
         self._claims = Claims()
         self._records: dict[Key, Record] = {}
+        self.history = History()
+        """Compares what is read with what was known before."""
         self._around = Surroundings(
             cluster=cluster,
             recorder=recorder or EventRecorder(cluster, options.identity),
@@ -235,10 +238,12 @@ class Controller:
         of was there before that was written.
         """
         before = {pod["metadata"]["uid"]: pod for pod in self._cache.pods(key)}
+        known = Known({one["metadata"]["uid"]: version_of(one) for one in (manifest, *before.values())})
         found: Manifest | None = None
         with suppress(ApiNotFound):
             found = await self._cluster.get(APPLICATIONS, key)
         pods = await self._cluster.list(PODS, key.namespace, labels=drivers_of(key.name))
+        self.history.compare(pods if found is None else (found, *pods), known)
         if found is None:
             self.application_gone(manifest)
         else:
