@@ -78,6 +78,7 @@ def test_the_planner_is_told_of_the_source_and_of_its_end(
             "class": "org.apache.spark.sql.execution.streaming.sources.RatePerMicroBatchStream",
             "admission": True,
             "defaultLimit": "rows",
+            "defaultRows": 10,
             "shufflePartitions": int(SETTINGS["spark.sql.shuffle.partitions"]),
         }
     assert planner.closed_handles == [handle]

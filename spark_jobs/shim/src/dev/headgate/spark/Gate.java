@@ -290,14 +290,28 @@ final class Gate implements Governed.Handler {
 
   private Answer ask(Callable<String> call, Set<String> understood) throws InterruptedException {
     String text = patience.ask(call);
-    Answer answer = text == null ? null : Answer.parse(text, understood);
-    if (answer != null && answer.is("offset") && v1) {
-      answer = null;
+    if (text == null) {
+      return null;
     }
-    if (text != null && answer == null) {
-      patience.failed("unknown answer \"" + text + "\"" + (v1 ? " for a source of the V1 kind" : ""));
+    Answer answer = Answer.parse(text, understood);
+    String problem = problemOf(answer, text);
+    if (problem != null) {
+      patience.failed(problem);
+      return null;
     }
     return answer;
+  }
+
+  /** Why an answer cannot be carried out, or null. */
+  private String problemOf(Answer answer, String text) {
+    if (answer == null || answer.is("offset") && v1) {
+      return "unknown answer \"" + text + "\"" + (v1 ? " for a source of the V1 kind" : "");
+    }
+    if (!answer.is("offset") || position == null) {
+      return null;
+    }
+    String back = Offsets.retreat(position.json(), answer.rest(), lastSurveyed == null ? null : lastSurveyed.json());
+    return back == null ? null : "the end that it has planned is before its start, " + back + ", where the stream does not end";
   }
 
   /** Asks the named streams of this query for all they have. */

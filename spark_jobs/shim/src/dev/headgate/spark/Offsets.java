@@ -1,0 +1,49 @@
+package dev.headgate.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.Iterator;
+import java.util.Map;
+
+/** Offsets as their sources write them, in JSON, compared number by number. */
+public final class Offsets {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private Offsets() {}
+
+  /**
+   * Where an end is before its start: committed, it would have records read twice.
+   *
+   * <p>A log may end there itself, because its last records were lost or it was created anew; then that is where it goes on.
+   *
+   * @param latest what the stream has said last that it has, or null
+   * @return the path of the first such number with both, or null where there is none, or they cannot be compared
+   */
+  public static String retreat(String start, String end, String latest) {
+    try {
+      return retreat("", JSON.readTree(start), JSON.readTree(end), latest == null ? null : JSON.readTree(latest));
+    } catch (JsonProcessingException e) {
+      return null; // an offset of another form: its source says whether it can be read
+    }
+  }
+
+  private static String retreat(String path, JsonNode start, JsonNode end, JsonNode latest) {
+    if (start.isNumber() && end.isNumber()) {
+      boolean isBefore = end.decimalValue().compareTo(start.decimalValue()) < 0;
+      return isBefore && !end.equals(latest) ? path + " from " + start + " to " + end : null;
+    }
+    for (Iterator<Map.Entry<String, JsonNode>> members = end.fields(); members.hasNext(); ) {
+      Map.Entry<String, JsonNode> member = members.next();
+      JsonNode before = start.get(member.getKey());
+      String found =
+          before == null
+              ? null
+              : retreat(path + "/" + member.getKey(), before, member.getValue(), latest == null ? null : latest.get(member.getKey()));
+      if (found != null) {
+        return found;
+      }
+    }
+    return null;
+  }
+}
