@@ -24,9 +24,13 @@ class Log:
         self.most = most
         self.reads = 0
         self.silent: Collection[str] = ()
+        self.at_a_time: int | None = None
+        """Partitions for which there is room in one answer."""
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads += 1
+        if self.at_a_time is not None:
+            asked = dict(list(asked.items())[: self.at_a_time])
         read = {split: self._read(at, most) for split, at in asked.items() if split not in self.silent}
         if len(read) < len(asked):
             raise UnansweredError(f"{self.silent} did not answer", read)
@@ -195,3 +199,14 @@ def test_the_latest_of_the_last_records_is_told():
     sampler = Sampler(log, valid)
     assert sampler.latest({"t/0": 0}) == {"t/0": Found(99, 99)}
     assert sampler.latest({"t/0": 102}) == {"t/0": None}
+
+
+def test_partitions_for_whose_values_there_was_no_room_are_asked_for_again():
+    log = Log([Record(n, 10 * n) for n in range(100)])
+    log.at_a_time = 2
+    splits = [f"t/{n}" for n in range(5)]
+    sampler = Sampler(log, valid)
+    assert sampler.first_later(dict.fromkeys(splits, 500), dict.fromkeys(splits, 0)) == dict.fromkeys(
+        splits, Found(51, 510)
+    )
+    assert sampler.latest(dict.fromkeys(splits, 0)) == dict.fromkeys(splits, Found(99, 990))

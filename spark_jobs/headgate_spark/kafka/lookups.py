@@ -31,6 +31,9 @@ PRODUCERS_SECONDS = 5
 FETCH_BYTES = 65_536
 """Fetched of a partition to look at a few records of it; one batch of its producer, should that be larger."""
 
+VALUE_BYTES = 16 * 1024 * 1024
+"""Of values in one answer; one record more at most. What is left is asked for when these have been looked at."""
+
 FETCH_WAIT_MILLIS = 20
 """How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what it
 looked at, which may be the end of the log, and its next look waits for that answer first."""
@@ -112,12 +115,15 @@ class JvmRecords:
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
 
-        Raises `UnansweredError` if a partition does not answer.
+        Partitions for whose values there was no room (`VALUE_BYTES`) are left out. Raises `UnansweredError` if a
+        partition does not answer.
         """
-        told = self._records.read(json.dumps(dict(asked)), most, self._values, round(READ_SECONDS * 1000))
+        room = VALUE_BYTES if self._values else 0
+        told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
         answers = json.loads(unpacked(told))
         read = {split: [_record(*record) for record in records] for split, records in answers.items()}
-        if silent := sorted(asked.keys() - read.keys()):
+        is_full = self._values and _bytes_in(read) >= room
+        if (silent := sorted(asked.keys() - read.keys())) and not is_full:
             raise UnansweredError(f"partition {silent[0]}: no records came within {READ_SECONDS:g} s", read)
         return read
 
@@ -164,6 +170,10 @@ def beginnings(lookups: JvmLookups, splits: Collection[str]) -> dict[str, int]:
     finally:
         lookups.close()
     return {split: first.offset for split, first in found.items() if first is not None}
+
+
+def _bytes_in(read: Mapping[str, Collection[Record]]) -> int:
+    return sum(len(record.value or b"") for records in read.values() for record in records)
 
 
 def _record(offset: int, timestamp: Millis, value: str | None = None) -> Record:

@@ -48,7 +48,8 @@ class Records(Protocol):
     def read(self, asked: Mapping[str, int], most: int) -> Mapping[str, Sequence[Record]]:
         """Return for each partition the first records from an offset on, none where there are none up to its end.
 
-        Raises `UnansweredError` where partitions do not answer.
+        Some may be left out, never all: they are asked for when these have been looked at. Raises `UnansweredError`
+        where partitions do not answer.
         """
 
     def close(self) -> None:
@@ -126,13 +127,16 @@ class Sampler:
         return runs
 
     def _read(self, places: Mapping[str, int], few: bool) -> dict[str, list[tuple[int, Millis | None]]]:
-        try:
-            read = self.records.read(places, RUN)
-        except UnansweredError as error:
-            for split, records in error.read.items():
-                self._times(split, records, few=few)
-            raise
-        return {split: self._times(split, records, few=few) for split, records in read.items()}
+        times: dict[str, list[tuple[int, Millis | None]]] = {}
+        while left := {split: place for split, place in places.items() if split not in times}:
+            try:
+                read = self.records.read(left, RUN)
+            except UnansweredError as error:
+                for split, records in error.read.items():
+                    self._times(split, records, few=few)
+                raise
+            times |= {split: self._times(split, records, few=few) for split, records in read.items()}
+        return times
 
     def _not_looked_at(self, split: str, beginning: int, end: int) -> int:
         """Return from where on a later record than those that are known may be."""

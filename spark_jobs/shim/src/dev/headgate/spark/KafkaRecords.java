@@ -68,11 +68,11 @@ public final class KafkaRecords {
    *
    * @param asked JSON object from {@code topic/partition} to an offset
    * @param most records of each partition
-   * @param values whether values are wanted, in Base64
+   * @param valueBytes 0 if no values are wanted; else they are told in Base64, and no more records once they have so many bytes
    * @return JSON object from {@code topic/partition} to a list of {@code [offset, timestamp]} or {@code [offset, timestamp, value]};
-   *     partitions that have not answered in time are left out
+   *     partitions that have not answered in time are left out, and those for whose values there was no room
    */
-  public String read(String asked, int most, boolean values, long timeoutMillis)
+  public String read(String asked, int most, long valueBytes, long timeoutMillis)
       throws JsonProcessingException, ReflectiveOperationException {
     Map<String, Long> offsets = JSON.readValue(asked, ASKED);
     Map<String, Object> waiting = new LinkedHashMap<>();
@@ -87,18 +87,30 @@ public final class KafkaRecords {
     }
     long deadline = System.nanoTime() + Duration.ofMillis(timeoutMillis).toNanos();
     Map<String, List<Object[]>> found = new HashMap<>();
-    while (!waiting.isEmpty() && System.nanoTime() < deadline) {
+    Room room = new Room(valueBytes);
+    while (!waiting.isEmpty() && room.isLeft() && System.nanoTime() < deadline) {
       Object polled = call("poll", Duration.ofMillis(POLL_MILLIS));
       for (Map.Entry<String, Object> each : List.copyOf(waiting.entrySet())) {
+        if (!room.isLeft()) {
+          break;
+        }
         List<?> records = (List<?>) ofPartition.invoke(polled, each.getValue());
         if (!records.isEmpty() || isAtEnd(each.getValue(), beginOf(each.getKey(), offsets.get(each.getKey())))) {
           gaps.remove(each.getKey());
-          found.put(each.getKey(), told(records.subList(0, Math.min(most, records.size())), values));
+          found.put(each.getKey(), told(records.subList(0, Math.min(most, records.size())), room));
           waiting.remove(each.getKey());
           call("pause", List.of(each.getValue()));
         }
       }
     }
+    if (room.isLeft()) {
+      noteGaps(waiting, offsets); // else records may have come of the others, too, and not been told
+    }
+    String told = JSON.writeValueAsString(found);
+    return room.hasValues() ? told : Packed.of(told); // values would not become shorter
+  }
+
+  private void noteGaps(Map<String, Object> waiting, Map<String, Long> offsets) throws ReflectiveOperationException {
     for (Map.Entry<String, Object> each : waiting.entrySet()) {
       long begin = offsets.get(each.getKey());
       long position = (long) call("position", each.getValue());
@@ -107,8 +119,6 @@ public final class KafkaRecords {
         gaps.put(each.getKey(), new Gap(gap == null || begin < gap.begin || begin > gap.end ? begin : gap.begin, position));
       }
     }
-    String told = JSON.writeValueAsString(found);
-    return values ? told : Packed.of(told); // values would not become shorter
   }
 
   private long beginOf(String name, long asked) {
@@ -121,13 +131,39 @@ public final class KafkaRecords {
     return (long) call("position", partition) > begin && ((OptionalLong) call("currentLag", partition)).orElse(1) <= 0;
   }
 
-  private List<Object[]> told(List<?> records, boolean values) throws ReflectiveOperationException {
+  private List<Object[]> told(List<?> records, Room room) throws ReflectiveOperationException {
     List<Object[]> told = new ArrayList<>();
     for (Object record : records) {
-      Object[] all = {of(record, "offset"), of(record, "timestamp"), values ? of(record, "value") : null};
-      told.add(values ? all : Arrays.copyOf(all, 2));
+      if (!room.isLeft()) {
+        break;
+      }
+      Object[] all = {of(record, "offset"), of(record, "timestamp"), room.hasValues() ? of(record, "value") : null};
+      told.add(room.hasValues() ? all : Arrays.copyOf(all, 2));
+      room.take((byte[]) all[2]);
     }
     return told;
+  }
+
+  /** How many bytes of values may still be told: hundreds of partitions with large records would fill the driver's memory. */
+  private static final class Room {
+    private final long bytes;
+    private long taken;
+
+    Room(long bytes) {
+      this.bytes = bytes;
+    }
+
+    boolean hasValues() {
+      return bytes > 0;
+    }
+
+    boolean isLeft() {
+      return !hasValues() || taken < bytes;
+    }
+
+    void take(byte[] value) {
+      taken += value == null ? 0 : value.length;
+    }
   }
 
   private Object of(Object record, String member) throws ReflectiveOperationException {

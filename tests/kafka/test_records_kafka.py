@@ -1,0 +1,44 @@
+"""Single records of a real broker, with their values: as many as there is room for."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate_spark.kafka import lookups
+from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from support.kafka import Broker
+from support.kafka_records import Ramp, fill
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS, RECORDS, SIZE = 6, 4, 500
+
+
+def test_large_values_come_in_parts_and_nothing_is_passed_over(
+    spark: SparkSession, kafka: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookups, "VALUE_BYTES", 3 * SIZE)
+    topic = kafka.topic(partitions=PARTITIONS)
+    fill(
+        kafka.bootstrap,
+        topic,
+        [Ramp(partition, RECORDS) for partition in range(PARTITIONS)],
+        value=lambda n: b"%d" % n + b"." * (SIZE - 1),
+    )
+    asked = {f"{topic}/{n}": 1 for n in range(PARTITIONS)}
+    jvm = spark.sparkContext._jvm
+    asking = JvmLookups(jvm, kafka.options(topic))
+    records = JvmRecords(jvm, kafka.options(topic), asking, values=True)
+    try:
+        parts = []
+        while asked:
+            parts.append(records.read(asked, RECORDS))
+            asked = {split: at for split, at in asked.items() if split not in parts[-1]}
+    finally:
+        records.close()
+        asking.close()
+    assert len(parts) == PARTITIONS
+    for part in parts:
+        assert sum(len(record.value or b"") for of_split in part.values() for record in of_split) <= 4 * SIZE
+        assert [[record.offset for record in of_split] for of_split in part.values()] == [[1, 2, 3]]
