@@ -178,7 +178,7 @@ def test_everything_that_is_known_is_shown() -> None:
     )
     text = described(found)
 
-    assert "executors  3 running, 8 asked for; if that lasts, a quota or the nodes have no room" in text
+    assert "executors  3 running, 8 asked for; if that lasts, ExecutorsMissing says why" in text
     assert "query q  BACKLOG by WatermarkLag for 12m, 3 changes in this attempt" in text
     assert "last change in force" in text
     assert "batch      3.2M records granted (51k/s x 1m3s), 51k/s measured" in text

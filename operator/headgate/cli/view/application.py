@@ -38,6 +38,7 @@ REASSURING = {
     "Aligned": ConditionStatus.TRUE,
     "Throttled": ConditionStatus.FALSE,
     "MetricsAvailable": ConditionStatus.TRUE,
+    "ExecutorsMissing": ConditionStatus.FALSE,
     "BacklogSparkConf": ConditionStatus.FALSE,
 }
 """What each condition says while all is well."""
@@ -66,6 +67,8 @@ def _facts(application: ClusterApplication, now: float) -> Iterator[tuple[str, C
     yield "state", Text.assemble(state_cell(application), attempt, suspended)
     if application.unreadable:
         yield "unreadable", f"{application.unreadable}; a newer Headgate has written it: update this command"
+    if status.spark_version is not None:
+        yield "spark", status.spark_version
     if status.executor_instances is not None:
         yield "executors", _executors(status)
     if status.control_generation is not None:
@@ -84,7 +87,7 @@ def _executors(status: SparkApplicationStatus) -> Cell:
     text = f"{running} running, {status.executor_instances} asked for"
     if not status.waits_for_executors:
         return text
-    return Text(f"{text}; if that lasts, a quota or the nodes have no room", style="yellow")
+    return Text(f"{text}; if that lasts, ExecutorsMissing says why", style="yellow")
 
 
 def _control(published: int, acknowledged: int | None) -> str:
