@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ def render(*flags: str | Path, values: Mapping[str, Any] | None = None, version:
     given: Sequence[str] = () if values is None else ("--values", "-")
     options = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES, "--api-versions", SERVED)
     command = ("template", RELEASE, CHART, *options, *given, *flags)
-    text = helm(*command, version=version, input=None if values is None else yaml.safe_dump(dict(values)))
+    text = helm(*command, version=version, input=None if values is None else json.dumps(values))
     return [manifest for manifest in yaml.load_all(text, Strict) if manifest]
 
 
