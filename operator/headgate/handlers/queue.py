@@ -2,7 +2,8 @@
 
 Everything that is heard of an application leads to the same turn of the loop, so an event is nothing but its key: ten
 of them are one turn. Keys wait by the time since which they are due, so that a busy application never keeps a quiet
-one waiting. What fails waits longer each time; a key is never worked on twice at once.
+one waiting. What fails waits longer each time, what succeeds again and again is slowed down to a pace, and a key is
+never worked on twice at once.
 
 Pure: time and chance come in as arguments, and nothing waits in here. `workers.py` does the waiting. Not thread-safe,
 but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for from its own thread.
@@ -14,6 +15,8 @@ import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from headgate.handlers.pace import Pace
 
 K = TypeVar("K", bound=Hashable)
 
@@ -52,6 +55,7 @@ class WorkQueue(Generic[K]):
     """Keys, each with the time at which it is due. Times are seconds on one clock, that of the caller."""
 
     backoff: Backoff = field(default_factory=Backoff)
+    pace: Pace[K] = field(default_factory=Pace)
     _entries: dict[K, _Entry] = field(default_factory=dict)
     _running: dict[K, float] = field(default_factory=dict)
     """Since when."""
@@ -73,6 +77,7 @@ class WorkQueue(Generic[K]):
             _, ticket, key = heapq.heappop(self._line)
             if self._is_in_line(key, ticket):
                 self._entries[key].due, self._running[key] = None, now
+                self.pace.spend(key, now)
                 return key
         return None
 
@@ -153,7 +158,8 @@ class WorkQueue(Generic[K]):
         return entry
 
     def _schedule(self, key: K, entry: _Entry, due: float) -> None:
-        """Make it due at `due`, unless it is sooner."""
+        """Make it due at `due`, or as soon after as its pace allows, unless it is sooner."""
+        due = max(due, self.pace.not_before(key))
         if entry.due is None or due < entry.due:
             entry.due = due
             if key not in self._running:
