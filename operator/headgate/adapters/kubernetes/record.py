@@ -23,7 +23,13 @@ from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.adapters.kubernetes.properties import LARGEST_CONF, DriverDefaults
 from headgate.adapters.kubernetes.refusals import Trouble
 from headgate.adapters.kubernetes.times import unix_time
-from headgate.adapters.packing import json_bytes, packed_json, packed_value, unpacked_value
+from headgate.adapters.packing import (
+    json_bytes,
+    packed_json,
+    packed_value,
+    unpacked_json,
+    unpacked_value,
+)
 from headgate.api.application import SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
@@ -92,16 +98,26 @@ class Record:
         self._memory = None
 
     def declared(self, manifest: Manifest, defaults: DriverDefaults) -> Declared:
-        """Return what the resource declares; parsed again only where it has changed."""
+        """Return what the resource declares; judged again only where its spec has changed.
+
+        To judge a large one takes a quarter of a second. Annotations are free text, for which nothing is refused.
+        """
         metadata = manifest["metadata"]
-        mark = (metadata["generation"], digest_of(metadata.get("annotations")))
-        if self._declared is None or mark != self.mark:
+        before = self.mark
+        self.mark = mark = (metadata["generation"], digest_of(metadata.get("annotations")))
+        if self._declared is None or before is None or mark[0] != before[0]:
             shown = {name: value for name, value in manifest.items() if name != "status"}
             given = without_empty(shown, application_schema())
-            declared, self.mark = _parsed(given, defaults), mark
+            declared = _parsed(given, defaults)
             self._declared = declared if isinstance(declared, RefusedSpec) else packed_json(given)
             return declared
-        return self._declared if isinstance(self._declared, RefusedSpec) else _unpacked(self._declared)
+        if isinstance(self._declared, RefusedSpec):
+            return self._declared
+        if mark != before:
+            given = unpacked_json(self._declared)
+            given["metadata"] = {**given["metadata"], "annotations": metadata.get("annotations") or {}}
+            self._declared = packed_json(given)
+        return _unpacked(self._declared)
 
     def acts_on(self, application: SparkApplication) -> None:
         """Remember that a turn was carried out which went by what was declared last."""
