@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from headgate.adapters.kubernetes.events import EventRecorder, Outbox
+from headgate.adapters.kubernetes.events import COMBINED, MOST_ALIKE, EventRecorder, Outbox
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.errors import ApiUnavailable
@@ -143,3 +143,46 @@ def test_a_failure_is_told_before_ten_thousand_applications_whose_metrics_are_go
         return told.reasons
 
     assert asyncio.run(send()) == ["RetriesExhausted", *["QueryTimeout"] * 3]
+
+
+def test_namespaces_take_turns_and_one_that_tells_too_much_loses_its_own() -> None:
+    async def send() -> list[str]:
+        told = Told()
+        outbox = Outbox(told, most=5)
+        for number in range(50):
+            await outbox.tell(ABOUT, reason(f"Noise{number}"))
+        other = Owner(key=Key("quiet", "orders"), uid="2")
+        for text in ("Failed", "Started"):
+            await outbox.tell(other, reason(text))
+        await outbox.flush(10)
+        return told.reasons
+
+    assert asyncio.run(send()) == ["Noise0", "Failed", "Noise1", "Started", "Noise2"]
+
+
+def test_words_that_people_choose_make_no_more_than_a_few_objects() -> None:
+    changes = [replace(later(number), message=f"annotation says word-{number}") for number in range(500)]
+    cluster = told(*changes)
+    events = sorted(cluster.objects.values(), key=lambda event: event["lastTimestamp"])
+    assert len(events) == MOST_ALIKE + 1
+    assert (events[0]["message"], events[0]["count"]) == ("annotation says word-0", 1)
+    assert (events[-1]["message"], events[-1]["count"]) == (
+        f"{COMBINED}annotation says word-499",
+        500 - MOST_ALIKE,
+    )
+    told(*(replace(later(3600 + number), message=f"later {number}") for number in range(3)), cluster=cluster)
+    assert len(cluster.objects) == MOST_ALIKE + 1 + 3
+
+
+def test_what_was_said_before_is_still_counted_up_by_itself_and_other_reasons_are_not_affected() -> None:
+    changes = [replace(EVENT, message=f"word-{number}") for number in range(20)]
+    cluster = told(*changes, changes[0], replace(EVENT, reason="DriverEnded"))
+    events = list(cluster.objects.values())
+    assert next(event["count"] for event in events if event["message"] == "word-0") == 2
+    assert [event["message"] for event in events if event["reason"] == "DriverEnded"] == ["attempt 1 ended"]
+
+
+def test_settings_that_are_told_again_and_again_are_one_object() -> None:
+    changes = [replace(EVENT, message=f"told new settings: control document {number}") for number in range(9)]
+    (event,) = told(*changes).objects.values()
+    assert (event["count"], event["message"]) == (9, "told new settings: control document 8")

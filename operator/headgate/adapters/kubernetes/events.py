@@ -1,7 +1,9 @@
 """Events of the cluster, so that `kubectl describe` tells what happened.
 
 One event with the same reason and message within an hour is one object that is counted up, also where only the
-attempt is another one; the newest message stands. A driver that fails every minute must not fill etcd. An event is
+attempt is another one; the newest message stands. A driver that fails every minute must not fill etcd. Nor must words
+that people choose: of messages with one reason the first few are objects of their own, and those that come after them
+are one together, as client-go has it. An event is
 best effort, as everywhere in Kubernetes; what matters is in the status. So it waits in an outbox, and leaves it at a
 pace at which it takes nothing from what matters: when a thousand applications are applied at once, their drivers come
 first. What is so of all applications at once, as that Prometheus is gone, waits behind everything else, and only some
@@ -13,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
 
+from headgate.adapters.fair_queue import FairQueue
 from headgate.adapters.kubernetes.client import EVENTS, Cluster, Manifest
 from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import Owner
@@ -47,6 +50,10 @@ MOST_WAITING = 10_000
 MOST_MINOR = 500
 """The same of minor ones: conditions and an alert say the same."""
 
+MOST_ALIKE = 10
+"""Messages of one reason about one application that are told apart within an hour."""
+COMBINED = "(combined from similar events): "
+
 
 class Recorder(Protocol):
     """Takes events."""
@@ -61,6 +68,15 @@ class _Told:
     count: int
 
 
+@dataclass(slots=True)
+class _Alike:
+    """What was said of one application for one reason."""
+
+    first: float
+    said: set[str] = field(default_factory=set)
+    """Names of Events."""
+
+
 class EventRecorder:
     """Writes events, and counts those that repeat."""
 
@@ -68,10 +84,11 @@ class EventRecorder:
         self._cluster = cluster
         self._instance = instance
         self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._alike: OrderedDict[tuple[str, str], _Alike] = OrderedDict()
 
     async def tell(self, about: Owner, event: Event) -> None:
         """Record the event, or count up the one that says the same, be it of another attempt."""
-        name = _name(about, event)
+        name, event = self._combined(about, event)
         told = self._told.pop(name, None)
         if told is None or not 0 <= event.at - told.first < WINDOW_SECONDS:
             told = _Told(first=event.at, count=0)
@@ -81,6 +98,20 @@ class EventRecorder:
         if told.count == 0 and await self._create(name, about, event):
             return
         await self._count_up(Key(about.key.namespace, name), about, event, told.count + 1)
+
+    def _combined(self, about: Owner, event: Event) -> tuple[str, Event]:
+        """Return the event and its name: those of all that are alike, where too many of them were told apart."""
+        name, kind = _name(about, event.reason, event.message), (about.uid, event.reason)
+        alike = self._alike.pop(kind, None)
+        if alike is None or not 0 <= event.at - alike.first < WINDOW_SECONDS:
+            alike = _Alike(first=event.at)
+        self._alike[kind] = alike
+        while len(self._alike) > REMEMBERED:
+            self._alike.popitem(last=False)
+        if name in alike.said or len(alike.said) < MOST_ALIKE:
+            alike.said.add(name)
+            return name, event
+        return _name(about, event.reason, ""), replace(event, message=f"{COMBINED}{event.message}")
 
     async def _create(self, name: str, about: Owner, event: Event) -> bool:
         try:
@@ -126,30 +157,11 @@ class EventRecorder:
         }
 
 
-class _Queue:
-    """Events that wait for their turn, up to a number; those that come then are lost."""
-
-    def __init__(self, most: int, kind: str) -> None:
-        self._most = most
-        self._kind = kind
-        self._is_full = False
-        self.waiting: deque[tuple[Owner, Event]] = deque()
-
-    def put(self, about: Owner, event: Event) -> None:
-        if len(self.waiting) < self._most:
-            self.waiting.append((about, event))
-        elif not self._is_full:
-            self._is_full = True
-            log.warning(f"{self._most:,} {self._kind} wait to be recorded; those that come now are lost")
-
-    def take(self) -> tuple[Owner, Event]:
-        taken = self.waiting.popleft()
-        self._is_full = self._is_full and bool(self.waiting)
-        return taken
-
-
 class Outbox:
-    """Events on their way to a recorder; `run` sends them, one after the other, minor ones last."""
+    """Events on their way to a recorder; `run` sends them, one after the other, minor ones last.
+
+    Namespaces take turns: one that has thousands to tell does not keep the others waiting.
+    """
 
     def __init__(
         self,
@@ -161,12 +173,13 @@ class Outbox:
     ) -> None:
         self._recorder = recorder
         self._pace_seconds = pace_seconds
-        self._major, self._minor = _Queue(most, "events"), _Queue(most_minor, "minor events")
+        self._major: FairQueue[tuple[Owner, Event]] = FairQueue(most, "events")
+        self._minor: FairQueue[tuple[Owner, Event]] = FairQueue(most_minor, "minor events")
         self._heard = asyncio.Event()
 
     async def tell(self, about: Owner, event: Event) -> None:
         """Take the event along with the next ones; it is lost where too many of its kind wait already."""
-        (self._minor if event.is_minor else self._major).put(about, event)
+        (self._minor if event.is_minor else self._major).put(about.key.namespace, (about, event))
         self._heard.set()
 
     async def run(self) -> None:
@@ -184,8 +197,8 @@ class Outbox:
                     await self._send()
 
     async def _send(self) -> None:
-        about, event = (self._major if self._major.waiting else self._minor).take()
-        if not self._major.waiting and not self._minor.waiting:
+        about, event = (self._major or self._minor).take()
+        if not self._major and not self._minor:
             self._heard.clear()
         try:
             await self._recorder.tell(about, event)
@@ -193,8 +206,8 @@ class Outbox:
             log.warning(f"event {event.reason} is not recorded: {error}", application=str(about.key))
 
 
-def _name(about: Owner, event: Event) -> str:
+def _name(about: Owner, reason: str, message: str) -> str:
     """Return a name that is equal for events that say the same of the same object, whichever attempt it was."""
-    said = re.sub(r"\battempt [0-9]+", "attempt", event.message)
-    text = "\n".join((about.uid, event.reason, said))
+    said = re.sub(r"\b(attempt|control document) [0-9]+", r"\1", message)
+    text = "\n".join((about.uid, reason, said))
     return f"{about.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
