@@ -8,13 +8,19 @@ import pytest
 
 from headgate.adapters.kubernetes import record
 from headgate.adapters.kubernetes.client import Manifest
-from headgate.adapters.kubernetes.record import Record, RefusedSpec
+from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.names import FINALIZER
+from headgate.adapters.kubernetes.record import Record, RefusedSpec, is_overdue, stand_in
+from headgate.adapters.kubernetes.times import unix_time
 from headgate.api.application import SparkApplication
-from support.operating import OPTIONS, manifest
+from headgate.decision.lifecycle import RELEASE_SECONDS
+from support.operating import OPTIONS, Operation, manifest
 
 
-def stored(generation: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    shown = manifest(**spec)
+def stored(
+    generation: int = 1, annotations: dict[str, str] | None = None, name: str = "flights", **spec: Any
+) -> Manifest:
+    shown = manifest(name, **spec)
     shown["metadata"] |= {"uid": "u", "generation": generation, "annotations": annotations or {}}
     return shown
 
@@ -58,3 +64,37 @@ def test_another_generation_is_judged_anew_and_what_was_refused_stays_so_until_t
     assert isinstance(declared, SparkApplication)
     assert declared.metadata.annotations == {"a": "b"}
     assert len(judged) == 2
+
+
+@pytest.mark.parametrize("name", ["orders.v2", "2024-orders", "a" * 41])
+def test_an_application_of_any_name_can_be_stopped_and_let_go(name: str) -> None:
+    leaving = stored(name=name, stop={"gracePeriod": "90s"})
+    leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
+    asked_at = unix_time("2026-01-01T00:00:00Z")
+
+    standing = stand_in(leaving)
+    assert (standing.name, standing.metadata.generation, standing.spec.suspend) == (name, 1, True)
+    assert standing.spec.stop.grace_period.total_seconds() == 90
+    overdue = [is_overdue(leaving, asked_at + seconds) for seconds in (89, 90 + RELEASE_SECONDS)]
+    assert overdue == [False, True]
+
+
+@pytest.mark.parametrize("spec", [None, [], {}, {"stop": 7}, {"stop": {"gracePeriod": "soon"}}])
+def test_how_long_it_waits_is_known_whatever_the_spec_is(spec: Any) -> None:
+    leaving = {**stored(), "spec": spec}
+    leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
+    assert is_overdue(leaving, unix_time("2027-01-01T00:00:00Z"))
+
+
+@pytest.mark.parametrize("name", ["orders.v2", "2024-orders", "a" * 41])
+def test_one_whose_name_is_refused_goes_when_it_is_deleted(name: str) -> None:
+    o, key = Operation(), Key("team", name)
+    shown = manifest(name)
+    shown["metadata"]["finalizers"] = [FINALIZER]
+    o.cluster.declare(shown)
+    o.turn(key)
+    assert o.condition("Ready", key)["reason"] == "InvalidSpec"
+    o.cluster.remove(key)
+    for _ in range(3):
+        o.turn(key)
+    assert ("sparkapplications", *key) not in o.cluster.objects

@@ -30,7 +30,7 @@ from headgate.adapters.packing import (
     unpacked_json,
     unpacked_value,
 )
-from headgate.api.application import SparkApplication, Stop, application_schema
+from headgate.api.application import Metadata, SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
 from headgate.api.validation import validate_given
@@ -170,15 +170,21 @@ def _impossible_here(application: SparkApplication, defaults: DriverDefaults) ->
 
 
 def stand_in(manifest: Manifest) -> SparkApplication:
-    """Return an application of which little is known but its name: enough to stop its driver."""
+    """Return an application of which little is known but its name: enough to stop its driver.
+
+    Whatever the name is: one that a definition of another version has let through has to go as well.
+    """
     metadata: Mapping[str, Any] = manifest["metadata"]
     shown = {
         "apiVersion": manifest["apiVersion"],
         "kind": manifest["kind"],
-        "metadata": {name: metadata[name] for name in ("name", "namespace", "generation", "uid")},
+        "metadata": {"name": "any"},
         "spec": {"main": {"file": "/"}, "suspend": True, "stop": _stop(manifest)},
     }
-    return SparkApplication.model_validate(shown)
+    named = Metadata.model_construct(
+        **{name: metadata[name] for name in ("name", "namespace", "generation", "uid")}
+    )
+    return SparkApplication.model_validate(shown).model_copy(update={"metadata": named})
 
 
 def is_to_stop(manifest: Manifest) -> bool:
@@ -203,5 +209,5 @@ def is_overdue(manifest: Manifest, now: float) -> bool:
     metadata = manifest["metadata"]
     if "deletionTimestamp" not in metadata or FINALIZER not in metadata.get("finalizers", ()):
         return False
-    grace_seconds = stand_in(manifest).spec.stop.grace_period.total_seconds()
+    grace_seconds = Stop.model_validate(_stop(manifest)).grace_period.total_seconds()
     return now >= unix_time(metadata["deletionTimestamp"]) + grace_seconds + RELEASE_SECONDS
