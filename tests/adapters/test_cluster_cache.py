@@ -94,3 +94,16 @@ def test_only_what_is_read_is_kept() -> None:
     found = cache.application(KEY)
     assert found is not None
     assert "managedFields" not in found["metadata"]
+
+
+def test_of_annotations_only_our_own_are_kept() -> None:
+    others = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 1000, "headgate.devious/x": "y"}
+    ours = {"headgate.dev/paused": "delays/flights"}
+    cache, shown, driver = Cache(), application(1), pod(2)
+    for manifest in (shown, driver):
+        manifest["metadata"]["annotations"] = {**others, **ours}
+    cache.put_application(shown)
+    cache.put_pod(driver)
+    found = cache.application(KEY)
+    assert found is not None
+    assert [one["metadata"]["annotations"] for one in (found, *cache.pods(KEY))] == [ours, ours]

@@ -14,7 +14,11 @@ from typing import Any
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
 from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.packing import packed_json, unpacked_json
+from headgate.api.application import GROUP
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
+
+OURS = f"{GROUP}/"
+"""What the names of our annotations begin with."""
 
 GONE_KEPT = 4096
 """How many objects are remembered as gone: more than can have a late answer on its way."""
@@ -182,7 +186,10 @@ def _is_same(manifest: Manifest, known: Packed | None) -> bool:
 
 
 def _without_bookkeeping(manifest: Manifest) -> Manifest:
+    """Leave out what others keep there: who wrote which field, and up to 256 KiB of annotations that are not ours."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
+    if given := metadata.pop("annotations", None):
+        metadata["annotations"] = {name: text for name, text in given.items() if name.startswith(OURS)}
     return {**manifest, "metadata": metadata}
 
 
