@@ -9,6 +9,7 @@ fifth of a call: ten thousand applications that start are forty thousand of them
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
@@ -35,11 +36,16 @@ TIMEOUT_SECONDS = 10.0
 PAGE = 500
 """Objects in one answer to a listing."""
 
+LONGEST_PAUSE_SECONDS = 300.0
+"""As long as a server may ask to be left alone; an application must not stand still for a day for one header."""
+
 _OURS = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
 """For every write. Asked to warn of fields that nobody knows, as it is by default, the server decodes more strictly;
 nobody would read the warnings, and what it does not know it leaves out either way."""
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+LIST = frozenset({"metadata", "items"})
 
 _Continue = TypedDict("_Continue", {"continue": str}, total=False)
 
@@ -93,6 +99,8 @@ class _Call(NamedTuple):
     body: Mapping[str, Any] | None = None
     content_type: str = "application/json"
     accept: str = "application/json"
+    expects: frozenset[str] = frozenset({"metadata"})
+    """Members without which an answer is none of the API server's."""
 
     @property
     def target(self) -> str:
@@ -147,7 +155,9 @@ class Cluster:
 
     async def describe(self, kind: Kind) -> Manifest:
         """Return the OpenAPI document of the kind's group, with the fields that the API server knows."""
-        return await self._call(_Call("GET", kind, f"/openapi/v3/apis/{kind.group_version}"))
+        return await self._call(
+            _Call("GET", kind, f"/openapi/v3/apis/{kind.group_version}", expects=frozenset({"openapi"}))
+        )
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         """Create an object; `ApiConflict` where there is one of that name."""
@@ -185,7 +195,7 @@ class Cluster:
             options["preconditions"] = {"uid": uid}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        return await self._call(_Call("DELETE", kind, kind.path(*key), body=options))
+        return await self._call(_Call("DELETE", kind, kind.path(*key), body=options, expects=frozenset()))
 
     async def _items(
         self, kind: Kind, namespace: str | None, labels: str | None, accept: str, rest: float
@@ -193,7 +203,9 @@ class Cluster:
         query = {"limit": str(PAGE)} | ({} if labels is None else {"labelSelector": labels})
         while True:
             began = time.monotonic()
-            page = await self._call(_Call("GET", kind, kind.path(namespace), query, accept=accept))
+            page = await self._call(
+                _Call("GET", kind, kind.path(namespace), query, accept=accept, expects=LIST)
+            )
             took = time.monotonic() - began
             for item in page["items"] or ():  # metadata alone of nothing is null
                 yield item
@@ -217,8 +229,7 @@ class Cluster:
                 self._listener(verb=call.method, kind=call.kind.plural, status=status, seconds=seconds)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(call, response.status, content, response.headers.get("Retry-After"))
-        answer: Manifest = _DECODERS.get(call.accept, _JSON).decode(content)
-        return answer
+        return _decoded(call, content)
 
     async def _send(self, call: _Call) -> tuple[aiohttp.ClientResponse, bytes]:
         api, headers = self._api, {"Accept": call.accept, "Content-Type": call.content_type}
@@ -246,6 +257,23 @@ def session_of(api: ApiClient, *middlewares: aiohttp.ClientMiddlewareType) -> ai
     )
 
 
+def _decoded(call: _Call, content: bytes) -> Manifest:
+    """Return the object of an answer; a proxy in between may answer with a page of its own, and call it a success."""
+    try:
+        answer = _DECODERS.get(call.accept, _JSON).decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ApiUnavailable(
+            f"{call}: the answer is not as expected ({error}): {_beginning(content)}"
+        ) from None
+    if not isinstance(answer, dict) or not call.expects <= answer.keys():
+        raise ApiUnavailable(f"{call}: the answer is no object of the API: {_beginning(content)}")
+    return answer
+
+
+def _beginning(content: bytes) -> str:
+    return content[:200].decode("utf-8", "replace")
+
+
 def _refusal(call: _Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
     message = _message(content)
     text = f"{call}: {status}: {message}"
@@ -265,11 +293,13 @@ def _message(content: bytes) -> str:
     try:
         return str(_JSON.decode(content)["message"])
     except (ValueError, KeyError, TypeError):
-        return content[:200].decode("utf-8", "replace")
+        return _beginning(content)
 
 
 def _seconds(retry_after: str | None) -> float | None:
+    """Return for how long the server wants to be left alone; `None` where it does not say, or gives a date."""
     try:
-        return None if retry_after is None else float(retry_after)
+        asked = math.nan if retry_after is None else float(retry_after)
     except ValueError:
         return None
+    return None if math.isnan(asked) else min(max(0.0, asked), LONGEST_PAUSE_SECONDS)
