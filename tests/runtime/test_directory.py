@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate_spark.engine.directory import LocalDirectory
+from headgate_spark.engine.store import NumberedStore
 from support.disk import Disk
 
 TEXT = '{"ends": {}}'
@@ -31,3 +32,14 @@ def test_a_disk_that_fails_to_keep_a_file_leaves_none(
     with pytest.raises(OSError, match="Input/output error"):
         LocalDirectory(tmp_path).create("hybrid.1.json", TEXT)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_run_left_unfinished_goes_with_the_next_value(tmp_path: Path) -> None:
+    store = NumberedStore(LocalDirectory(tmp_path), "hybrid")
+    store.save("first")
+    of_others = (".hybrid.2.json.17", ".batches.1.json.17", ".hybrid.1.json.crc", "hybrid.txt")
+    for name in (".hybrid.1.json.4711", *of_others):
+        (tmp_path / name).write_text("")
+    store.save("second")
+    assert {path.name for path in tmp_path.iterdir()} == {"hybrid.1.json", "hybrid.2.json", *of_others}
+    assert store.load() == "second"

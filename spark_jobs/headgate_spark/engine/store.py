@@ -7,7 +7,8 @@ without Headgate at any time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from headgate_spark.engine.directory import Directory
@@ -40,6 +41,8 @@ class NumberedStore:
         self._directory = directory
         self._name = name
         self._check = check
+        self._unfinished = re.compile(rf"\.{re.escape(name)}\.(\d+)\.json\.\d+")
+        """What a run leaves that is killed while it writes (`Directory.create`)."""
 
     def load(self) -> Any | None:
         """Return the value of the highest number, or `None`. Raises `DamagedFileError`."""
@@ -47,19 +50,20 @@ class NumberedStore:
 
     def newest(self) -> tuple[int, Any | None]:
         """Return the highest number with its value; 0 and `None` where there is none. Raises `DamagedFileError`."""
-        numbers = self._numbers()
+        numbers = self._numbers(self._directory.names())
         if not numbers:
             return 0, None
         return numbers[-1], self._value(self._file(numbers[-1]))
 
     def save(self, value: Any) -> None:
         """Write `value` under the next number. Raises what the file system raises."""
-        numbers = self._numbers()
+        numbers = self._numbers(self._directory.names())
         self.create(numbers[-1] + 1 if numbers else 1, value)
 
     def create(self, number: int, value: Any) -> None:
         """Write `value` under a number; raises OSError where that one or a higher one is there."""
-        numbers = self._numbers()
+        names = self._directory.names()
+        numbers = self._numbers(names)
         if numbers and numbers[-1] >= number:
             raise FileExistsError(
                 f"{self._file(numbers[-1])} is there, so {self._file(number)} is out of date"
@@ -67,6 +71,10 @@ class NumberedStore:
         self._directory.create(self._file(number), json.dumps(value))
         for old in numbers[: 1 - KEPT]:
             self._directory.delete(self._file(old))
+        for name in names:
+            left = self._unfinished.fullmatch(name)
+            if left is not None and int(left[1]) < number:  # another run may be writing this one just now
+                self._directory.delete(name)
 
     def _value(self, file: str) -> Any:
         try:
@@ -76,8 +84,8 @@ class NumberedStore:
             raise DamagedFileError(f"file {self._directory}/{file} is damaged ({error})") from None
         return value
 
-    def _numbers(self) -> list[int]:
-        parts = [name.split(".") for name in self._directory.names()]
+    def _numbers(self, names: Iterable[str]) -> list[int]:
+        parts = [name.split(".") for name in names]
         numbers = (part[1] for part in parts if len(part) == 3 and part[::2] == [self._name, "json"])
         return sorted(int(number) for number in numbers if number.isdigit())
 
