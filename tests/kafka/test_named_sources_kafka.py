@@ -1,6 +1,6 @@
 """Sources that the job has named: added, dropped and moved from one run to the next, on one checkpoint.
 
-Spark 4.2 and later let them, and write their offset log in a form of its own for it.
+Spark 4.3 and later let them, and write their offset log in a form of its own for it.
 """
 
 from __future__ import annotations

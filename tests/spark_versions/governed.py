@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.exit_codes import ExitCode
-from support.driver import QUICK_START, driver, ids_in
+from support.driver import QUICK_START, Driver, driver, ids_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, fill
 
@@ -23,8 +24,15 @@ RATE = 100.0
 BATCH = BatchControl(initial_records=200, max_records=200)
 
 
-def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path) -> None:
-    """Run the job twice on one checkpoint. Raises AssertionError with what went wrong."""
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""With it sources have names, and from Spark 4.3 on an offset log that goes by them."""
+
+
+def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path, *, named: bool = False) -> None:
+    """Run the job twice on one checkpoint; `named`: its sources have names, and have changed places the second time.
+
+    Raises AssertionError with what went wrong.
+    """
     topics = [broker.topic() for _ in range(2)]
     for number, topic in enumerate(topics):
         ids = range(number * RECORDS, (number + 1) * RECORDS)
@@ -34,21 +42,36 @@ def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path) -> N
             [Ramp(0, RECORDS, step_ms=1_000)],
             value=lambda n, ids=ids: b"%d" % ids[n],
         )
-    _run(
-        python, jars, [broker.bootstrap, *topics, folder], folder / "first", _control(topics, RATE), stop=True
-    )
+    names = ["flights", "bookings"] if named else topics
+    given = [f"{name}={topic}" for name, topic in zip(names, topics, strict=True)] if named else topics
+    conf = {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.driver.defaultJavaOptions": QUICK_START,
+        EVOLUTION: str(named).lower(),
+    }
+
+    def run(name: str, sources: Sequence[str], rate: float | None, *, stop: bool) -> None:
+        _run(
+            driver(
+                folder / name,
+                JOB,
+                *(broker.bootstrap, folder, *sources),
+                control={"versions": _control(names, rate)},
+                conf=conf,
+                python=python,
+            ),
+            len(sources),
+            stop=stop,
+        )
+
+    run("first", given, RATE, stop=True)
     read = ids_in(folder / "out")
     assert 0 < len(read) < 2 * RECORDS, f"{len(read)} records when it was stopped"
-    _run(
-        python,
-        jars,
-        [broker.bootstrap, *topics, folder],
-        folder / "second",
-        _control(topics, None),
-        stop=False,
-    )
+    run("second", given[::-1] if named else given, None, stop=False)
     read = sorted(ids_in(folder / "out"))
     assert read == list(range(2 * RECORDS)), f"{len(read)} records, {len(set(read))} different ones"
+    log = next((folder / "checkpoint" / "offsets").glob("[0-9]*")).read_text()
+    assert log.startswith("v2" if named else "v1"), "the form of the offset log that this is about"
 
 
 def _control(topics: Sequence[str], rate: float | None) -> QueryControl:
@@ -59,17 +82,8 @@ def _control(topics: Sequence[str], rate: float | None) -> QueryControl:
     return QueryControl(batch=BATCH, sources=dict.fromkeys(topics, member))
 
 
-def _run(
-    python: Path,
-    jars: Sequence[Path],
-    arguments: Sequence[object],
-    folder: Path,
-    control: QueryControl,
-    *,
-    stop: bool,
-) -> None:
-    conf = {"spark.jars": ",".join(map(str, jars)), "spark.driver.defaultJavaOptions": QUICK_START}
-    with driver(folder, JOB, *arguments, control={"versions": control}, conf=conf, python=python) as running:
+def _run(started: AbstractContextManager[Driver], sources: int, *, stop: bool) -> None:
+    with started as running:
         if stop:
             running.wait_for_metric(
                 "headgate_source_processed_records_total", lambda n: n > 0, query="versions"
@@ -77,7 +91,5 @@ def _run(
             running.signal(signal.SIGTERM)
         ended, log = running.wait(), running.log
     assert ended == (ExitCode.UNFINISHED if stop else 0), f"it ended with {ended}:\n{log[-4000:]}"
-    assert log.count("lane=offsets") == len(arguments) - 2, (
-        f"not every topic was governed by offsets:\n{log[-4000:]}"
-    )
+    assert log.count("lane=offsets") == sources, f"not every topic was governed by offsets:\n{log[-4000:]}"
     assert "planner call failed" not in log, log[-4000:]

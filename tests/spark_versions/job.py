@@ -1,20 +1,26 @@
-"""An ordinary job: what two topics have, once each, as Parquet. `job.py SERVERS TOPIC TOPIC FOLDER`."""
+"""An ordinary job: what topics have, once each, as Parquet.
+
+`job.py SERVERS FOLDER TOPIC…`; a topic given as `NAME=TOPIC` is a source of that name.
+"""
 
 import sys
+from functools import reduce
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-servers, first, second, folder = sys.argv[1:5]
+servers, folder, *topics = sys.argv[1:]
 spark = SparkSession.builder.appName("versions").getOrCreate()
 
 
-def topic(name):
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
-    rows = reader.option("subscribe", name).option("startingOffsets", "earliest").load()
+def source(given):
+    name, _, topic = given.rpartition("=")
+    reader = spark.readStream.name(name) if name else spark.readStream
+    reader = reader.format("kafka").option("kafka.bootstrap.servers", servers)
+    rows = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
     return rows.selectExpr("cast(cast(value as string) as long) as id")
 
 
-writer = topic(first).union(topic(second)).writeStream.queryName("versions").format("parquet")
+writer = reduce(DataFrame.union, map(source, topics)).writeStream.queryName("versions").format("parquet")
 writer = writer.option("path", f"{folder}/out").option("checkpointLocation", f"{folder}/checkpoint")
 writer.trigger(availableNow=True).start().awaitTermination()
 print("the job's own end")

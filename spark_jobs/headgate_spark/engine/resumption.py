@@ -6,8 +6,9 @@ By the time a source is first asked it has been repeated already, so all this is
 names of the entries are all that is needed for most of it. An entry has a line with its form, one of metadata, and
 then one per source, with `-` for no offset:
 
-- `v1`, since Spark 2.1: the offset alone; sources are in the order of the query.
-- `v2`, since Spark 4.2 where `spark.sql.streaming.queryEvolution.enableSourceEvolution` is on: `name:offset`, in any
+- `v1`, since Spark 2.1: the offset alone; sources are in the order of the query. So it is with Spark 4.2 also where
+  its sources have names.
+- `v2`, since Spark 4.3 where `spark.sql.streaming.queryEvolution.enableSourceEvolution` is on: `name:offset`, in any
   order. Sources may have been added, dropped and moved since; one that is not listed has no offset.
 
 Of an entry in another form nothing is taken to be known but its number.
