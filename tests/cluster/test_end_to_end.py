@@ -210,6 +210,30 @@ def test_executors_come_and_go_while_the_query_runs(story: Story) -> None:
     story.has_not_restarted()
 
 
+def test_an_executor_that_a_quota_refuses_is_missing_in_its_words_and_comes_when_there_is_room(
+    story: Story,
+) -> None:
+    there = len(story.nodes.get("pods", "-n", story.namespace)["items"])
+    story.nodes.kubectl("create", "quota", "small", f"--hard=pods={there}", "-n", story.namespace)
+    quota = ("quota", "small", "-n", story.namespace)
+    wait_until(lambda: story.nodes.get(*quota).get("status", {}).get("used"), "the quota to be counted")
+    story.person.kubectl("scale", f"hgapp/{NAME}", "--replicas=2")
+
+    said = story.person.reads("ExecutorsMissing", "True")
+    assert said.reason == "ExecutorsRefused"
+    assert said.message.startswith("1 of 2 executors have registered: the API server takes no more (")
+    assert "exceeded quota: small" in said.message
+    story.person.hears("ExecutorsMissing", "exceeded quota: small")
+    assert story.person.condition("Ready").kind == "True", "it goes on with the one that it has"
+
+    story.nodes.kubectl("delete", *quota)
+    story.person.has_executors(2)
+    story.person.reads("ExecutorsMissing", "False")
+    story.person.kubectl("scale", f"hgapp/{NAME}", "--replicas=1")
+    story.person.has_executors(1)
+    story.has_not_restarted()
+
+
 def test_an_executor_whose_pod_is_stopped_leaves_in_order_and_is_replaced(story: Story) -> None:
     """As where its node is drained."""
     (before,) = story.person.pods("executor")
