@@ -1,9 +1,16 @@
 """The nodes of the cluster tests are real: they run pods, our images among them, and tell of them."""
 
 import json
+import time
+from datetime import timedelta
+from typing import NamedTuple
 
 import pytest
 
+from headgate.adapters.kubernetes.names import CONTAINER
+from headgate.adapters.kubernetes.pods import LATE_SECONDS, driver_of
+from headgate.adapters.kubernetes.times import unix_time
+from headgate.decision.driver import StepReason
 from support.cluster import KubectlError
 from support.driver import QUICK_START
 from support.node_config import SANDBOX_IMAGE
@@ -12,6 +19,7 @@ from support.waiting import wait_until
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("powerless")]
 
+DRIVER = "flights-driver-1"
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -27,26 +35,37 @@ print("rows:", spark.range(7).count())
 """
 
 
+class Powerless(NamedTuple):
+    """A node that has lost its power, and the namespace of the driver that it ran."""
+
+    node: str
+    namespace: str
+
+
 @pytest.fixture(scope="module")
 def powerless(nodes):
-    """The name of a node that loses its power before the first test here, and stays dead.
+    """A node that loses its power before the first test here, and stays dead, with a driver on it.
 
     The cluster takes most of a minute to notice. Meanwhile the other node runs what the tests ask for.
     """
-    node = nodes.nodes[1]
+    node, namespace = nodes.nodes[1], nodes.namespace()
+    create_pod(nodes, namespace, DRIVER, node=node.name, name=CONTAINER)
+    wait_for(nodes, namespace, DRIVER, "condition=Ready")
     nodes.kubectl("cordon", node.name)
     node.kill()
-    return node.name
+    return Powerless(node.name, namespace)
 
 
-def create_pod(nodes, namespace, name, image=SANDBOX_IMAGE, annotations=None, **container):
+def create_pod(nodes, namespace, pod, image=SANDBOX_IMAGE, annotations=None, node=None, **container):
     only = {"name": "only", "image": image, "imagePullPolicy": "Never", **container}
     manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations or {}},
+        "metadata": {"name": pod, "annotations": annotations or {}},
         "spec": {"containers": [only], "restartPolicy": "Never", "terminationGracePeriodSeconds": 5},
     }
+    if node is not None:
+        manifest["spec"]["nodeName"] = node
     if mounts := container.get("volumeMounts"):
         manifest["spec"]["volumes"] = [{"name": mount["name"], "emptyDir": {}} for mount in mounts]
     nodes.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(manifest))
@@ -118,5 +137,31 @@ def test_our_images_are_no_larger_than_they_are_known_to_be():
     assert {name: size for name, size in mib.items() if size > largest[name]} == {}
 
 
-def test_a_node_that_loses_its_power_is_not_ready(nodes, powerless):
-    nodes.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{powerless}", "--timeout=240s")
+def driver(nodes, namespace, **later):
+    """The driver as the operator reads it from its pod, `later` than the time at which it was to have ended."""
+    pod = nodes.get("pod", DRIVER, "-n", namespace)
+    deadline = pod["metadata"].get("deletionTimestamp")
+    now = time.time() if deadline is None else unix_time(deadline) + timedelta(**later).total_seconds()
+    return driver_of(pod, 1, now)
+
+
+def test_a_driver_on_a_node_without_power_counts_as_alive_until_somebody_says_that_the_node_is_dead(
+    nodes, powerless
+):
+    nodes.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{powerless.node}", "--timeout=240s")
+    wait_for(nodes, powerless.namespace, DRIVER, "condition=Ready=False")
+    seen = driver(nodes, powerless.namespace)
+    assert (seen.exit, seen.is_ready, seen.is_leaving) == (None, False, False), (
+        "nobody knows that it has ended"
+    )
+
+    nodes.kubectl("delete", "pod", DRIVER, "-n", powerless.namespace, "--wait=false")
+    seen = driver(nodes, powerless.namespace, seconds=0)
+    assert (seen.exit, seen.is_leaving, seen.obstacle) == (None, True, None)
+    seen = driver(nodes, powerless.namespace, seconds=LATE_SECONDS)
+    assert seen.exit is None
+    assert seen.obstacle.reason is StepReason.NODE_UNREACHABLE
+    assert f"delete the Node {powerless.node}" in seen.obstacle.message
+
+    nodes.kubectl("delete", "node", powerless.node)
+    wait_for(nodes, powerless.namespace, DRIVER, "delete")
