@@ -276,3 +276,51 @@ def test_a_resource_may_do_without_encryption_alone() -> None:
 
 def test_a_driver_that_works_alone_has_nobody_to_authenticate() -> None:
     assert "spark.authenticate" not in properties_of(sparkConf={"spark.master": "local[2]"})
+
+
+def scratch_of(**spec: Any) -> dict[str, str]:
+    """The properties of the volumes for shuffles."""
+    found = properties_of(**spec).items()
+    prefix = "spark.kubernetes.executor.volumes."
+    return {name.removeprefix(prefix): text for name, text in found if name.startswith(prefix)}
+
+
+def test_nobody_fills_the_disk_of_a_node() -> None:
+    pod = driver_pod(start(main=JOB, driver={"scratch": "5Gi"}, executor={"scratch": "200Gi"}))
+    template = json.loads(environment(pod)["HEADGATE_EXECUTOR_TEMPLATE"])
+    for made, most in ((pod, "5Gi"), (template, "200Gi")):
+        folders = [volume["emptyDir"] for volume in made["spec"]["volumes"] if "emptyDir" in volume]
+        assert folders == [{"sizeLimit": most}] * 2
+    assert scratch_of(executor={"scratch": "200Gi"}) == {
+        "emptyDir.spark-local-dir-1.mount.path": "/var/data/spark",
+        "emptyDir.spark-local-dir-1.options.sizeLimit": "200Gi",
+    }
+
+
+def test_folders_for_shuffles_are_where_the_resource_wants_them() -> None:
+    found = scratch_of(sparkConf={"spark.local.dir": "/a, /b"})
+    assert [found[f"emptyDir.spark-local-dir-{n}.mount.path"] for n in (1, 2)] == ["/a", "/b"]
+    assert found["emptyDir.spark-local-dir-2.options.sizeLimit"] == "50Gi"
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {
+            "spark.kubernetes.executor.volumes.hostPath.spark-local-dir-1.mount.path": "/nvme",
+            "spark.kubernetes.executor.volumes.hostPath.spark-local-dir-1.options.path": "/nvme",
+        },
+        {"spark.kubernetes.local.dirs.tmpfs": "true"},
+        {"spark.master": "local[2]"},
+    ],
+    ids=["its own volume", "in memory", "no executors"],
+)
+def test_where_there_are_others_there_is_no_folder_of_ours(conf: dict[str, str]) -> None:
+    assert [name for name in scratch_of(sparkConf=conf) if name.startswith("emptyDir")] == []
+
+
+def test_a_limit_restarts_a_driver_where_it_is_set_and_not_where_it_is_new() -> None:
+    """A driver that was started before there was the field goes on."""
+    revision = start(main=JOB).launch.revision
+    assert start(main=JOB, executor={"scratch": "50Gi"}).launch.revision == revision == "7eddfc238060"
+    assert start(main=JOB, executor={"scratch": "60Gi"}).launch.revision != revision

@@ -198,6 +198,14 @@ def test_a_stranger_is_asked_for_the_secret_of_the_driver_before_anything_else(s
     assert "Expected SaslMessage, received something else" in answer
 
 
+def test_what_an_executor_may_put_on_the_disk_of_its_node_is_limited(story: Story) -> None:
+    """Spark makes no folder of its own beside those that the operator asks for."""
+    (executor,) = story.person.pods("executor")
+    folders = [volume["emptyDir"] for volume in executor["spec"]["volumes"] if "emptyDir" in volume]
+
+    assert [folder.get("sizeLimit") for folder in folders] == ["50Gi"] * 3
+
+
 def test_executors_come_and_go_while_the_query_runs(story: Story) -> None:
     story.person.kubectl("scale", f"hgapp/{NAME}", "--replicas=2")
     story.person.has_executors(2)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 
 from headgate.api.duration import Duration
-from headgate.api.model import ApiModel, Argument, Cores, Instances, Memory, SparkConf, list_map
+from headgate.api.model import ApiModel, Argument, Cores, Instances, Memory, Quantity, SparkConf, list_map
 from headgate.api.query import Query
 from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import SparkApplicationStatus
@@ -22,6 +22,8 @@ GROUP: Final = "headgate.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = "headgate.dev/v1alpha1"
 KIND: Final = "SparkApplication"
+SCRATCH: Final = "50Gi"
+"""More than a batch of the usual sizes shuffles, and less than the disk of most nodes."""
 
 
 class RestartPolicy(StrEnum):
@@ -67,6 +69,10 @@ class Driver(ApiModel):
     """Heap of the driver in Spark's own form (`spark.driver.memory`): a number and k, m, g or t. Default
     1g, as Spark's."""
 
+    scratch: Quantity = SCRATCH
+    """Most that `/tmp` of the driver's pod may hold, and as much its working folder. One that takes more is evicted,
+    before it fills the disk of its node. No effect with `headgate local`. Default 50Gi."""
+
 
 class Executor(ApiModel):
     """The executors while no query is in backlog."""
@@ -81,6 +87,11 @@ class Executor(ApiModel):
     memory: Memory = "1g"
     """Heap of each executor in Spark's own form (`spark.executor.memory`): a number and k, m, g or t.
     Default 1g, as Spark's."""
+
+    scratch: Quantity = SCRATCH
+    """Most that the folder of an executor for shuffles and spills may hold, and as much its `/tmp` and its
+    working folder. One that takes more is evicted, before it fills the disk of its node. Volumes in `sparkConf`
+    whose names begin with `spark-local-dir-` replace the first. Default 50Gi."""
 
 
 class Restart(ApiModel):

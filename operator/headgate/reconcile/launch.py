@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from headgate.api.application import SparkApplication
+from headgate.api.application import SCRATCH, SparkApplication
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,18 @@ class Launch:
     executor_instances: int
     """To start with; their number changes live and is no part of the revision."""
     image: str | None
+    driver_scratch: str = SCRATCH
+    executor_scratch: str = SCRATCH
 
     @property
     def revision(self) -> str:
-        """Return a name that is equal for launches between which no restart is needed (12 digits)."""
-        names = (field.name for field in fields(self) if field.name != "executor_instances")
-        fixed = {name: getattr(self, name) for name in names}
+        """Return a name that is equal for launches between which no restart is needed (12 digits).
+
+        What has its default is left out: a setting that is new restarts no driver that was started before it.
+        """
+        of_all = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        of_all.pop("executor_instances")
+        fixed = {name: value for name, (value, default) in of_all.items() if value != default}
         text = json.dumps(fixed, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -55,4 +61,6 @@ def launch_of(application: SparkApplication, *, in_backlog: bool) -> Launch:
         executor_memory=spec.executor.memory,
         executor_instances=spec.executor.instances,
         image=spec.image,
+        driver_scratch=spec.driver.scratch,
+        executor_scratch=spec.executor.scratch,
     )

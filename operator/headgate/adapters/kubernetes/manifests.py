@@ -126,7 +126,7 @@ def executor_template(start: DriverStart) -> Manifest:
                     "volumeMounts": _writable_mounts(),
                 }
             ],
-            "volumes": _writable_volumes(),
+            "volumes": _writable_volumes(start.launch.executor_scratch),
         },
     }
 
@@ -156,7 +156,7 @@ def _pod_spec(start: DriverStart) -> Manifest:
         "containers": [_driver_container(start)],
         "volumes": [
             {"name": "control", "downwardAPI": {"items": [_projected(CONTROL_FILE, CONTROL)]}},
-            *_writable_volumes(),
+            *_writable_volumes(start.launch.driver_scratch),
             *customized.volumes(start.launch.spark_conf),
         ],
         **customized.pod_members(start.launch.spark_conf),
@@ -242,8 +242,8 @@ def _projected(path: str, annotation: str) -> Manifest:
     return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
 
 
-def _writable_volumes() -> list[Manifest]:
-    return [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}]
+def _writable_volumes(most: str) -> list[Manifest]:
+    return [{"name": name, "emptyDir": {"sizeLimit": most}} for name in ("tmp", "work")]
 
 
 def _writable_mounts() -> list[Manifest]:

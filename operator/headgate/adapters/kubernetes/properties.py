@@ -17,6 +17,7 @@ from headgate.adapters.kubernetes.names import (
     UI_PORT,
     driver_name,
 )
+from headgate.adapters.kubernetes.scratch import scratch_properties
 from headgate.api.labels import EXECUTOR
 from headgate.reconcile.launch import Launch
 
@@ -103,7 +104,7 @@ def spark_properties(
             if is_local(launch)
             else _when_nodes_are_drained(grace_seconds) | {EXECUTOR_FAILURES: ANY_NUMBER}
         ),
-        **({} if is_local(launch) else _between_driver_and_executors(launch)),
+        **({} if is_local(launch) else _between_driver_and_executors(launch) | scratch_properties(launch)),
         **launch.spark_conf,
         **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
         "spark.driver.port": str(DRIVER_PORT),
