@@ -4,7 +4,6 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Iterator;
-import java.util.Map;
 
 /** Offsets as their sources write them, in JSON, compared number by number. */
 public final class Offsets {
@@ -33,13 +32,11 @@ public final class Offsets {
       boolean isBefore = end.decimalValue().compareTo(start.decimalValue()) < 0;
       return isBefore && !end.equals(latest) ? path + " from " + start + " to " + end : null;
     }
-    for (Iterator<Map.Entry<String, JsonNode>> members = end.fields(); members.hasNext(); ) {
-      Map.Entry<String, JsonNode> member = members.next();
-      JsonNode before = start.get(member.getKey());
-      String found =
-          before == null
-              ? null
-              : retreat(path + "/" + member.getKey(), before, member.getValue(), latest == null ? null : latest.get(member.getKey()));
+    for (Iterator<String> names = end.fieldNames(); names.hasNext(); ) {
+      String name = names.next();
+      JsonNode before = start.get(name);
+      JsonNode there = latest == null ? null : latest.get(name);
+      String found = before == null ? null : retreat(path + "/" + name, before, end.get(name), there);
       if (found != null) {
         return found;
       }
