@@ -89,3 +89,25 @@ def test_no_member_goes_ahead_and_each_batch_reads_all(
         for a, b in zip([[0] * TOPICS, *ends], ends, strict=False)
         for before, after in zip(a, b, strict=True)
     )
+
+
+def test_a_run_that_ends_by_itself_reads_all_of_them_in_each_batch(
+    spark: SparkSession, kafka: Broker, driver: Driver, topics: list[str], tmp_path: Path
+):
+    """Twice: of a new query nobody knows where its sources are, and of one that goes on its checkpoint tells it."""
+    grant = TOPICS * RECORDS // 4
+    driver.control(QueryControl(batch=BatchControl(initial_records=grant, max_records=grant)))
+    for run in range(2):
+        if run:
+            for name in topics:
+                fill(kafka.bootstrap, name, [Ramp(0, RECORDS, Ramp.start_ms + RECORDS * STEP_MS, STEP_MS)])
+        writer = driver.writer(union(spark, kafka, topics), tmp_path / "checkpoint", to=None)
+        query = driver.start(writer, available_now=True)
+        assert query.awaitTermination(240)
+        assert query.exception() is None
+        batches = progress(query)
+        states = [state for batch in batches for state in batch["stateOperators"]]
+        assert sum(state["numRowsDroppedByWatermark"] for state in states) == 0
+        rows = [[source["numInputRows"] for source in batch["sources"]] for batch in batches]
+        assert sum(map(sum, rows)) == TOPICS * RECORDS
+        assert all(max(batch) - min(batch) < TOPICS for batch in rows), f"each has as much: {rows}"

@@ -67,7 +67,8 @@ def run(governor: Governor, number: int, after: str | None, *, rounds: int = 3) 
     governor.take_document(control(after))
     handles = (2 * number + 1, 2 * number + 2)
     for handle, topic in zip(handles, ("history", "live"), strict=True):
-        assert governor.opened(handle, described(handle, topic=topic, run=f"r{number}")) == "ok"
+        opened = governor.opened(handle, described(handle, topic=topic, run=f"r{number}"))
+        assert opened == f"resume:{AT % topic}", "its offset log can be read"
     started(governor, MadeUpQuery(), run=f"r{number}")
     answers = []
     try:

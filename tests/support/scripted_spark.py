@@ -202,6 +202,9 @@ class ScriptedSpark:
         alignment: QueryAlignment | None = None,
         order: Sequence[str] | None = None,
     ) -> None:
+        for source in sources:
+            if isinstance(source, Stream) and source.name in (resumed or {}):
+                source.opened = True  # the shim is told where it goes on
         self.unplanned = {source.name for source in sources} - (resumed or {}).keys()
         """Sources without an offset in the checkpoint: one that answers its start makes a batch."""
         self.leases = leases

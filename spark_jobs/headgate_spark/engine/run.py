@@ -354,12 +354,10 @@ class QueryRun:
         )
 
     def resumes_at(self, opened: OpenSource) -> str | None:
-        """Return the offset at which a member of a group goes on, so that it can be surveyed before Spark asks it.
+        """Return the offset at which a source goes on, so that it can be surveyed before Spark asks it.
 
-        `None`: it is new, or in no group, or what the checkpoint says of it cannot be read.
+        `None`: it is new, or what the checkpoint says of it cannot be read.
         """
-        if self._control_of(opened).alignment is None:
-            return None
         offset = next((offset for each, offset in self._ends(self.resumption) if each is opened), None)
         return None if _readable(opened, offset) is None else offset
 

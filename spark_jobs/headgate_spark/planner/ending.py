@@ -4,11 +4,12 @@ Spark ends such a run at the first trigger in which nothing is planned. Holding 
 its input unread, and nobody would notice. So the planner waits where waiting helps, and fails the query with the
 remedy where it does not.
 
-A source that waits for a history, or for the event times of another member of its group, may be asked before that
-one, and not again in the same trigger. If that trigger would have no batch, it is given an empty one, and everything
-is known in the next. Spark runs one where a source that has no offset in the checkpoint answers its start: so it can
-be had in the first trigger of a query, and after a run that ended before every source had been planned. Where all of
-them have offsets, the checkpoint tells where they are.
+Spark asks the sources one by one, in an order of its own, and none again in the same trigger. What the later ones
+have is not known to the first one, and so neither its part of a grant, nor whether its history is at its end, nor the
+event times of another member of its group. So the first trigger of a query with several sources is given an empty
+batch, and everything is known in the next. Spark runs one where a source that has no offset in the checkpoint answers
+its start: it can be had in the first trigger of a query, and after a run that ended before every source had been
+planned. Where all of them have offsets, the checkpoint tells where they are, and all are looked at with the first.
 """
 
 from __future__ import annotations
@@ -67,5 +68,5 @@ def _unread(state: SourceState, hybrid: Hybrid) -> str:
         )
     return (
         f"source {name} was asked before {history} was found at its end, so this run would end with {name} unread; "
-        f"run it again (or put {history} first in the union)"
+        "run it again: where the history ends is known now"
     )

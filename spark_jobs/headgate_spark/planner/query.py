@@ -359,6 +359,8 @@ class QueryPlanner:
             return Hold(HeldBy.STOP)
         if state.control.paused:
             return Hold(HeldBy.PAUSED)
+        if current.held is None and self._begins_blind(current):
+            current.held, current.runs_empty = HeldBy.FIRST_LOOK, True
         if current.held is None and state.name not in current.plan:
             self._plan_round(state, current, now)
         if self._hybrid.waits(state.name):
@@ -386,15 +388,46 @@ class QueryPlanner:
             return hold
         if current.runs_empty:
             return self._begins_empty(state, hold)
-        if self._batch is not None or current.has_takes_to_come:
-            return hold
         passes = hold.reason in PASSING
+        if self._reads(current, surely=passes):
+            return hold
         if self._waits_for_unseen(state) if passes else self._waits_for_history(state, current):
             current.runs_empty = True
             return self._begins_empty(state, hold)
         if passes:
             return wait_for(state, hold, now)
         return hold if current.asked < self._sources.keys() else self._at_the_end(state, hold)
+
+    def _reads(self, current: Round, *, surely: bool) -> bool:
+        """Tell whether a source of this trigger reads, and so the run does not end with it.
+
+        `surely`: it is not enough that one may, which cannot be counted and may turn out to have nothing.
+        """
+        to_come = (name for name, a in current.plan.items() if a.hold is None and name not in current.asked)
+        if not surely:
+            return self._batch is not None or any(to_come)
+        is_certain = self._batch is not None and self._batch.is_certain
+        return is_certain or any(
+            current.plan[name].count and self._sources[name].is_counted for name in to_come
+        )
+
+    def _begins_blind(self, current: Round) -> bool:
+        """Tell whether a run that ends by itself would plan before it knows what all of its sources have, and can
+        have an empty batch first.
+
+        What one source is given of a grant the others are not: the first one would read all of it, far ahead of them,
+        and take the watermark with it.
+        """
+        if not self._settings.ends_when_idle or not self._settings.bounds_batches or self._spans_backlog:
+            return False
+        reading = [state for state in self._sources.values() if self._may_read(state)]
+        is_blind = len(reading) > 1 and not all(self._can_plan(state) for state in reading)
+        return is_blind and not current.plan and self._can_begin_empty(current)
+
+    def _can_begin_empty(self, current: Round) -> bool:
+        """Tell whether the trigger can have an empty batch: a source without an offset answers its start."""
+        states = (self._sources[name] for name in self._unplanned - current.answers.keys())
+        return any(state.lane in (Lane.OFFSETS, Lane.ROWS) for state in states)
 
     def _at_the_end(self, state: SourceState, hold: Hold) -> Hold | Fail:
         """Answer the last source of a trigger without a batch, with which Spark ends the run."""
@@ -419,8 +452,7 @@ class QueryPlanner:
         """
         history = self._sources.get(state.control.after or "")
         waits = history is not None and not history.seen and self._hybrid.waits(state.name)
-        can_begin = state.name in self._unplanned and state.lane in (Lane.OFFSETS, Lane.ROWS)
-        return waits and can_begin and current.asked < self._sources.keys()
+        return waits and self._can_begin_empty(current) and current.asked < self._sources.keys()
 
     # Planning
 
@@ -442,9 +474,10 @@ class QueryPlanner:
         """Tell whether it is known where a source is.
 
         In a run that ends by itself that may be before Spark asks it, which Spark does only once the source before it
-        has its answer; and that one may wait for it in a group.
+        has its answer; and that is a part of what all of them have. One that cannot be counted need not be asked.
         """
-        return state.seen or (self._settings.ends_when_idle and state.latest is not None)
+        tells = state.latest is not None or not state.is_counted
+        return state.seen or (self._settings.ends_when_idle and tells)
 
     def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
         if self._spans_backlog:

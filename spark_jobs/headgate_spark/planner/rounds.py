@@ -55,8 +55,3 @@ class Round:
     def capped(self) -> frozenset[str]:
         """The sources that `recordsPerCheckpoint` cuts."""
         return frozenset(name for name, allotment in self.plan.items() if allotment.capped)
-
-    @property
-    def has_takes_to_come(self) -> bool:
-        """Whether a source that has not been asked yet is to read."""
-        return any(a.hold is None for name, a in self.plan.items() if name not in self.asked)
