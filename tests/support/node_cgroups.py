@@ -46,7 +46,10 @@ class ControlGroup:
         files[0].write_text(str(size))
 
     def kill(self) -> None:
-        """Kill every process of the group and of those below, however fast they start others."""
+        """Kill every process of the group and of those below, however fast they start others.
+
+        A container runtime that was killed may have left a group frozen; in version 1 what is frozen does not die.
+        """
         wait_until(lambda: not self._killed(), f"the end of every process in the group {self.name}")
 
     def remove(self) -> None:
@@ -61,6 +64,9 @@ class ControlGroup:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for group in self._groups():
+            with suppress(OSError):  # gone meanwhile, or a hierarchy without a freezer
+                (group / "freezer.state").write_text("THAWED")
         return pids
 
     def _removed(self) -> bool:
@@ -78,7 +84,7 @@ class ControlGroup:
 def _hierarchies() -> list[Path]:
     if (MOUNT / "cgroup.controllers").exists():
         return [MOUNT]
-    return sorted({folder.resolve() for folder in MOUNT.iterdir() if (folder / "cgroup.procs").exists()})
+    return sorted({folder.resolve() for folder in MOUNT.iterdir() if folder.resolve().is_mount()})
 
 
 def _enable(folder: Path) -> None:
