@@ -52,7 +52,7 @@ images: setup
 # What comes before the tests waits for the network, for one linker or for one type checker: side by side it is quicker.
 test: setup  ## Every test
 	$(MAKE) --jobs=4 lint tools
-	$(BIN)/python -m pytest --numprocesses=2 --durations=40 --durations-min=5
+	$(BIN)/python -m pytest --numprocesses=3 --durations=40 --durations-min=5
 
 test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
 	PYTHONPATH=tests $(BIN)/python tests/spark_versions/run.py
