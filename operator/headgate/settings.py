@@ -156,8 +156,9 @@ class Settings(BaseModel):
 
     status_refresh: Timeout = timedelta(minutes=30)
     """How old the numbers in a status get while none has moved by more than a factor of two, half as much more or
-    less, so that applications take turns. Verdicts, states and conditions are written at once; `Throttled` and
-    `Aligned` six times an hour where they go on changing. Default 30m: two writes an hour for a quiet application."""
+    less, so that applications take turns. Verdicts, states and conditions are written at once; what comes and goes
+    with the pace of a job (`Throttled`, `Aligned`, whose vote a backlog is by, sources out of reach) six times an
+    hour where it goes on changing. Default 30m: two writes an hour for a quiet application."""
 
     api_timeout: Timeout = timedelta(seconds=15)
     """Longest wait for one answer of the API server. Default 15s."""

@@ -569,7 +569,7 @@ def test_a_query_that_is_paused_while_it_runs_lets_the_others_go():
 
 def test_a_source_behind_a_history_does_not_hold_the_group():
     driver = Driver()
-    live = replace(member(1, idle_after=3600), after="history", idle_after_seconds=0)
+    live = replace(member(1, idle_after=3600), after="history")
     driver.query(
         "hybrid",
         replace(backlog(10, live=live), batch=BatchControl(initial_records=10, max_records=10)),
