@@ -8,6 +8,7 @@ Hatchling calls `ShimBuild` for each wheel and editable build; people call the f
 `python spark_jobs/shim/build.py`.
 """
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -21,6 +22,7 @@ from typing import Any
 
 SHIM = Path(__file__).resolve().parent
 JAR = SHIM.parent / "headgate_spark" / "jars" / "headgate-shim.jar"
+MANIFEST = "META-INF/MANIFEST.MF"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SERVICE = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
 PROVIDER = b"dev.headgate.spark.Extensions\n"
@@ -35,10 +37,26 @@ def java_sources() -> list[Path]:
     return sorted((SHIM / "src").rglob("*.java"))
 
 
+def manifest() -> bytes:
+    """The jar's manifest: it names the very sources that the jar is made from, and how."""
+    digest = hashlib.sha256()
+    for path in [*java_sources(), Path(__file__).resolve()]:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(SHIM).as_posix()} {len(content)}\n".encode() + content)
+    sources = digest.hexdigest()[:40]  # a line of a manifest holds 72 bytes
+    return f"Manifest-Version: 1.0\r\nSources-Digest: {sources}\r\n\r\n".encode()
+
+
 def is_current() -> bool:
-    """Whether the jar is there and newer than everything it is made from."""
-    inputs = [*java_sources(), Path(__file__)]
-    return JAR.exists() and JAR.stat().st_mtime >= max(path.stat().st_mtime for path in inputs)
+    """Whether the jar is made from the sources that are here.
+
+    Not by times: a checkout of older sources gives them newer ones, or leaves those of a jar of other sources newer.
+    """
+    try:
+        with zipfile.ZipFile(JAR) as jar:
+            return jar.read(MANIFEST) == manifest()
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return False
 
 
 def find_javac() -> str:
@@ -87,7 +105,7 @@ def compile_jar() -> Path:
 
 def pack(jar: Path, root: Path, files: Iterable[Path]) -> None:
     """Write the files into a jar; equal classes give equal bytes."""
-    entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", SERVICE: PROVIDER}
+    entries = {MANIFEST: manifest(), SERVICE: PROVIDER}
     entries |= {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
     with zipfile.ZipFile(jar, "w") as archive:
         for name, content in entries.items():
@@ -95,7 +113,7 @@ def pack(jar: Path, root: Path, files: Iterable[Path]) -> None:
 
 
 def ensure_jar() -> Path:
-    """The jar, compiled if it is missing or older than its sources."""
+    """The jar, compiled if it is missing or made from other sources."""
     return JAR if is_current() else compile_jar()
 
 

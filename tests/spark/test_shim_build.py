@@ -44,15 +44,26 @@ def test_the_jar_holds_the_classes_and_names_its_extension_as_a_service(checkout
         assert jar.read(service) == b"dev.headgate.spark.Extensions\n"
 
 
-def test_a_current_jar_is_left_alone_and_a_stale_one_is_replaced(checkout: Path) -> None:
+def test_a_jar_is_left_alone_as_long_as_its_sources_are_what_they_were(checkout: Path) -> None:
+    """Whatever times they have: Git gives files that of the checkout."""
     jar = Path(build(checkout).stdout.strip())
-    built = jar.stat().st_mtime_ns
-    build(checkout)
-    assert jar.stat().st_mtime_ns == built
-    source = next(checkout.rglob("Shim.java"))
+    built, source = jar.stat().st_mtime_ns, next(checkout.rglob("Shim.java"))
     os.utime(source, ns=(built + 10**9, built + 10**9))
     build(checkout)
+    assert jar.stat().st_mtime_ns == built
+
+    source.write_text(source.read_text() + "// another\n")
+    os.utime(source, ns=(built - 10**12, built - 10**12))
+    build(checkout)
     assert jar.stat().st_mtime_ns != built
+
+
+def test_a_jar_that_is_cut_short_is_replaced(checkout: Path) -> None:
+    jar = Path(build(checkout).stdout.strip())
+    whole = jar.read_bytes()
+    jar.write_bytes(whole[: len(whole) // 2])
+    build(checkout)
+    assert jar.read_bytes() == whole
 
 
 @pytest.mark.parametrize(
