@@ -50,6 +50,7 @@ final class Gate implements Governed.Handler {
   private boolean begun;
   private boolean held;
   private Offset known;
+  private boolean told; // the stream has said how far it goes
   private Offset surveyed;
   private Offset lastSurveyed;
   private boolean availableNow;
@@ -107,6 +108,8 @@ final class Gate implements Governed.Handler {
         return limits.admission() ? Governed.forward(stream, method, arguments) : ReadLimit.allAvailable();
       case "reportLatestOffset":
         return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
+      case "metrics":
+        return told ? Governed.forward(stream, method, arguments) : Map.of(); // Kafka's of Spark 4.1 throws until then
       case "getBatch":
         Object batch = Governed.forward(stream, method, arguments);
         fileBytes = bytesOf(batch);
@@ -191,6 +194,7 @@ final class Gate implements Governed.Handler {
       Offset latest = outage.watch(() -> freezes() ? frozen(start) : limits.latest(start, limit));
       outage.over();
       known = latest;
+      told = true;
       return latest;
     } catch (Exception e) {
       if (Shim.planner() != null && outage.bears(e, began)) {
