@@ -116,6 +116,7 @@ Namespace = Annotated[str, AfterValidator(_namespace)]
 Namespaces = Annotated[tuple[Namespace, ...], BeforeValidator(_names)]
 Url = Annotated[str, AfterValidator(_url)]
 BindAddress = Annotated[str, AfterValidator(_address)]
+RunAs = Annotated[int, Ge(0), Le(2**31 - 1)]
 Timeout = Annotated[Duration, _at_least(timedelta(milliseconds=100))]
 
 
@@ -141,6 +142,11 @@ class Settings(BaseModel):
     driver_service_account: Namespace = "headgate-driver"
     """Service account of driver pods, in the namespace of the application: it must be allowed to manage
     executor pods there. Default `headgate-driver`, which the chart makes."""
+
+    driver_run_as_user: RunAs = 185
+    """User id that drivers and executors run as, and the group that their volumes belong to, from 1 on. `0`: none is
+    asked for, and the namespace gives one, as on OpenShift, whose `restricted` SCC admits no other. A pod template
+    may say otherwise. Default 185, as in Spark's own images."""
 
     workers: Annotated[int, Ge(1), Le(256)] = 16
     """Applications that are worked on at the same time. Nearly all of that time is spent waiting for the API

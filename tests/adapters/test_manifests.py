@@ -21,7 +21,9 @@ from headgate.adapters.kubernetes.properties import (
     properties_text,
     spark_properties,
 )
+from headgate.factory.cluster import driver_defaults
 from headgate.reconcile.launch import launch_of
+from headgate.settings import Settings
 from headgate_contract import ControlDocument, QueryControl
 from support.looping import application
 
@@ -324,3 +326,15 @@ def test_a_limit_restarts_a_driver_where_it_is_set_and_not_where_it_is_new() -> 
     revision = start(main=JOB).launch.revision
     assert start(main=JOB, executor={"scratch": "50Gi"}).launch.revision == revision == "7eddfc238060"
     assert start(main=JOB, executor={"scratch": "60Gi"}).launch.revision != revision
+
+
+@pytest.mark.parametrize(("setting", "user"), [(185, 185), (1000, 1000), (0, None)])
+def test_the_user_of_pods_is_a_setting_and_zero_leaves_it_to_the_namespace(
+    setting: int, user: int | None
+) -> None:
+    defaults = replace(driver_defaults(Settings(driver_run_as_user=setting)), image="x")
+    pod = driver_pod(replace(start(main=JOB), defaults=defaults))
+    template = json.loads(environment(pod)["HEADGATE_EXECUTOR_TEMPLATE"])
+    for security in (pod["spec"]["securityContext"], template["spec"]["securityContext"]):
+        assert (security.get("runAsUser"), security.get("fsGroup")) == (user, user)
+        assert security["runAsNonRoot"]

@@ -32,6 +32,9 @@ def operator(  # noqa: PLR0913, PLR0917  each is an option of the command
     driver_service_account: Annotated[
         Text, _option("Service account of driver pods; default headgate-driver.", "NAME")
     ] = None,
+    driver_run_as_user: Annotated[
+        Text, _option("User id of drivers and executors, 0: the namespace's; default 185.", "UID")
+    ] = None,
     workers: Annotated[Text, _option("Applications worked on at the same time; default 16.", "N")] = None,
     tick: Annotated[Text, _option("Time between two looks at the metrics; default 5s.", "DURATION")] = None,
     resync: Annotated[

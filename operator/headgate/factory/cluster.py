@@ -61,7 +61,7 @@ async def cluster_operator(
     api = await connect()
     cluster = _cluster(api, settings, metrics)
     options = Options(
-        drivers=DriverDefaults(image=settings.default_image, service_account=settings.driver_service_account),
+        drivers=driver_defaults(settings),
         upkeep=replace(CLUSTER_UPKEEP, small_moves_seconds=settings.status_refresh.total_seconds()),
         fresh_seconds=fresh_seconds(settings),
         identity=settings.identity,
@@ -71,6 +71,15 @@ async def cluster_operator(
     events = Outbox(EventRecorder(cluster, settings.identity))
     controller = Controller(cluster, poller, options, recorder=events, decided=decided, refused=refused)
     return ClusterOperator(api, cluster, controller, events, poller)
+
+
+def driver_defaults(settings: Settings) -> DriverDefaults:
+    """Return what drivers get whose resource says nothing about it."""
+    return DriverDefaults(
+        image=settings.default_image,
+        service_account=settings.driver_service_account,
+        run_as_user=settings.driver_run_as_user or None,
+    )
 
 
 def fresh_seconds(settings: Settings) -> float:
