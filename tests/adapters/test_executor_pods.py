@@ -46,7 +46,8 @@ def test_a_taint_is_told_in_the_schedulers_words() -> None:
     assert found == (
         "Unschedulable",
         "no node takes flights-1-exec-1 (Unschedulable: 0/3 nodes are available: 3 node(s) had untolerated taint "
-        "{pool: spot}); add nodes that take it, or lower executor.cores, executor.memory or executor.instances",
+        "{pool: spot}); add nodes that take it, lower executor.cores, executor.memory or executor.instances, or let "
+        "executor.podTemplate tolerate the taints of nodes that have room",
     )
 
 

@@ -30,6 +30,80 @@ from support.looping import application
 GOLDEN = Path(__file__).parents[1] / "data" / "drivers"
 JOB = {"file": "local:///opt/app/flights.py", "arguments": ["--out", "s3a://lake/$(HOME)"]}
 
+MARKS = {"labels": {"team": "air"}, "annotations": {"example.com/scrape": "yes"}}
+PLACED: dict[str, Any] = {
+    "tolerations": [{"key": "pool", "operator": "Equal", "value": "spark", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["spark"]}]}
+                ]
+            }
+        }
+    },
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "topology.kubernetes.io/zone",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {"headgate.dev/application": "flights"}},
+        }
+    ],
+    "priorityClassName": "streams",
+    "nodeSelector": {"disk": "ssd"},
+    "securityContext": {"supplementalGroups": [2000]},
+}
+PROXY = {
+    "name": "proxy",
+    "image": "example/proxy:1",
+    "restartPolicy": "Always",
+    "resources": {"limits": {"cpu": 1, "memory": "64Mi"}},
+    "securityContext": {"allowPrivilegeEscalation": False},
+    "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+}
+DRIVER_PARTS: dict[str, Any] = {
+    "initContainers": [PROXY],
+    "containers": [
+        {
+            "name": "driver",
+            "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "kafka", "key": "token"}}}],
+            "envFrom": [{"secretRef": {"name": "kafka"}}],
+            "volumeMounts": [{"name": "tables", "mountPath": "/etc/tables", "readOnly": True}],
+            "securityContext": {"runAsGroup": 2000},
+        }
+    ],
+    "volumes": [
+        {
+            "name": "tables",
+            "projected": {
+                "sources": [{"configMap": {"name": "tables"}}, {"secret": {"name": "kafka"}}],
+            },
+        }
+    ],
+}
+EXECUTOR_PARTS: dict[str, Any] = {
+    "containers": [
+        {
+            "name": "executor",
+            "volumeMounts": [{"name": "spark-local-dir-1", "mountPath": "/var/data/spark"}],
+        }
+    ],
+    "volumes": [
+        {
+            "name": "spark-local-dir-1",
+            "ephemeral": {
+                "volumeClaimTemplate": {
+                    "spec": {
+                        "accessModes": ["ReadWriteOnce"],
+                        "resources": {"requests": {"storage": "100Gi"}},
+                    }
+                }
+            },
+        }
+    ],
+}
+
 CASES: dict[str, dict[str, Any]] = {
     "plain": {"main": JOB},
     "sized": {
@@ -60,6 +134,11 @@ CASES: dict[str, dict[str, Any]] = {
             "spark.kubernetes.node.selector.disk": "ssd",
             "spark.kubernetes.scheduler.name": "volcano",
         },
+    },
+    "templated": {
+        "main": JOB,
+        "driver": {"podTemplate": {"metadata": MARKS, "spec": PLACED | DRIVER_PARTS}},
+        "executor": {"podTemplate": {"metadata": MARKS, "spec": PLACED | EXECUTOR_PARTS}},
     },
     "local": {"main": JOB, "sparkConf": {"spark.master": "local[2]"}},
 }
@@ -326,6 +405,76 @@ def test_a_limit_restarts_a_driver_where_it_is_set_and_not_where_it_is_new() -> 
     revision = start(main=JOB).launch.revision
     assert start(main=JOB, executor={"scratch": "50Gi"}).launch.revision == revision == "7eddfc238060"
     assert start(main=JOB, executor={"scratch": "60Gi"}).launch.revision != revision
+
+
+def executors(**spec: Any) -> Manifest:
+    """Return the pod that Spark makes executors after."""
+    template: Manifest = json.loads(
+        environment(driver_pod(start(main=JOB, **spec)))["HEADGATE_EXECUTOR_TEMPLATE"]
+    )
+    return template
+
+
+def test_a_template_adds_to_the_pods_and_leaves_what_is_ours() -> None:
+    shaped = {"podTemplate": {"metadata": MARKS, "spec": PLACED | DRIVER_PARTS}}
+    plain, pod = driver_pod(start(main=JOB)), driver_pod(start(main=JOB, driver=shaped))
+
+    assert plain["metadata"]["labels"].items() <= pod["metadata"]["labels"].items()
+    assert pod["spec"]["tolerations"] == PLACED["tolerations"]
+    assert pod["spec"]["securityContext"] == {
+        **plain["spec"]["securityContext"],
+        "supplementalGroups": [2000],
+    }
+    ours, merged = container(plain), container(pod)
+    assert [one["name"] for one in pod["spec"]["containers"]] == ["driver"]
+    assert [one for one in ours["volumeMounts"] if one not in merged["volumeMounts"]] == []
+    assert [one["name"] for one in merged["env"]] == [*(one["name"] for one in ours["env"]), "TOKEN"]
+    assert {name: merged[name] for name in ("image", "args", "ports", "resources", "readinessProbe")} == {
+        name: ours[name] for name in ("image", "args", "ports", "resources", "readinessProbe")
+    }
+
+
+def test_what_a_template_says_holds_over_what_properties_say_of_the_driver() -> None:
+    pod = driver_pod(
+        start(
+            main=JOB,
+            sparkConf={
+                "spark.kubernetes.driverEnv.STAGE": "test",
+                "spark.kubernetes.node.selector.disk": "hdd",
+            },
+            driver={
+                "podTemplate": {
+                    "spec": {
+                        "nodeSelector": {"disk": "ssd"},
+                        "containers": [{"name": "driver", "env": [{"name": "STAGE", "value": "production"}]}],
+                    }
+                }
+            },
+        )
+    )
+    assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert environment(pod)["STAGE"] == "production"
+
+
+def test_each_template_is_that_of_its_own_pods() -> None:
+    shaped = {"podTemplate": {"spec": PLACED}}
+    assert executors(executor=shaped)["spec"]["tolerations"] == PLACED["tolerations"]
+    assert "tolerations" not in executors(driver=shaped)["spec"]
+    assert "tolerations" not in driver_pod(start(main=JOB, executor=shaped))["spec"]
+
+
+def test_a_volume_of_a_template_for_shuffles_takes_the_place_of_scratch_space() -> None:
+    shaped = {"podTemplate": {"spec": EXECUTOR_PARTS}}
+    scratch = "spark.kubernetes.executor.volumes.emptyDir.spark-local-dir-1.mount.path"
+    assert scratch in properties_of()
+    assert scratch not in properties_of(executor=shaped)
+
+
+def test_a_template_is_part_of_what_a_driver_is_started_with_and_an_empty_one_is_none() -> None:
+    plain = start(main=JOB).launch.revision
+    assert start(main=JOB, driver={"podTemplate": {}}).launch.revision == plain
+    for role in ("driver", "executor"):
+        assert start(main=JOB, **{role: {"podTemplate": {"spec": PLACED}}}).launch.revision != plain
 
 
 @pytest.mark.parametrize(("setting", "user"), [(185, 185), (1000, 1000), (0, None)])

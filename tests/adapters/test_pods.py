@@ -267,3 +267,49 @@ def test_the_attempt_is_read_from_its_label(label: str, attempt: int | None) -> 
     manifest = pod()
     manifest["metadata"]["labels"]["headgate.dev/attempt"] = label
     assert attempt_of(manifest) == attempt
+
+
+def init(name: str, **state: Any) -> list[Manifest]:
+    return [{"name": name, "state": state}]
+
+
+def test_an_init_container_that_fails_fails_the_attempt_and_is_named() -> None:
+    end = {"exitCode": 3, "finishedAt": FINISHED, "message": "no such bucket\n"}
+    failed = pod(
+        **waiting("PodInitializing") | {"phase": "Failed"},
+        initContainerStatuses=init("fetch", terminated=end),
+    )
+    driver = driver_of(failed, 3, AT)
+    assert is_ended(failed)
+    assert not driver.is_lost
+    assert driver.exit is not None
+    assert (driver.exit.code, driver.exit.note) == (
+        1,
+        "init container fetch ended with exit code 3: no such bucket",
+    )
+
+
+def test_an_init_container_that_cannot_start_is_named() -> None:
+    stuck = init("proxy", waiting={"reason": "ImagePullBackOff", "message": "not found"})
+    obstacle = driver_of(pod(**waiting("PodInitializing"), initContainerStatuses=stuck), 3, AT).obstacle
+    assert obstacle is not None
+    assert obstacle.reason is StepReason.IMAGE_PULL_FAILED
+    assert "init container proxy" in obstacle.message
+    assert "the image of proxy in driver.podTemplate" in obstacle.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_ready"),
+    [("ContainersNotReady", True), (None, False), ("NodeNotReady", False)],
+)
+def test_a_driver_is_ready_beside_a_sidecar_that_is_not_as_long_as_its_node_answers(
+    reason: str | None, is_ready: bool
+) -> None:
+    status = {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": "driver", "ready": True, "state": {"running": {"startedAt": STARTED}}}
+        ],
+        "conditions": [{"type": "Ready", "status": "False", "reason": reason}],
+    }
+    assert driver_of(pod(**status), 3, AT).is_ready is is_ready

@@ -48,6 +48,9 @@ def settings_of(schema: dict[str, Any], path: str = "spec") -> Iterator[str]:
     """Every field of the resource that has no fields of its own."""
     schema = schema.get("items", {}) if "items" in schema and "properties" in schema["items"] else schema
     for name, field in schema.get("properties", {}).items():
+        if name == "podTemplate":  # one setting, however deep
+            yield f"{path}.{name}"
+            continue
         below = list(settings_of(field, f"{path}.{name}"))
         yield from below or [f"{path}.{name}"]
 

@@ -52,7 +52,153 @@ def _property(title: str, rule: str, conf: dict[str, str]) -> tuple[Refusal, Ref
     )
 
 
+def _template(role: str, rule: str, path: str, spec: dict[str, Any]) -> Refusal:
+    title = f"{path} in the template of the {role}"
+    return _spec(
+        title, f"{role}-{rule}", f"{role}.podTemplate.spec.{path}", **{role: {"podTemplate": {"spec": spec}}}
+    )
+
+
+def _templates(role: str) -> tuple[Refusal, ...]:
+    """What Headgate must own, by name: each field on its own."""
+    groups = (
+        ("serviceAccount", ("serviceAccount", "serviceAccountName", "automountServiceAccountToken")),
+        ("hostIPC", ("hostIPC", "hostNetwork", "hostPID", "shareProcessNamespace")),
+        ("nodeName", ("nodeName",)),
+        ("restartPolicy", ("restartPolicy", "activeDeadlineSeconds")),
+        ("terminationGracePeriodSeconds", ("terminationGracePeriodSeconds",)),
+        ("enableServiceLinks", ("enableServiceLinks", "ephemeralContainers", "hostname", "subdomain")),
+    )
+    of_container = (
+        ("image", ("image", "imagePullPolicy")),
+        ("args", ("args", "command", "workingDir")),
+        ("resources", ("resources",)),
+        (
+            "lifecycle",
+            (
+                "lifecycle",
+                "livenessProbe",
+                "ports",
+                "readinessProbe",
+                "restartPolicy",
+                "startupProbe",
+                "terminationMessagePath",
+                "terminationMessagePolicy",
+            ),
+        ),
+    )
+    mount = {"name": "data", "mountPath": "/tmp"}
+    own = {"name": role, "env": [{"name": "POD_IP", "value": "1.2.3.4"}]}
+    return (
+        *(
+            _template(role, f"podTemplate-{rule}", name, {name: OWNED[name]})
+            for rule, names in groups
+            for name in names
+        ),
+        *(
+            _template(
+                role,
+                f"podTemplate-container-{rule}",
+                f"containers[{role}].{name}",
+                {"containers": [{"name": role, name: OWNED[name]}]},
+            )
+            for rule, names in of_container
+            for name in names
+        ),
+        _template(
+            role, "podTemplate-containers", "containers[other].name", {"containers": [{"name": "other"}]}
+        ),
+        _template(
+            role,
+            "podTemplate-mounts",
+            f"containers[{role}].volumeMounts[data].mountPath",
+            {"containers": [{"name": role, "volumeMounts": [mount]}]},
+        ),
+        _template(role, "containers-env", f"containers[{role}].env[POD_IP].name", {"containers": [own]}),
+        _template(
+            role,
+            "initContainers-env",
+            "initContainers[x].env[HEADGATE_A].name",
+            {"initContainers": [{"name": "x", "image": "x", "env": [{"name": "HEADGATE_A", "value": "a"}]}]},
+        ),
+        _template(
+            role,
+            "containers-privileged",
+            f"containers[{role}].securityContext.privileged",
+            {"containers": [{"name": role, "securityContext": {"privileged": True}}]},
+        ),
+        _template(
+            role,
+            "initContainers-privileged",
+            "initContainers[x].securityContext.privileged",
+            {"initContainers": [{"name": "x", "image": "x", "securityContext": {"privileged": True}}]},
+        ),
+        _template(
+            role,
+            "podTemplate-initContainers",
+            f"initContainers[{role}].name",
+            {"initContainers": [{"name": role, "image": "x"}]},
+        ),
+        _template(
+            role, "podTemplate-volumes", "volumes[tmp].name", {"volumes": [{"name": "tmp", "emptyDir": {}}]}
+        ),
+        _template(
+            role,
+            "podTemplate-hostPath",
+            "volumes[x].hostPath",
+            {"volumes": [{"name": "x", "hostPath": {"path": "/"}}]},
+        ),
+        *(
+            _spec(
+                f"{kind} of ours in the template of the {role}",
+                f"{role}-podTemplate-{kind}",
+                f"{role}.podTemplate.metadata.{kind}[headgate.dev/role]",
+                **{role: {"podTemplate": {"metadata": {kind: {"headgate.dev/role": "x"}}}}},
+            )
+            for kind in ("labels", "annotations")
+        ),
+    )
+
+
+OWNED: dict[str, Any] = {
+    "activeDeadlineSeconds": 5,
+    "args": ["x"],
+    "automountServiceAccountToken": True,
+    "command": ["x"],
+    "enableServiceLinks": True,
+    "ephemeralContainers": [],
+    "hostIPC": True,
+    "hostNetwork": True,
+    "hostPID": True,
+    "hostname": "x",
+    "image": "x",
+    "imagePullPolicy": "Always",
+    "lifecycle": {},
+    "livenessProbe": {},
+    "nodeName": "x",
+    "ports": [],
+    "readinessProbe": {},
+    "resources": {},
+    "restartPolicy": "Never",
+    "serviceAccount": "x",
+    "serviceAccountName": "x",
+    "shareProcessNamespace": True,
+    "startupProbe": {},
+    "subdomain": "x",
+    "terminationGracePeriodSeconds": 5,
+    "terminationMessagePath": "/x",
+    "terminationMessagePolicy": "File",
+    "workingDir": "/x",
+}
+
 REFUSALS = (
+    *_templates("driver"),
+    *_templates("executor"),
+    *_property(
+        "a claim for a driver on demand",
+        "driver-claim",
+        {"spark.kubernetes.driver.volumes.persistentVolumeClaim.x.options.claimName": "OnDemand"},
+    ),
     *_property("a master of its own", "master", {"spark.master": "k8s://https://elsewhere"}),
     *_property("an image as a property", "image", {"spark.kubernetes.container.image": "x"}),
     *_property("another namespace", "wiring", {"spark.kubernetes.namespace": "x"}),

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Argument, Cores, Instances, Memory, Quantity, SparkConf, list_map
+from headgate.api.pod_template import PodTemplate
 from headgate.api.query import Query
 from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import SparkApplicationStatus
@@ -73,6 +74,10 @@ class Driver(ApiModel):
     """Most that `/tmp` of the driver's pod may hold, and as much its working folder. One that takes more is evicted,
     before it fills the disk of its node. No effect with `headgate local`. Default 50Gi."""
 
+    pod_template: PodTemplate | None = None
+    """What the driver's pod has beside what Headgate makes it with: tolerations, affinity, volumes, sidecars and so
+    on, merged into it. What Headgate must own is refused by name. No effect with `headgate local`. Default: none."""
+
 
 class Executor(ApiModel):
     """The executors while no query is in backlog."""
@@ -92,6 +97,11 @@ class Executor(ApiModel):
     """Most that the folder of an executor for shuffles and spills may hold, and as much its `/tmp` and its
     working folder. One that takes more is evicted, before it fills the disk of its node. Volumes in `sparkConf`
     whose names begin with `spark-local-dir-` replace the first. Default 50Gi."""
+
+    pod_template: PodTemplate | None = None
+    """What the executors' pods have beside what Headgate and Spark make them with: tolerations, affinity, volumes,
+    sidecars and so on, merged into them. What Headgate must own is refused by name. No effect with `headgate local`,
+    nor where `spark.master` is `local`. Default: nothing."""
 
 
 class Restart(ApiModel):

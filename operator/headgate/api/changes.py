@@ -5,6 +5,7 @@ duration in another unit is no change. `headgate explain --diff` shows the resul
 operator and `headgate local` tell it afterwards, in the same words.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from headgate.api.application import SparkApplication
-from headgate.api.lanes import SETTINGS, Lane, Setting, setting_at
+from headgate.api.lanes import POD_TEMPLATE, SETTINGS, Lane, Setting, setting_at
 
 LONGEST_SUMMARY: Final = 1000
 """Bytes; the message of an Event may have 1,024."""
@@ -99,6 +100,9 @@ def _differences(path: str, setting: str, before: Any, after: Any) -> Iterator[C
     """Yield the differences at `path`; `setting` is the same path without the names of items."""
     if before == after:
         return
+    if path.endswith(f".{POD_TEMPLATE}"):
+        yield from _of_template(path, before or {}, after or {})
+        return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         find = _properties if setting in SETTINGS else _members
         yield from find(path, setting, before, after)
@@ -119,6 +123,22 @@ def _properties(path: str, setting: str, before: Values, after: Values) -> Itera
         if before.get(name) != after.get(name):
             shown = (shown_property(name, values.get(name)) for values in (before, after))
             yield _change(f"{path}[{name}]", setting_at(setting), *shown)
+
+
+def _of_template(path: str, before: Values, after: Values) -> Iterator[Change]:
+    """Yield which fields of a pod template differ. Their values are large, and environments hold what is secret."""
+    for part in ("metadata", "spec"):
+        old, new = before.get(part) or {}, after.get(part) or {}
+        for name in dict.fromkeys((*new, *old)):
+            if old.get(name) != new.get(name):
+                told = (_named_by_digest(values.get(name)) for values in (old, new))
+                yield _change(f"{path}.{part}.{name}", setting_at(path), *told)
+
+
+def _named_by_digest(value: Any) -> str | None:
+    if not value:
+        return None
+    return f"(sha256 {hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]})"
 
 
 def _items(

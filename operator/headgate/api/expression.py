@@ -100,6 +100,11 @@ class Field:
         return _IsSet(self)
 
     @property
+    def is_given(self) -> Condition:
+        """Whether the field has a value; true there, and not at the object that it is a field of."""
+        return _IsGiven(self)
+
+    @property
     def duration(self) -> Value:
         """The field, as a duration."""
         return Value(f"duration({self.cel})", self.guards, lambda scope: _duration(self.find(scope)))
@@ -118,6 +123,13 @@ class Field:
     def entry(self, key: str) -> "Entry":
         """Return what `key` leads to in this map of texts; it must not hold a quote."""
         return Entry(self, key)
+
+    def any_entry(self, beginning: str, end: str, value: str) -> Condition:
+        """Return the condition that a key of this map of texts begins and ends so, and leads to `value`.
+
+        None of the three must hold a quote.
+        """
+        return _AnyEntry(self, beginning, end, value)
 
     @property
     def untyped(self) -> "Field":
@@ -228,6 +240,40 @@ class _IsSet(Condition):
 
     def places(self, scope: Scope) -> tuple[Location, ...]:
         return NOWHERE if self.field.find(scope) is None else HERE
+
+
+@dataclass(frozen=True)
+class _IsGiven(Condition):
+    field: Field
+
+    def cel(self) -> str:
+        return " && ".join(self.field.guards)
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        return NOWHERE if self.field.find(scope) is None else (self.field.path,)
+
+
+@dataclass(frozen=True)
+class _AnyEntry(Condition):
+    map: Field
+    beginning: str
+    end: str
+    value: str
+
+    def cel(self) -> str:
+        matches = f"key.startsWith('{self.beginning}') && key.endsWith('{self.end}')"
+        exists = f"{self.map.cel}.exists(key, {matches} && {self.map.cel}[key] == '{self.value}')"
+        return " && ".join([*self.map.guards, exists])
+
+    def places(self, scope: Scope) -> tuple[Location, ...]:
+        entries = self.map.find(scope)
+        if not isinstance(entries, Mapping | None):
+            raise MalformedError
+        return tuple(
+            (*self.map.path, key)
+            for key, value in (entries or {}).items()
+            if key.startswith(self.beginning) and key.endswith(self.end) and value == self.value
+        )
 
 
 @dataclass(frozen=True)

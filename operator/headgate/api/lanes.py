@@ -79,6 +79,7 @@ _RETRIED: Final = Setting(Lane.OPERATOR, "holds for the next end of the driver")
 _KEPT: Final = Setting(Lane.OPERATOR, "counts from when the application finished", "it is kept")
 _READ: Final = Setting(Lane.OPERATOR, "holds from the next look at the metrics")
 
+POD_TEMPLATE: Final = "podTemplate"
 _QUERY: Final = "spec.queries"
 _SOURCE: Final = "spec.queries.sources"
 
@@ -92,10 +93,12 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "spec.driver.cores": _RESTARTED,
         "spec.driver.memory": _RESTARTED,
         "spec.driver.scratch": _RESTARTED,
+        "spec.driver.podTemplate": _RESTARTED,
         "spec.executor.instances": _SCALED,
         "spec.executor.cores": _RESTARTED,
         "spec.executor.memory": _RESTARTED,
         "spec.executor.scratch": _RESTARTED,
+        "spec.executor.podTemplate": _RESTARTED,
         "spec.restart.policy": _RETRIED,
         "spec.restart.maxRetries": _RETRIED,
         "spec.restart.backoff": _RETRIED,
@@ -149,6 +152,12 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
 """By path, without the brackets of lists. A list of queries or sources stands for an item that comes or goes."""
 
 
+def _outermost(path: str) -> str:
+    """Return the setting that `path` is in: a pod template is one, however deep the field."""
+    before, template, _ = path.partition(f".{POD_TEMPLATE}.")
+    return before + template.rstrip(".")
+
+
 def setting_at(path: str) -> Setting:
     """Return how a change at `path` takes effect: of the setting there, or of all below it at once (the dearest).
 
@@ -156,7 +165,7 @@ def setting_at(path: str) -> Setting:
     have.
     """
     bare = path.replace("[]", "")
-    if found := SETTINGS.get(bare):
+    if found := SETTINGS.get(_outermost(bare)):
         return found
     below = (setting for path, setting in SETTINGS.items() if path.startswith(f"{bare}."))
     return max(below, key=lambda setting: tuple(Lane).index(setting.lane))

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails, to_json
 from headgate.api.advice import advice
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Finding, Location, Severity, path_of
+from headgate.api.pod_shape import shape_findings
 from headgate.api.references import reference_findings
 from headgate.api.rules import RULES, values_at
 from headgate.api.schema import with_defaults, without_empty
@@ -35,6 +36,7 @@ def validate_given(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None
     findings += [
         *_broken_rules(with_defaults(manifest, application_schema())),
         *reference_findings(manifest),
+        *shape_findings(manifest),
     ]
     if application is not None:
         findings += advice(application)

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from headgate.api.application import application_schema
 from headgate.api.finding import Location
+from headgate.api.pod_template import REFUSED
 from headgate.api.schema import Schema
 
 _SHOWN: Final = 60  # characters of a refused value
@@ -34,7 +35,8 @@ def sentence(details: ErrorDetails, location: Location) -> str:
 def _unknown_field(location: Location) -> str:
     """Say which field may have been meant: a similar one here, or one of this name somewhere else."""
     name = str(location[-1])
-    known = list((_schema_at(location[:-1]) or {}).get("properties", {}))
+    fields = (_schema_at(location[:-1]) or {}).get("properties", {})
+    known = [field for field, schema in fields.items() if not _is_refused(schema)]
     if close := difflib.get_close_matches(name, known, n=1, cutoff=0.6):
         return f"unknown field; did you mean {close[0]}?"
     if elsewhere := [path for path in _all_paths() if path.rpartition(".")[2] == name]:
@@ -148,6 +150,11 @@ def _schema_at(location: Location) -> Schema | None:
     return node
 
 
+def _is_refused(schema: Schema) -> bool:
+    """Whether a field is declared only to be refused by name."""
+    return str(schema.get("description", "")).startswith(REFUSED)
+
+
 @cache
 def _all_paths() -> tuple[str, ...]:
     """Every field of the spec, as `spec.queries[].checkpoint.interval`."""
@@ -156,6 +163,8 @@ def _all_paths() -> tuple[str, ...]:
 
 def _paths(prefix: str, node: Schema) -> Iterator[str]:
     for name, child in node.get("properties", {}).items():
+        if _is_refused(child):
+            continue
         path = f"{prefix}.{name}"
         yield path
         yield from _paths(path, child)

@@ -11,8 +11,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from headgate.api.application import SCRATCH, SparkApplication
+from headgate.api.pod_template import PodTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,9 @@ class Launch:
     image: str | None
     driver_scratch: str = SCRATCH
     executor_scratch: str = SCRATCH
+    driver_template: Mapping[str, Any] | None = None
+    """What the driver's pod has beside ours, in the words of a Pod; and that of executors."""
+    executor_template: Mapping[str, Any] | None = None
 
     @property
     def revision(self) -> str:
@@ -63,4 +68,11 @@ def launch_of(application: SparkApplication, *, in_backlog: bool) -> Launch:
         image=spec.image,
         driver_scratch=spec.driver.scratch,
         executor_scratch=spec.executor.scratch,
+        driver_template=_as_given(spec.driver.pod_template),
+        executor_template=_as_given(spec.executor.pod_template),
     )
+
+
+def _as_given(template: PodTemplate | None) -> Mapping[str, Any] | None:
+    """Return what was written; one that says nothing is none."""
+    return None if template is None else template.model_dump(mode="json", exclude_unset=True) or None

@@ -115,7 +115,10 @@ def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001
     if _phase(pod) != "Pending" or scheduled.get("status") != "False":
         return None
     told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
-    remedy = "add nodes that take it, or lower executor.cores, executor.memory or executor.instances"
+    remedy = (
+        "add nodes that take it, lower executor.cores, executor.memory or executor.instances, or let "
+        "executor.podTemplate tolerate the taints of nodes that have room"
+    )
     return Hindrance(StepReason.UNSCHEDULABLE, f"no node takes {_name(pod)} ({told}); {remedy}")
 
 

@@ -38,6 +38,7 @@ from headgate.adapters.kubernetes.properties import (
     properties_text,
     spark_properties,
 )
+from headgate.adapters.kubernetes.template import with_template
 from headgate.api.application import API_VERSION, KIND
 from headgate.api.labels import APPLICATION, EXECUTOR, ROLE
 from headgate.decision.situation import SCRIPT_SECONDS
@@ -95,12 +96,13 @@ def driver_pod(start: DriverStart) -> Manifest:
         "ownerReferences": [start.owner.reference()],
         "annotations": customized.extra_annotations(conf) | _annotations(start),
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
+    return with_template(pod, start.launch.driver_template)
 
 
 def executor_template(start: DriverStart) -> Manifest:
     """Return what Spark makes executors after; it adds image, resources and environment itself."""
-    return {
+    pod: Manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -129,6 +131,7 @@ def executor_template(start: DriverStart) -> Manifest:
             "volumes": _writable_volumes(start.launch.executor_scratch),
         },
     }
+    return with_template(pod, start.launch.executor_template)
 
 
 def _grace_seconds(start: DriverStart) -> int:

@@ -78,7 +78,7 @@ def driver_of(pod: Manifest, attempt: int, now: float) -> Driver:
         attempt=attempt,
         started_at=unix_time(started),
         revision=annotations.get(REVISION),
-        is_ready=condition_of(pod, "Ready").get("status") == "True",
+        is_ready=_is_ready(pod),
         is_leaving="deletionTimestamp" in metadata,
         is_lost=_was_turned_away(pod),
         obstacle=_obstacle(pod, now),
@@ -89,7 +89,36 @@ def driver_of(pod: Manifest, attempt: int, now: float) -> Driver:
 def _state(pod: Manifest) -> Mapping[str, Any]:
     statuses = pod.get("status", {}).get("containerStatuses", ())
     found: Mapping[str, Any] = next((s.get("state", {}) for s in statuses if s["name"] == CONTAINER), {})
-    return found
+    if found.keys() & {"running", "terminated"} or (failed := _failed_init(pod)) is None:
+        return found
+    return {"terminated": failed}
+
+
+def _failed_init(pod: Manifest) -> Mapping[str, Any] | None:
+    """Return the end of an init container that has failed, and with it the driver, which never ran."""
+    status = pod.get("status", {})
+    if status.get("phase") != "Failed":
+        return None
+    for one in status.get("initContainerStatuses", ()):
+        end = one.get("state", {}).get("terminated") or {}
+        if (code := end.get("exitCode", 0)) != 0:
+            words = last_words(end.get("message") or "") or end.get("reason", "Error")
+            message = f"init container {one['name']} ended with exit code {code}: {words}"
+            return {**end, "exitCode": 1, "reason": "Error", "message": message}
+    return None
+
+
+def _is_ready(pod: Manifest) -> bool:
+    """Whether the driver serves its metrics, whatever becomes of a sidecar of it.
+
+    The container's own word counts only where the kubelet still speaks for the pod: nobody takes it back when a node
+    is lost.
+    """
+    ready = condition_of(pod, "Ready")
+    if ready.get("status") == "True" or ready.get("reason") != "ContainersNotReady":
+        return ready.get("status") == "True"
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    return any(status["name"] == CONTAINER and status.get("ready", False) for status in statuses)
 
 
 def condition_of(pod: Manifest, kind: str) -> Mapping[str, Any]:
@@ -188,24 +217,36 @@ def _unscheduled(pod: Manifest) -> Obstacle | None:
     told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
     return Obstacle(
         reason=StepReason.UNSCHEDULABLE,
-        message=f"no node takes the driver ({told}); add nodes, or lower driver.cores and driver.memory",
+        message=f"no node takes the driver ({told}); add nodes, lower driver.cores and driver.memory, or let "
+        "driver.podTemplate tolerate the taints of nodes that have room",
         since=changed_at(pod, "PodScheduled"),
     )
 
 
+def _what_waits(pod: Manifest) -> tuple[str, Mapping[str, Any]]:
+    """Return the container that waits, and as what: an init container that cannot start keeps the driver from it."""
+    for one in pod.get("status", {}).get("initContainerStatuses", ()):
+        waiting = one.get("state", {}).get("waiting") or {}
+        if waiting.get("reason") in IMAGE_PROBLEMS | CONTAINER_PROBLEMS:
+            return one["name"], waiting
+    return CONTAINER, _state(pod).get("waiting", {})
+
+
 def _waiting(pod: Manifest) -> Obstacle | None:
-    waiting = _state(pod).get("waiting", {})
+    name, waiting = _what_waits(pod)
     told = in_words(waiting.get("reason", ""), waiting.get("message"))
     if waiting.get("reason") in IMAGE_PROBLEMS:
         reason = StepReason.IMAGE_PULL_FAILED
-        remedy = "correct spec.image, or give the driver's service account a pull secret"
+        image = "spec.image" if name == CONTAINER else f"the image of {name} in driver.podTemplate"
+        remedy = f"correct {image}, or give the driver's service account a pull secret"
     elif waiting.get("reason") in CONTAINER_PROBLEMS:
         reason, remedy = StepReason.CONTAINER_CONFIG_ERROR, "correct what the kubelet names"
     else:
         return None
+    whose = "the driver's" if name == CONTAINER else f"the driver's init container {name}: its"
     return Obstacle(
         reason=reason,
-        message=f"the driver's container does not start ({told}); {remedy}",
+        message=f"{whose} container does not start ({told}); {remedy}",
         since=changed_at(pod, "PodScheduled"),
     )
 

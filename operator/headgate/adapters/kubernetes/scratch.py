@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from headgate.adapters.kubernetes.template import brings_scratch
 from headgate.reconcile.launch import Launch
 
 FOLDER: Final = "/var/data/spark"
@@ -23,6 +24,8 @@ def scratch_properties(launch: Launch) -> dict[str, str]:
     None where the resource brings folders of its own, or has them in memory, which is limited anyway.
     """
     conf = launch.spark_conf
+    if brings_scratch(launch.executor_template):
+        return {}
     if any(GIVEN.match(name) for name in conf) or conf.get(IN_MEMORY, "").strip().lower() == "true":
         return {}
     given = (folder.strip() for folder in conf.get(FOLDERS, FOLDER).split(","))

@@ -1,0 +1,105 @@
+"""What CEL cannot see in a pod template: its size, and whether a Pod has such fields.
+
+The API server keeps the inner fields of a template as they are, and drops from a pod without a word what no Pod has:
+a misspelt affinity would place pods anywhere. Names and types are those of the Kubernetes client.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from headgate.api.finding import Finding, Location, Severity
+from headgate.api.rules import values_at
+
+LARGEST_TEMPLATE: Final = 32_768
+"""Bytes as JSON. A driver gets that of its executors in one variable of its environment, of which Linux allows
+128 KiB."""
+ROLES: Final = ("driver", "executor")
+
+_LIST: Final = re.compile(r"[Ll]ist\[(.+)\]")
+_MAP: Final = re.compile(r"[Dd]ict\(str, (.+)\)")
+_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "str": (str, "text"),
+    "int": (int, "a whole number"),
+    "bool": (bool, "true or false"),
+}
+_OWNED_ELSEWHERE: Final = frozenset({"V1ObjectMeta"})
+"""Their fields are declared here, or are of a claim's template."""
+
+
+def shape_findings(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what no Pod can have in the templates of `manifest`; what is malformed further out is passed over."""
+    for role in ROLES:
+        for location, template in values_at(f"spec.{role}.podTemplate", manifest):
+            if (size := len(json.dumps(template, separators=(",", ":"), default=str))) > LARGEST_TEMPLATE:
+                yield _error(
+                    location,
+                    f"has {size:,} bytes, and a driver takes {LARGEST_TEMPLATE:,} at most; put what is long into "
+                    "ConfigMaps",
+                )
+            if isinstance(template, Mapping) and isinstance(spec := template.get("spec"), Mapping):
+                yield from _of_object((*location, "spec"), spec, "V1PodSpec")
+
+
+def _of_value(location: Location, value: Any, kind: str) -> Iterator[Finding]:
+    item = _LIST.fullmatch(kind)
+    expected, words = _expected(kind)
+    found: Any = value
+    if value is None:
+        return
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        yield _error(location, f"must be {words}")
+    elif item is not None:
+        for index, one in enumerate(found):
+            yield from _of_value((*location, index), one, item[1])
+    elif kind.startswith("V1") and kind not in _OWNED_ELSEWHERE:
+        yield from _of_object(location, found, kind)
+
+
+def _expected(kind: str) -> tuple[type, str]:
+    """Return as what a value of a type is read, and that in words."""
+    if _LIST.fullmatch(kind):
+        return list, "a list"
+    if kind.startswith("V1") or _MAP.fullmatch(kind):
+        return Mapping, "an object"
+    return _TYPES.get(kind, (object, "anything"))
+
+
+def _of_object(location: Location, value: Mapping[str, Any], kind: str) -> Iterator[Finding]:
+    types = _fields(kind)
+    for name, child in value.items():
+        if name in types:
+            yield from _of_value((*location, name), child, types[name])
+        elif (
+            len(location) > _OUTERMOST
+        ):  # further out every field is declared, and an unknown one has a finding
+            yield _error((*location, name), _unknown(name, types))
+
+
+_QUANTITIES: Final = frozenset({"divisor", "sizeLimit"})
+"""Fields that the client has as text, and that may be numbers as well."""
+_OUTERMOST: Final = len(("spec", "driver", "podTemplate", "spec"))
+
+
+def _fields(kind: str) -> dict[str, str]:
+    """Return the type of each field of a type of Kubernetes."""
+    from kubernetes.aio.client import models
+
+    model = getattr(models, kind)
+    fields = {model.attribute_map[name]: of for name, of in model.openapi_types.items()}
+    return {name: "object" if name in _QUANTITIES else of for name, of in fields.items()}
+
+
+def _unknown(name: str, types: Mapping[str, str]) -> str:
+    close = difflib.get_close_matches(str(name), types, n=1, cutoff=0.6)
+    if close:
+        return f"no Pod has this field; did you mean {close[0]}?"
+    return f"no Pod has this field; remove it, or use one of {', '.join(types)}"
+
+
+def _error(location: Location, message: str) -> Finding:
+    return Finding(Severity.ERROR, message, location, rule="pod-shape")
