@@ -8,6 +8,7 @@ import pytest
 
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes
+from headgate.api.explanation import explain
 from headgate.api.lanes import Lane
 from headgate.api.pod_shape import LARGEST_TEMPLATE
 from headgate.api.validation import validate
@@ -164,3 +165,12 @@ def test_a_change_of_a_template_is_told_by_its_field_without_what_may_be_secret(
     assert change.lane is Lane.RESTART
     assert "hunter" not in change.text
     assert change.before != change.after
+
+
+def test_an_explanation_says_what_a_template_is_about_and_none_of_its_values() -> None:
+    found, _ = validate(application(driver={"podTemplate": FULL}))
+    assert found is not None
+    (told,) = [one for one in explain(found)[0].sentences if "of its own" in one.text]
+    assert told.lane is Lane.RESTART
+    assert told.text.startswith("the pod of the driver also has labels, annotations, affinity, containers, ")
+    assert "proxy" not in told.text
