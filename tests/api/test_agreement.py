@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.api.finding import Severity
+from headgate.api.rules import RULES
 from headgate.api.validation import validate
 from support.api_server import ApiServer
 from support.manifests import Manifest, application
 
+MESSAGES = {rule.id: rule.message for rule in RULES}
 Values = st.SearchStrategy[Any]
 
 AGREEMENT = settings(
@@ -129,7 +131,7 @@ def test_both_name_the_same_broken_rules(manifest: Manifest, kubernetes: ApiServ
 
     for finding in findings:
         if finding.severity is Severity.ERROR and finding.rule != "name-twice":
-            assert finding.message in text
+            assert MESSAGES[finding.rule] in text
 
 
 @AGREEMENT

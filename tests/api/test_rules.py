@@ -76,7 +76,7 @@ def test_a_refusal_names_rule_place_and_remedy(refusal: Refusal) -> None:
     assert [(finding.rule, finding.path) for finding in findings if finding.rule] == [
         (refusal.rule, refusal.path)
     ]
-    assert findings[0].message == MESSAGES[refusal.rule]
+    assert findings[0].message.startswith(MESSAGES[refusal.rule])
 
 
 @BY_TITLE
@@ -115,6 +115,25 @@ def test_each_source_that_breaks_a_rule_is_named() -> None:
         "spec.queries[q].sources[a].after",
         "spec.queries[q].sources[c].after",
     ]
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ([], "'histroy' is not listed"),
+        (["history"], "'histroy' is not one of history; did you mean history?"),
+        (["a", "b"], "'histroy' is not one of a, b"),
+        ([*"abcdefg"], "'histroy' is not one of a, b, c, d, e and 2 more"),
+    ],
+)
+def test_a_name_that_is_wrong_is_told_with_those_that_there_are(others: list[str], told: str) -> None:
+    """Not its own name: a source cannot come after itself."""
+    live = source("histroyx", after="histroy")
+    _, (finding, *_) = validate(application(query(live, *map(source, others))))
+
+    assert finding.message == (
+        f"after must name a listed source of the same query; list that source, or correct the name: {told}"
+    )
 
 
 def test_a_rule_is_silent_about_a_malformed_value() -> None:

@@ -39,6 +39,9 @@ class Rule:
     refused: Condition
     message: str
     at: str = ""
+    names_item: bool = False
+    """The value at `at`, a field of an item of a list, is to be the name of another item: `validate` says which it
+    is, and which there are. The API server can say `message` alone."""
 
     @property
     def cel(self) -> str:
@@ -225,6 +228,7 @@ HYBRID: Final = (
         ),
         message="after must name a listed source of the same query; list that source, or correct the name",
         at="sources[].after",
+        names_item=True,
     ),
 )
 

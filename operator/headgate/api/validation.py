@@ -19,7 +19,7 @@ from headgate.api.pod_shape import shape_findings
 from headgate.api.references import reference_findings
 from headgate.api.rules import RULES, values_at
 from headgate.api.schema import with_defaults, without_empty
-from headgate.api.wording import sentence
+from headgate.api.wording import no_such_name, sentence
 
 
 def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
@@ -59,7 +59,18 @@ def _broken_rules(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     found = {on: tuple(values_at(on, manifest)) for on in dict.fromkeys(rule.on for rule in RULES)}
     for rule in RULES:
         for location in rule.places(found[rule.on]):
-            yield Finding(Severity.ERROR, rule.message, location, rule=rule.id)
+            told = f"{rule.message}: {_misnamed(location, manifest)}" if rule.names_item else rule.message
+            yield Finding(Severity.ERROR, told, location, rule=rule.id)
+
+
+def _misnamed(location: Location, manifest: Mapping[str, Any]) -> str:
+    """Say of a field of an item of a list what it names, and which other items there are."""
+    *way, own, field = location
+    items: Any = manifest
+    for step in way:
+        items = items[step]
+    others = (item.get("name") for i, item in enumerate(items) if i != own and isinstance(item, Mapping))
+    return no_such_name(items[own][field], [name for name in others if isinstance(name, str)])
 
 
 def _finding(details: ErrorDetails, manifest: Mapping[str, Any]) -> Finding:

@@ -6,7 +6,7 @@ is quoted.
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from headgate.api.pod_template import REFUSED
 from headgate.api.schema import Schema
 
 _SHOWN: Final = 60  # characters of a refused value
+_LISTED: Final = 5  # names of those that there are
 
 
 def sentence(details: ErrorDetails, location: Location) -> str:
@@ -30,6 +31,16 @@ def sentence(details: ErrorDetails, location: Location) -> str:
     if word := _WORDINGS.get(kind):
         return word(details)
     return f"is not accepted: {details['msg']}"
+
+
+def no_such_name(value: Any, names: Sequence[str]) -> str:
+    """Say that a value is none of some names, and which of them may have been meant."""
+    if not names:
+        return f"{_shown(value)} is not listed"
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{_shown(value)} is not one of {', '.join(names[:_LISTED])}{more}{hint}"
 
 
 def _unknown_field(location: Location) -> str:
