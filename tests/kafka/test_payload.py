@@ -15,6 +15,7 @@ from headgate_contract import EventTimeControl
 from headgate_spark import event_time
 from headgate_spark.kafka.json_path import follow, parse
 from headgate_spark.kafka.payload import NoEventTimeError, millis_of, reader_of
+from support.encoded import EVERY
 
 RIDE = {"pickup": {"time": 5, "a b": 7}, "stops": [{"at": 1}, {"at": 2}], "pick-up": 9, "$": 3}
 
@@ -147,6 +148,27 @@ def test_another_format_needs_a_decoder_and_is_told_how_to_register_one():
     assert reader_of("rides", where).event_time(struct.pack(">q", MILLIS)) == MILLIS
     with pytest.raises(NoEventTimeError, match="cannot be decoded"):
         reader_of("rides", where).event_time(b"short")
+
+
+@pytest.mark.usefixtures("no_decoders")
+@pytest.mark.parametrize("encoded", EVERY.values(), ids=EVERY)
+@given(millis=st.integers(10**11, 10**13))
+def test_avro_and_protobuf_are_read_to_the_millisecond_by_the_libraries_that_jobs_use(encoded, millis):
+    event_time.register("rides", encoded.decode)
+    reader = reader_of("rides", EventTimeControl(column=encoded.column, format=encoded.form))
+    assert reader.event_time(encoded.encode(millis)) == millis
+
+
+@pytest.mark.usefixtures("no_decoders")
+@pytest.mark.parametrize("encoded", EVERY.values(), ids=EVERY)
+@given(damaged=st.binary(max_size=60))
+def test_of_avro_and_protobuf_what_has_no_event_time_only_says_so(encoded, damaged):
+    event_time.register("rides", encoded.decode)
+    reader = reader_of("rides", EventTimeControl(column=encoded.column, format=encoded.form))
+    with pytest.raises(NoEventTimeError, match=r"no such member|no moment since 1970"):
+        reader.event_time(encoded.encode(None))
+    with suppress(NoEventTimeError):
+        assert reader.event_time(damaged) >= 0
 
 
 @pytest.mark.usefixtures("no_decoders")

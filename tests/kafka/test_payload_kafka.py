@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import AlignmentControl, BatchControl, EventTimeControl, QueryControl, SourceControl
 from headgate_spark import event_time
+from support.encoded import AVRO_BEHIND_AN_ID, PROTOBUF
 from support.governed import DEADLINE_SECONDS, NAME, Driver, driver_in
 from support.kafka import Broker
 from support.kafka_records import Record, send
@@ -46,14 +46,6 @@ def in_text(at_ms: int) -> bytes:
 
 def in_seconds(at_ms: int) -> bytes:
     return json.dumps({"at": at_ms / 1000}).encode()
-
-
-def packed(at_ms: int) -> bytes:
-    return struct.pack(">q", at_ms)
-
-
-def unpacked(value: bytes) -> object:
-    return {"header": {"at": struct.unpack(">q", value)[0]}}
 
 
 def member(column: str, form: str = "Json") -> SourceControl:
@@ -135,7 +127,7 @@ def filled(kafka: Broker, *logs: Log) -> tuple[str, dict[Split, Log]]:
 def test_no_record_is_further_past_the_limit_than_its_partition_is_out_of_order(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ):
-    """JSON in two forms and what only a decoder reads, of unequal pace, with all that does not count."""
+    """JSON in two forms, Avro and Protobuf, of unequal pace, with all that does not count."""
     ordered = Log.of(in_text, *range(START_MS, START_MS + 3_600_000, 500))
     late = (START_MS + 1000 * n - 5000 * (n % 2) for n in range(5, 3_000))
     disordered = Log.of(in_text, *late, out_of_order_ms=4000)
@@ -145,16 +137,16 @@ def test_no_record_is_further_past_the_limit_than_its_partition_is_out_of_order(
     slow, of_slow = filled(
         kafka, Log.of(in_seconds, *range(START_MS, START_MS + 3_600_000, 10_000)), unreadable
     )
-    decoded, of_decoded = filled(
-        kafka, Log.of(packed, *range(START_MS + 300_000, START_MS + 3_600_000, 6_000))
-    )
-    event_time.register(decoded, unpacked)
-    sink = Sink(logs | of_slow | of_decoded)
-    columns = {
-        fast: member("$.ride.stops[0].at"),
-        slow: member("at"),
-        decoded: member("$.header.at", "Avro"),
-    }
+    logs |= of_slow
+    columns = {fast: member("$.ride.stops[0].at"), slow: member("at")}
+    for encoded in (AVRO_BEHIND_AN_ID, PROTOBUF):
+        times = range(START_MS + 300_000, START_MS + 3_600_000, 6_000)
+        log = Log.of(encoded.encode, *times).insert(100, b"", b"no such format", encoded.encode(None))
+        decoded, of_decoded = filled(kafka, log)
+        event_time.register(decoded, encoded.decode)
+        columns[decoded] = member(encoded.column, encoded.form)
+        logs |= of_decoded
+    sink = Sink(logs)
     batch = BatchControl(initial_records=2_000, max_records=2_000)
     driver.control(QueryControl(interval_seconds=1, backlog=True, batch=batch, sources=columns))
     frames = (spark.readStream.format("kafka").options(**kafka.options(topic)).load() for topic in columns)
