@@ -1,9 +1,9 @@
-"""A union of more topics than Spark asks in the order of their opening, on a real broker."""
+"""Unions and joins of few topics and of more than Spark asks in the order of their opening, on a real broker."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 
@@ -19,6 +19,10 @@ from support.spark import progress
 pytestmark = pytest.mark.spark
 
 TOPICS, RECORDS, STEP_MS = 6, 2000, 100
+FEW = 200
+"""Records of each topic where there are up to 32 of them."""
+CHAINED = 5
+"""Streams that are joined one to the other; of more, each with its neighbour."""
 DRIFT_MS = 10_000
 
 
@@ -42,6 +46,19 @@ def union(spark: SparkSession, kafka: Broker, topics: list[str]) -> DataFrame:
     streams = [spark.readStream.format("kafka").options(**kafka.options(topic)).load() for topic in topics]
     counted = reduce(DataFrame.unionAll, streams).withWatermark("timestamp", f"{DRIFT_MS} milliseconds")
     return counted.dropDuplicates(["topic", "offset", "timestamp"])
+
+
+def plain_union(streams: list[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionAll, [stream.select("value") for stream in streams])
+
+
+def join(streams: list[DataFrame]) -> DataFrame:
+    """Join each record with the ones of the same number."""
+    keyed = [stream.select("value") for stream in streams]
+    if len(keyed) <= CHAINED:
+        return reduce(lambda left, right: left.join(right, "value"), keyed)
+    pairs = zip(keyed[::2], keyed[1::2], strict=True)
+    return reduce(DataFrame.unionAll, [left.join(right, "value") for left, right in pairs])
 
 
 def read(driver: Driver, frame: DataFrame, checkpoint: Path) -> list[list[int]]:
@@ -111,3 +128,40 @@ def test_a_run_that_ends_by_itself_reads_all_of_them_in_each_batch(
         rows = [[source["numInputRows"] for source in batch["sources"]] for batch in batches]
         assert sum(map(sum, rows)) == TOPICS * RECORDS
         assert all(max(batch) - min(batch) < TOPICS for batch in rows), f"each has as much: {rows}"
+
+
+@pytest.mark.parametrize(
+    ("count", "combined"),
+    [*((count, plain_union) for count in (1, 4, 5, 8, 32)), *((count, join) for count in (4, 5, 8, 32))],
+    ids=lambda each: each.__name__ if callable(each) else str(each),
+)
+def test_each_batch_reads_all_and_none_goes_ahead_however_many_there_are(
+    spark: SparkSession,
+    kafka: Broker,
+    driver: Driver,
+    tmp_path: Path,
+    count: int,
+    combined: Callable[[list[DataFrame]], DataFrame],
+):
+    names = [kafka.topic() for _ in range(count)]
+    for name in names:
+        fill(kafka.bootstrap, name, [Ramp(0, FEW, step_ms=STEP_MS)])
+    drift_ms, grant = 3000, count * FEW // 4
+    member = SourceControl(alignment=AlignmentControl(group="all", max_drift_seconds=drift_ms / 1000))
+    control = QueryControl(
+        interval_seconds=1,
+        interval_during_backlog_seconds=3600,
+        backlog=True,
+        batch=BatchControl(initial_records=grant, max_records=grant),
+        sources=dict.fromkeys(names, member),
+    )
+    driver.control(control)
+    streams = [spark.readStream.format("kafka").options(**kafka.options(name)).load() for name in names]
+    with driver.running(combined(streams), tmp_path) as query:
+        await_rows(query, count * FEW)
+        batches = [batch for batch in progress(query) if batch["numInputRows"]]
+    ends = [[end(source) for source in batch["sources"]] for batch in batches]
+    assert ends[-1] == [FEW] * count
+    assert len(ends) >= 4
+    assert all((max(at) - min(at)) * STEP_MS <= drift_ms for at in ends)
+    assert all(all(source["numInputRows"] for source in batch["sources"]) for batch in batches)
