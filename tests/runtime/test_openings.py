@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.openings import Openings, StillUnderWayError
+from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.sources import Descriptor, names_of
 from support.asked import admit
 from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
@@ -167,6 +168,31 @@ def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() 
     governor.opened(1, described(1, topic="returns"))
     assert admit(governor, 1, '{"returns":{"0":5}}').startswith("survey:")
     assert [source.name for source in governor.runs[0].snapshot().sources] == ["returns", "orders"]  # type: ignore[union-attr]
+
+
+def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() -> None:
+    checkpoint, query = MadeUpCheckpoint(), MadeUpQuery()
+    offsets = {topic: json.dumps({topic: {"0": n}}) for n, topic in enumerate(TOPICS, 5)}
+    checkpoint.left = Resumption(3, False, Ends(tuple(offsets.values())))
+    governor = Governor(
+        acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured()
+    )
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    second, first = described(2, topic="returns", index=1), described(1, topic="orders", index=0)
+    assert governor.opened(2, second) == f"resume:{offsets['returns']}"
+    started(governor, query)
+    admit(governor, 2, offsets["returns"])
+    query.last_progress = lambda: json.dumps(  # type: ignore[method-assign]
+        {
+            "batchId": 4,
+            "durationMs": {"triggerExecution": 5, "addBatch": 4},
+            "sources": [{"numInputRows": 100}, {"numInputRows": 7}],
+        }
+    )
+    admit(governor, 2, offsets["returns"])
+    (source,) = governor.runs[0].snapshot().sources  # type: ignore[union-attr]
+    assert (source.name, source.processed_records_total) == ("returns", 7)
+    assert governor.opened(1, first) == f"resume:{offsets['orders']}"
 
 
 def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:

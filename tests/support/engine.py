@@ -115,6 +115,7 @@ def described(
     query: str = "copy",
     run: str = "r1",
     checkpoint: str = "s3a://b/ck",
+    index: int | None = None,
 ) -> str:
     """A stream of a topic, as the shim describes it."""
     name = f"{query} " if query else ""
@@ -126,6 +127,7 @@ def described(
             "format": "kafka",
             "api": "v2",
             "options": {"subscribe": topic},
+            "index": None if index is None else str(index),
         }
     )
 

@@ -658,9 +658,17 @@ class QueryRun:
     def _ends(self, resumption: Resumption) -> Iterable[tuple[OpenSource, str | None]]:
         """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
         ends = resumption.ends
+        return [
+            (each, ends.of(place, each.descriptor.name))
+            for place, each in self._placed()
+            if ends.tells_of(place)
+        ]
+
+    def _placed(self) -> Iterable[tuple[int, OpenSource]]:
+        """Return each source with its place in the query. One that is told of late leaves a gap until it is."""
         opened = enumerate(self.sources.values())
         return [
-            (each, ends.of(place, each.descriptor.name)) for place, each in opened if ends.tells_of(place)
+            (nth if each.descriptor.place is None else each.descriptor.place, each) for nth, each in opened
         ]
 
     def _publish(self, opened: OpenSource, committed: str | None) -> None:
@@ -941,8 +949,8 @@ class QueryRun:
         return progress
 
     def _report(self, progress: Progress) -> BatchReport:
-        names = [opened.source.name for opened in self.sources.values()]
-        rows = dict(zip(names, progress.source_rows, strict=False))
+        told = progress.source_rows
+        rows = {opened.source.name: told[place] for place, opened in self._placed() if place < len(told)}
         took = max(0.0, progress.duration_seconds - self._waits.before)
         return BatchReport(rows, took, self.clock(), progress.batch_id, self._file_bytes())
 

@@ -79,6 +79,8 @@ class Descriptor:
     options: Mapping[str, str] = field(default_factory=dict)
     shuffle_partitions: int | None = None
     """Of the session that the query runs in."""
+    place: int | None = None
+    """Among the sources of its query, as Spark counts them; `None`: it is not told, as of those that go by name."""
 
     @classmethod
     def parse(cls, text: str) -> Descriptor:
@@ -91,6 +93,7 @@ class Descriptor:
         thread = _THREAD.match(members["thread"])
         if thread is None:
             raise ValueError(f"thread {members['thread']!r} is not the thread of a streaming query")
+        index = members.get("index") or ""
         return cls(
             handle=members["handle"],
             checkpoint=members["checkpoint"],
@@ -105,6 +108,7 @@ class Descriptor:
             default_rows=members.get("defaultRows"),
             options={key.lower(): value for key, value in (members.get("options") or {}).items()},
             shuffle_partitions=members.get("shufflePartitions"),
+            place=int(index) if index.isdecimal() else None,
         )
 
     @property
