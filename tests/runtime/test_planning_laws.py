@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from support import planning_laws as laws
+from support.aligned_spark import member
 from support.governed_by_script import GovernedQuery
 
 COUNTS = st.integers(1, 12)
@@ -21,9 +22,16 @@ def names(count: int) -> list[str]:
 
 
 def query(
-    count: int, control: QueryControl, random: Random, *, records: int, faulty: float = 0.0
+    count: int,
+    control: QueryControl,
+    random: Random,
+    *,
+    records: int,
+    faulty: float = 0.0,
+    late: bool = True,
 ) -> GovernedQuery:
-    return GovernedQuery(names(count), dict.fromkeys(names(count), records), control, random, faulty)
+    latest = dict.fromkeys(names(count), records)
+    return GovernedQuery(names(count), latest, control, random, faulty, late=late)
 
 
 def settled(asked: GovernedQuery) -> None:
@@ -54,6 +62,7 @@ def test_a_backlog_is_one_batch_where_it_is_to_be(count: int, random: Random):
     ]
 
 
+@settings(max_examples=40)
 @given(COUNTS, RANDOM, FAULTY)
 def test_rates_hold_and_no_token_is_lost(count: int, random: Random, faulty: float):
     limit = SourceControl(rate_limit=RateControl(records_per_second=100))
@@ -70,7 +79,7 @@ def test_rates_hold_and_no_token_is_lost(count: int, random: Random, faulty: flo
 
 @given(COUNTS, RANDOM, FAULTY)
 def test_what_never_came_to_spark_is_not_counted_as_planned(count: int, random: Random, faulty: float):
-    asked = query(count, QueryControl(interval_seconds=0.2), random, records=5000, faulty=faulty)
+    asked = query(count, QueryControl(interval_seconds=0.2), random, records=5000, faulty=faulty, late=False)
     asked.run_for(5)
     settled(asked)
     asked.run_for(5)
@@ -78,22 +87,68 @@ def test_what_never_came_to_spark_is_not_counted_as_planned(count: int, random: 
     laws.what_is_booked_was_read(asked.planned, asked.triggers)
 
 
-@settings(max_examples=40)
-@given(COUNTS, RANDOM, FAULTY, st.lists(st.floats(0.1, 3), max_size=3))
-def test_so_it_is_when_the_query_is_restarted(count: int, random: Random, faulty: float, after: list[float]):
-    control = QueryControl(interval_seconds=1, batch=BatchControl(initial_records=1000, max_records=1000))
-    asked = query(count, control, random, records=10**7, faulty=faulty)
-    for seconds in after:
+@st.composite
+def endings(draw: st.DrawFn) -> list[tuple[float, str, int]]:
+    """Draw when and how runs end: between batches, when some sources have been asked, or in a batch."""
+    how = st.sampled_from(["between batches", "in mid-round", "in mid-batch"])
+    return draw(st.lists(st.tuples(st.floats(0.1, 3), how, st.integers(0, 12)), max_size=3))
+
+
+def end_runs(asked: GovernedQuery, ends: list[tuple[float, str, int]]) -> None:
+    for seconds, how, count in ends:
         asked.run_for(seconds)
-        asked.restart()
+        if how == "in mid-round":
+            asked.restart_in_mid_round(count)
+        elif how == "in mid-batch":
+            asked.restart_in_mid_batch()
+        else:
+            asked.restart()
+
+
+@settings(max_examples=60)
+@given(COUNTS, RANDOM, FAULTY, endings())
+def test_so_it_is_when_the_query_is_restarted(
+    count: int, random: Random, faulty: float, ends: list[tuple[float, str, int]]
+):
+    control = QueryControl(interval_seconds=1, batch=BatchControl(initial_records=1000, max_records=1000))
+    asked = query(count, control, random, records=10**7, faulty=faulty, late=False)
+    end_runs(asked, ends)
     begun = len(asked.triggers)
+    before = asked.planned
     asked.run_for(5)
     settled(asked)
     asked.run_for(2)
     laws.every_source_is_read(asked.triggers)
     while asked.triggers[-1].read:
         asked.trigger()
-    laws.what_is_booked_was_read(asked.planned, asked.triggers[begun:])
+    since = {name: n - before.get(name, 0) for name, n in asked.planned.items()}
+    laws.what_is_booked_was_read(since, asked.triggers[begun:])
+
+
+@settings(max_examples=30)
+@given(COUNTS, RANDOM, FAULTY, endings(), st.sampled_from([300, 1000]))
+def test_members_of_a_group_keep_their_limit_and_read_everything(
+    count: int, random: Random, faulty: float, ends: list[tuple[float, str, int]], grant: int
+):
+    steps = {name: random.choice([10, 50, 200]) for name in names(count)}
+    logs = {name: list(range(0, 10_000, step)) for name, step in steps.items()}
+    control = QueryControl(
+        interval_seconds=1,
+        interval_during_backlog_seconds=5,
+        backlog=True,
+        batch=BatchControl(initial_records=grant, max_records=grant),
+        sources=dict.fromkeys(logs, member(1.0, idle_after=3600)),
+    )
+    latest = {name: len(log) for name, log in logs.items()}
+    asked = GovernedQuery(list(logs), latest, control, random, faulty, times=logs, late=False)
+    end_runs(asked, ends)
+    for _ in range(60):
+        asked.run_for(10)
+        asked.faulty = 0.0
+        if asked.position == latest:
+            break
+    assert asked.position == latest
+    laws.none_is_past_the_limit(asked.triggers, logs, 1000, dict.fromkeys(logs, 0))
 
 
 @given(COUNTS, RANDOM)

@@ -2,19 +2,26 @@
 
 What is taken for given of Spark is what it does: each source is asked once per trigger, in an order that is drawn for
 each run, and a batch is made of the answers that came in time. What the shim does where a call fails is drawn too:
-the question is asked twice, its answer is lost, or it arrives when others have been asked meanwhile.
+the question is asked twice, its answer is lost, or it arrives when others have been asked meanwhile. Streams are told
+of in any order and twice, some of them when they are first asked. A run may end in the middle of a round, or of a
+batch, which then runs again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from headgate_contract import ControlDocument, QueryControl
+from headgate_contract import ControlDocument, EventTimeControl, QueryControl
+from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.planner.event_times import Split
 from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+from support.event_logs import FakeEventTimes, Log
 
 BASE = 0.1
 FIXED_SECONDS, RECORDS_PER_SECOND = 0.2, 50_000.0
@@ -29,6 +36,22 @@ class ReportingQuery(MadeUpQuery):
 
     def last_progress(self) -> str | None:
         return self.report
+
+
+class MadeUpTimes(FakeEventTimes):
+    """Event times of the sources of a run."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        pass
+
+    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
+        pass
+
+    def forget(self, source: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -64,6 +87,10 @@ class GovernedQuery:
     faulty: float = 0.0
     """How many of the questions meet a fault."""
     now: float = 1000.0
+    times: Mapping[str, Log] = field(default_factory=dict)
+    """Event times of records, of sources that are aligned."""
+    late: bool = True
+    """Whether a stream may be told of after others have been planned. Counts begin anew then."""
     position: dict[str, int] = field(init=False)
     triggers: list[Trigger] = field(default_factory=list)
     batches: int = 0
@@ -73,13 +100,21 @@ class GovernedQuery:
     _passed: dict[int, int] = field(default_factory=dict)
     _late: list[Question] = field(default_factory=list)
     _leased_until: float = 0.0
+    _untold: set[str] = field(default_factory=set)
+    """Streams of which the governor is told when they are first asked."""
+    _dies_in_batch: bool = False
 
     def __post_init__(self) -> None:
         self.position = dict.fromkeys(self.sources, 0)
+        self.query = ReportingQuery()
+        self.handles: dict[str, int] = {}
+        self.checkpoint = MadeUpCheckpoint()
+        logs = {Split(name, f"{name}/0"): log for name, log in self.times.items()}
         self.governor = Governor(
             acquire_lock=Locks().acquire,
-            open_checkpoint=lambda _: MadeUpCheckpoint(),  # type: ignore[arg-type,return-value]
+            open_checkpoint=lambda _: self.checkpoint,  # type: ignore[arg-type,return-value]
             observer=Unmeasured(),
+            alignment=DriverAlignment(lambda: MadeUpTimes(logs)),
             clock=lambda: self.now,
         )
         self.governor.take_document(ControlDocument(generation=1, queries={QUERY: self.control}))
@@ -89,21 +124,56 @@ class GovernedQuery:
 
     def restart(self) -> None:
         """Begin another run: its streams are new, and so is the order in which it asks them."""
-        for handle in getattr(self, "handles", {}).values():
+        self.query.active = False
+        for handle in self._any_order(self.handles.values()):
             self.governor.closed(handle)
         self._runs += 1
         self.handles = {name: self._runs * 100 + i for i, name in enumerate(self.sources, 1)}
         self.order = self.random.sample(self.sources, len(self.sources))
-        self.query, self._number, self._passed, self._late, self._leased_until = (
-            ReportingQuery(),
-            0,
-            {},
-            [],
-            0.0,
-        )
-        for name, handle in self.handles.items():
-            self.governor.opened(handle, described(handle, topic=name, query=QUERY, run=f"r{self._runs}"))
+        self.query, self._number, self._passed, self._late = ReportingQuery(), 0, {}, []
+        self._leased_until = 0.0
+        kept = bool(self.checkpoint.left.ends)
+        self._goes_on = {
+            name: f"resume:{self._offset(name, self.position[name])}" if kept else "ok"
+            for name in self.sources
+        }
+        self._untold = {name for name in self.sources if self.late and self.random.random() < self.faulty}
+        told = [name for name in self.sources if name not in self._untold]
+        for name in self._any_order([*told, *(name for name in told if self.random.random() < self.faulty)]):
+            self._open(name)
         started(self.governor, self.query, run=f"r{self._runs}", name=QUERY)
+
+    def restart_in_mid_round(self, asked: int) -> None:
+        """End the run when so many sources have been asked, none of whose answers has come to anything."""
+        self._number += 1
+        for name in self.order[:asked]:
+            self._end(name)
+        self.restart()
+
+    def restart_in_mid_batch(self) -> None:
+        """End the run in its next batch, which the next run begins with, without asking anybody.
+
+        It goes on where there is none within a minute.
+        """
+        self._dies_in_batch, until = True, self.now + 60
+        while self._dies_in_batch and self.now < until:
+            self.trigger()
+        self._dies_in_batch = False
+
+    def _any_order(self, of: Iterable[Any]) -> list[Any]:
+        every = list(of)
+        return self.random.sample(every, len(every))
+
+    def _open(self, name: str) -> None:
+        described_as = described(
+            self.handles[name],
+            topic=name,
+            query=QUERY,
+            run=f"r{self._runs}",
+            index=self.sources.index(name),
+        )
+        answer = self.governor.opened(self.handles[name], described_as)
+        assert answer == self._goes_on[name], f"{name} goes on elsewhere: {answer}"
 
     def run_for(self, seconds: float) -> None:
         """Run triggers until that time has passed."""
@@ -126,18 +196,32 @@ class GovernedQuery:
         assert all(end >= self.position[name] for name, end in ends.items())
         assert all(end <= self.latest[name] for name, end in ends.items())
         self.position |= ends
-        if read:
+        if read and self._dies_in_batch:
+            self._die_in(read)
+        elif read:
             self._report(read)
         else:
             self.now += BASE
         self.triggers.append(Trigger(at, read, pending, self._faults, self._asked))
         return self.triggers[-1]
 
+    def _die_in(self, read: Mapping[str, int]) -> None:
+        """Leave a batch that is planned and not committed; the next run does it before it asks anybody."""
+        self._dies_in_batch = False
+        self._note(repeats=True)
+        self.restart()
+        self._report(read)
+
+    def _note(self, *, repeats: bool) -> None:
+        offsets = tuple(self._offset(name, self.position[name]) for name in self.sources)
+        self.checkpoint.left = Resumption(self.batches, repeats, Ends(offsets))
+
     def _report(self, read: Mapping[str, int]) -> None:
         seconds = FIXED_SECONDS + sum(read.values()) / RECORDS_PER_SECOND
         self.now += seconds
         took = {"triggerExecution": seconds * 1000, "addBatch": seconds * 1000}
         rows = [{"numInputRows": read.get(name, 0)} for name in self.sources]
+        self._note(repeats=False)
         self.query.report = json.dumps({"batchId": self.batches, "durationMs": took, "sources": rows})
         self.batches += 1
 
@@ -145,6 +229,10 @@ class GovernedQuery:
 
     def _end(self, name: str) -> int | None:
         """The end of the next batch, as the planner has it; `None`: held."""
+        self._faults += len(self._untold)  # while one is not known, the others are planned without it
+        if name in self._untold or self.random.random() < self.faulty / 10:
+            self._untold.discard(name)
+            self._open(name)
         question = Question(self.handles[name], self._told(), self._offset(name, self.position[name]))
         fault = self.random.choice(FAULTS) if self.random.random() < self.faulty else None
         self._faults += fault is not None
@@ -200,6 +288,5 @@ class GovernedQuery:
     @property
     def planned(self) -> dict[str, int]:
         """What the planner of this run counts as planned, by source."""
-        (run,) = self.governor.runs
-        snapshot = run.snapshot()
+        snapshot = next((run.snapshot() for run in self.governor.runs), None)
         return {} if snapshot is None else {s.name: s.planned_records_total for s in snapshot.sources}

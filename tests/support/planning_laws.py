@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from support.event_logs import Log, event_time
 from support.governed_by_script import BASE, Trigger
 
 
@@ -47,3 +48,20 @@ def commits_are_apart(triggers: Sequence[Trigger], interval: float) -> None:
     """Batches come an interval apart. For a query that is always behind its interval."""
     at = [trigger.at for trigger in triggers if trigger.read]
     assert all(after - before >= interval - 2 * BASE for before, after in pairwise(at)), at
+
+
+def none_is_past_the_limit(
+    triggers: Sequence[Trigger], logs: Mapping[str, Log], drift_ms: int, position: Mapping[str, int]
+) -> None:
+    """No record is later than the slowest member has come by the end of its batch, and the drift.
+
+    Of triggers without a fault: where the answer of a member is lost, another may have had its own already.
+    """
+    at = dict(position)
+    for trigger in triggers:
+        before, at = at, {name: at[name] + trigger.read.get(name, 0) for name in at}
+        reached = [time for name, log in logs.items() for time in log[before[name] : at[name]]]
+        floor = min(time for name, log in logs.items() if (time := event_time(log, at[name])) is not None)
+        assert trigger.faults or not reached or max(reached) <= floor + drift_ms, (
+            f"at {trigger.at:.1f} {max(reached) - floor} ms ahead: {dict(trigger.read)}"
+        )
