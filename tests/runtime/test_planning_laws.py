@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import Trigger
 from support import planning_laws as laws
 from support.aligned_spark import member
-from support.governed_by_script import GovernedQuery
+from support.governed_by_script import BASE, GovernedQuery
 
 COUNTS = st.integers(1, 12)
 RANDOM = st.integers(0, 2**32).map(Random)
@@ -173,3 +174,23 @@ def test_a_query_that_is_stopped_plans_nothing_more_and_comes_to_a_boundary(
         asked.trigger()
     assert run.at_boundary.is_set()
     assert not any(trigger.read for trigger in asked.triggers[begun:])
+
+
+@settings(max_examples=10)
+@given(COUNTS, RANDOM, st.floats(0, 20))
+def test_the_jobs_own_trigger_keeps_the_grid_of_the_wall_clock_also_after_a_restart(
+    count: int, random: Random, since: float
+):
+    interval, latest = 20.0, dict.fromkeys(names(count), 0)
+    epoch = 80_000_000 * interval + since - 1000.0
+    asked = GovernedQuery(
+        names(count), latest, QueryControl(), random, job=Trigger(interval_seconds=interval), epoch=epoch
+    )
+    for _ in range(2):
+        begun = len(asked.triggers)
+        while len([trigger for trigger in asked.triggers[begun:] if trigger.read]) < 3:
+            latest.update({name: n + 1 for name, n in latest.items()})
+            asked.trigger()
+        _, *regular = [trigger.at + epoch for trigger in asked.triggers[begun:] if trigger.read]
+        assert all(at % interval <= 3 * BASE for at in regular), [at % interval for at in regular]
+        asked.restart()

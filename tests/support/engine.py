@@ -132,7 +132,14 @@ def described(
     )
 
 
-def started(governor: Governor, query: MadeUpQuery, *, run: str = "r1", name: str = "copy") -> None:
+def started(
+    governor: Governor,
+    query: MadeUpQuery,
+    *,
+    run: str = "r1",
+    name: str = "copy",
+    trigger: Trigger | None = None,
+) -> None:
     """Have the job start a query."""
     with governor.start_of_query() as register:
-        register(run, Started(Trigger(), True, query, None, name=name))
+        register(run, Started(trigger or Trigger(), True, query, None, name=name))

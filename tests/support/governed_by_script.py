@@ -20,6 +20,7 @@ from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.model import Trigger as SparkTrigger
 from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
 from support.event_logs import FakeEventTimes, Log
 
@@ -91,6 +92,10 @@ class GovernedQuery:
     """Event times of records, of sources that are aligned."""
     late: bool = True
     """Whether a stream may be told of after others have been planned. Counts begin anew then."""
+    job: SparkTrigger = field(default_factory=SparkTrigger)
+    """What the job asks for."""
+    epoch: float = 0.0
+    """Seconds since 1970 at 0 of the clock."""
     position: dict[str, int] = field(init=False)
     triggers: list[Trigger] = field(default_factory=list)
     batches: int = 0
@@ -116,6 +121,7 @@ class GovernedQuery:
             observer=Unmeasured(),
             alignment=DriverAlignment(lambda: MadeUpTimes(logs)),
             clock=lambda: self.now,
+            wall_clock=lambda: self.epoch + self.now,
         )
         self.governor.take_document(ControlDocument(generation=1, queries={QUERY: self.control}))
         self.restart()
@@ -141,7 +147,7 @@ class GovernedQuery:
         told = [name for name in self.sources if name not in self._untold]
         for name in self._any_order([*told, *(name for name in told if self.random.random() < self.faulty)]):
             self._open(name)
-        started(self.governor, self.query, run=f"r{self._runs}", name=QUERY)
+        started(self.governor, self.query, run=f"r{self._runs}", name=QUERY, trigger=self.job)
 
     def restart_in_mid_round(self, asked: int) -> None:
         """End the run when so many sources have been asked, none of whose answers has come to anything."""
