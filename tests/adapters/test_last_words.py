@@ -22,6 +22,10 @@ ROWS = (
     ("a sentence of the launcher's to its end",
      "headgate-run: error: the job uses Kafka; add\n  --conf spark.jars.packages=x\nor, elsewhere, files\n",
      "the job uses Kafka; add --conf spark.jars.packages=x"),
+    ("no secret of it", "ValueError: no jdbc:x://db/y?password=canary&user=u\n",
+     "ValueError: no jdbc:x://db/y?password=(hidden)&user=u"),
+    ("no secret of the launcher's either", "headgate-run: error: no https://canary@sentry.io/1\n",
+     "no https://(hidden)@sentry.io/1"),
     ("as much as a status can show", "x" * 9000, "x" * LONGEST_NOTE),
 )  # fmt: skip
 

@@ -244,8 +244,29 @@ def test_annotations_are_no_part_of_what_is_declared() -> None:
 def test_a_secret_is_told_to_have_changed_and_not_told(name: str) -> None:
     found = only_change("sparkConf", name, to="hunter2")
 
-    assert found.text == f"spec.sparkConf[{name}]: not set -> (redacted)"
+    assert found.text == f"spec.sparkConf[{name}]: not set -> (hidden)"
     assert "hunter2" not in repr(found)
+
+
+@pytest.mark.parametrize("before", [{}, {"old": "old-canary", "both": "old-canary"}])
+def test_events_tell_which_properties_have_changed_and_no_value(before: dict[str, str]) -> None:
+    after = {"new": "new-canary", "both": "new-canary"}
+    text = summary(
+        between(
+            application(query(source("s")), sparkConf=before, duringBacklog={"sparkConf": before}),
+            application(query(source("s")), sparkConf=after, duringBacklog={"sparkConf": after}),
+        )
+    )
+    assert "canary" not in text
+    for path in ("spec.sparkConf", "spec.duringBacklog.sparkConf"):
+        assert f"{path}[new]: set" in text
+        assert (f"{path}[both]: changed" in text) == bool(before)
+        assert (f"{path}[old]: not set any more" in text) == bool(before)
+
+
+def test_events_tell_that_arguments_have_changed_and_none_of_them() -> None:
+    text = summary((only_change("main", "arguments", to=["--dsn", "canary"]),))
+    assert text.startswith("spec.main.arguments: changed (")
 
 
 # Laws
@@ -354,7 +375,7 @@ def test_a_summary_names_the_dearest_change_first_and_fits_an_event(pair: Pair) 
     assert len(text.encode()) <= 1024
     if found:
         dearest = max(tuple(Lane).index(change.lane) for change in found)
-        first = [change.text for change in found if tuple(Lane).index(change.lane) == dearest]
+        first = [change.told for change in found if tuple(Lane).index(change.lane) == dearest]
         assert text.startswith(tuple(first))
 
 

@@ -55,7 +55,7 @@ def about_source(reentry: Manifest | None = None, **settings: Any) -> str:
         ({"stop": {"gracePeriod": "90s"}}, "a stop waits up to 1m30s for the running batch"),
         ({"suspend": True}, "[Operator] is suspended"),
         ({"sparkVersion": "4.3.0"}, "[Operator] expects Spark 4.3.0 in the image"),
-        ({"sparkConf": {"a": "1", "a.password": "x"}}, "[Restart] sets a=1, a.password=(redacted)"),
+        ({"sparkConf": {"a": "1", "a.password": "x"}}, "[Restart] sets a=1, a.password=(hidden)"),
         ({"ttlAfterFinished": "24h"}, "is deleted 24h after it has finished"),
         (
             {"metrics": {"source": "Driver", "onOutage": "Normal"}},

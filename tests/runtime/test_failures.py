@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headgate_spark.engine.failures import explained, told
+from headgate_spark.engine.failures import explained, out_of_reach, told
 from headgate_spark.engine.sources import Descriptor
 
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
@@ -78,6 +78,9 @@ OWN_WORDS = (
      "query delays: [CAST_INVALID_INPUT] The value 'x' is no INT."),
     ("of Python", TRACEBACK, "query delays: ValueError: no room"),
     ("of ours", "query delays: live waits behind a history", "query delays: live waits behind a history"),
+    ("of a driver of databases",
+     "java.sql.SQLException: cannot connect to jdbc:postgresql://db/x?user=app&password=canary\n",
+     "query delays: java.sql.SQLException: cannot connect to jdbc:postgresql://db/x?user=app&password=(hidden)"),
     ("none", "", "query delays: it failed without a word"),
 )  # fmt: skip
 
@@ -99,3 +102,8 @@ def test_a_failure_is_known_by_its_causes_where_its_own_words_do_not_tell():
         "`kafka.bootstrap.servers` in the job, or see that the driver's name service knows it"
     )
     assert told("delays", failure + PLAN, sources, "") == f"query delays: {failure}"
+
+
+def test_no_secret_is_told_of_a_source_out_of_reach():
+    failure = "com.example.AuthError: refused\nCaused by: no https://user:canary@example.com/stream"
+    assert "canary" not in out_of_reach("delays", "orders", source(subscribe="orders"), failure)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from headgate_contract.exit_codes import ERROR
+from headgate_contract.foreign import scrubbed
 
 LONGEST_NOTE = 500
 
@@ -19,13 +20,18 @@ _FAILURE = re.compile(r"(Error|Exception)\b")
 def last_words(text: str) -> str | None:
     """Return what the launcher says of the end, else the last line that names an error, else the last line.
 
-    `None`: there is none.
+    What looks like a secret is left out. `None`: there is none.
     """
+    said = _said(text)
+    return None if said is None else scrubbed(said)[:LONGEST_NOTE]
+
+
+def _said(text: str) -> str | None:
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     if told := "; ".join(dict.fromkeys(_of_the_launcher(lines))):
-        return told[:LONGEST_NOTE]
+        return told
     errors = [line for line in lines if _FAILURE.search(line)]
-    return next((line.strip()[:LONGEST_NOTE] for line in (errors or lines)[-1:]), None)
+    return next((line.strip() for line in (errors or lines)[-1:]), None)
 
 
 def _of_the_launcher(lines: Sequence[str]) -> Iterator[str]:

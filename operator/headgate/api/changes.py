@@ -2,12 +2,12 @@
 
 Compared are the resources as they were accepted, with defaults filled in, so that writing out a default or the same
 duration in another unit is no change. `headgate explain --diff` shows the result before somebody applies it, the
-operator and `headgate local` tell it afterwards, in the same words.
+operator and `headgate local` tell it afterwards, in the same words; but what goes into Events and logs has no values
+of Spark properties and arguments, where jobs keep what is secret under names that nobody can list.
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from headgate.api.application import SparkApplication
 from headgate.api.lanes import POD_TEMPLATE, SETTINGS, Lane, Setting, setting_at
+from headgate_contract.foreign import HIDDEN, NAMES_A_SECRET, scrubbed
 
 LONGEST_SUMMARY: Final = 1000
 """Bytes; the message of an Event may have 1,024."""
@@ -22,8 +23,8 @@ LONGEST_SUMMARY: Final = 1000
 _ORDER: Final = Setting(Lane.LIVE, "where several give a reason for a verdict, the first one is reported")
 _WITHOUT_EFFECT: Final = Setting(Lane.OPERATOR, "nothing: what holds in a backlog is the same as before")
 _BACKLOG_PROPERTY: Final = "spec.duringBacklog.sparkConf["
-_SECRET: Final = re.compile(r"(?i)secret|password|token|credential|(access|account)[._-]?key")
-_REDACTED: Final = "(redacted)"
+_OF_THE_JOB: Final = ("spec.main.arguments", "spec.sparkConf", "spec.duringBacklog.sparkConf")
+"""Their values are the job's own, and may be secrets."""
 _SHOWN: Final = 80  # characters of a value in a sentence
 
 Values: TypeAlias = Mapping[str, Any]
@@ -51,6 +52,18 @@ class Change:
                 return f"{self.path}: removed"
         return f"{self.path}: {written(self.before)} -> {written(self.after)}"
 
+    @property
+    def told(self) -> str:
+        """The same for everybody who reads Events and logs: of what is the job's own only that it has changed."""
+        if not self.path.startswith(_OF_THE_JOB):
+            return self.text
+        match self.before, self.after:
+            case None, _:
+                return f"{self.path}: set"
+            case _, None:
+                return f"{self.path}: not set any more"
+        return f"{self.path}: changed"
+
 
 def changes(old: SparkApplication, new: SparkApplication) -> tuple[Change, ...]:
     """Return every difference between the `spec` of two resources, in the order of the new one.
@@ -67,7 +80,7 @@ def summary(told: Sequence[Change]) -> str:
     """Return the changes as one sentence for an Event or a log, the dearest first, cut to a bounded length."""
     dearest_first = sorted(told, key=lambda change: (-tuple(Lane).index(change.lane), change.effect))
     parts = [
-        f"{', '.join(change.text for change in alike)} ({effect})"
+        f"{', '.join(change.told for change in alike)} ({effect})"
         for effect, alike in groupby(dearest_first, key=lambda change: change.effect)
     ]
     text = "; ".join(parts)
@@ -88,12 +101,15 @@ def written(value: Any) -> str:
             text = f"{{{', '.join(f'{name}: {written(member)}' for name, member in value.items())}}}"
         case _:
             text = json.dumps(value)
+    text = scrubbed(text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def shown_property(name: str, value: str | None) -> str | None:
-    """Return the value of a Spark property, unless its name says that it is a secret."""
-    return _REDACTED if value is not None and _SECRET.search(name) else value
+    """Return the value of a Spark property, without what its name or its form says is a secret."""
+    if value is None:
+        return None
+    return HIDDEN if NAMES_A_SECRET.search(name) else scrubbed(value)
 
 
 def _differences(path: str, setting: str, before: Any, after: Any) -> Iterator[Change]:

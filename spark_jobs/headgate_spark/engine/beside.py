@@ -13,6 +13,8 @@ from typing import Any
 
 import structlog
 
+from headgate_contract.foreign import scrubbed
+
 log = structlog.get_logger("headgate")
 
 
@@ -80,7 +82,7 @@ def words_of(error: Exception) -> str:
     """Return what an exception says: of one of the JVM its first cause, without the stack frames that py4j adds."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix(": ").removeprefix("Caused by: ") for line in lines if _is_cause(line)]
-    return next(iter(causes[-1:] or lines[:1]), type(error).__name__)
+    return scrubbed(next(iter(causes[-1:] or lines[:1]), type(error).__name__))
 
 
 def _is_cause(line: str) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from headgate_contract.foreign import scrubbed
 from headgate_spark.engine.sources import Descriptor, Subscription
 
 LONGEST = 400
@@ -122,13 +123,13 @@ def explained(
 def own_words(failure: str) -> str:
     """Return the line of an exception that says what was wrong: of a traceback of Python the last, else the first.
 
-    What Spark adds (the state and the plan of the query) is left out.
+    What Spark adds (the state and the plan of the query) is left out, and so is what looks like a secret.
     """
     text = failure.partition("\n=== Streaming Query ===")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines[1:] if re.match(r"[\w.$]*(?:Error|Exception)\b", line)]
     said = next(iter(errors[-1:] or lines), "it failed without a word")
-    return re.sub(r" SQLSTATE: \w+$", "", said)[:LONGEST]
+    return scrubbed(re.sub(r" SQLSTATE: \w+$", "", said))[:LONGEST]
 
 
 def _sentence(name: str, described: Descriptor, cause: Cause, partitions: Sequence[str]) -> str:

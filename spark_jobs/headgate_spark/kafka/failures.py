@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from headgate_contract.foreign import scrubbed
+
 UNKNOWN = "its client failed without a word"
 
 _CLASS = re.compile(r"^(?:[\w$]+\.)+[A-Z][\w$]*(?::\s+|$)")
@@ -58,7 +60,7 @@ def in_words(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     chain = [_BEGINS_ITEM.sub("", line) for line in lines if _BEGINS_ITEM.match(line)] or lines[:1]
     said = [words for item in chain if (words := _bare(item))]
-    return said[-1] if said else UNKNOWN
+    return scrubbed(said[-1]) if said else UNKNOWN
 
 
 def _bare(item: str) -> str:
