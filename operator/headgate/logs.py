@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TextIO
+from typing import Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from headgate.settings import LogFormat, LogLevel
+from headgate_contract.foreign import printable
 
 _QUIET = ("asyncio", "aiohttp.access", "kopf", "urllib3")
 """They have nothing to say at info that is worth a line: Kopf has one for each event that it hands on."""
@@ -61,7 +62,19 @@ def configure(format_: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) 
 def _renderer(format_: LogFormat) -> Processor:
     if format_ is LogFormat.JSON:
         return structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
-    return structlog.processors.KeyValueRenderer(repr_native_str=False)
+    return _as_text
+
+
+_TEXT: Final = structlog.processors.KeyValueRenderer(repr_native_str=False)
+
+
+def _as_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    """Return one line: what others wrote ends none and begins none. A traceback's lines are set in."""
+    exception = event.pop("exception", None)
+    line = printable(str(_TEXT(logger, method, event)))
+    if exception is None:
+        return line
+    return "\n    ".join((line, *printable(str(exception), lines=True).splitlines()))
 
 
 def _of_the_library(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -530,6 +530,59 @@ def test_top_is_drawn_anew_in_a_terminal_and_outlives_an_api_server_that_is_away
     assert all(words in last for words in ("first", "second", "not refreshed: ", "answers 503"))
 
 
+ESCAPES = "ValueError: \x1b[2J\x1b[H\x1b]8;;http://evil.example\x1b\\ok\x9b5A\nflights   Running"
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("status", "flights"), ("top", "--once")])
+def test_what_a_job_has_said_does_nothing_to_the_terminal_of_who_looks(
+    headgate: Headgate, cluster: HttpCluster, arguments: tuple[str, ...]
+) -> None:
+    cluster.put(flights())
+    stalled = {"type": "Stalled", "status": "True", "reason": "Failed", "message": ESCAPES}
+    conditions = [stalled | {"lastTransitionTime": "2026-03-01T08:00:00Z"}]
+    query = {"name": "totals", "backlog": False, "failure": ESCAPES}
+    cluster.reports("flights", state="Failed", conditions=conditions, queries=[query])
+
+    ended = headgate(*arguments)
+
+    assert "Failed" in ended.out
+    assert not {"\x1b", "\x9b"} & set(ended.out)
+    assert not any(line.startswith("flights   Running") for line in ended.out.splitlines())
+
+
+def test_nor_does_what_ends_a_wait(headgate: Headgate, cluster: HttpCluster, no_pause: list[float]) -> None:
+    cluster.put(flights(suspend=True))
+    stalled = {"type": "Stalled", "status": "True", "reason": "Failed", "message": ESCAPES}
+    conditions = [stalled | {"lastTransitionTime": "2026-03-01T08:00:00Z"}]
+    after_looks(cluster, {"state": "Failed", "conditions": conditions})
+
+    ended = headgate("resume", "flights", "--wait")
+
+    assert "flights has failed: ValueError" in ended.err
+    assert not {"\x1b", "\x9b"} & set(ended.err)
+
+
+def test_nor_does_an_answer_of_a_proxy_while_it_is_drawn_anew(
+    headgate: Headgate, cluster: HttpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put(flights())
+    pauses = iter([lambda: cluster.scripted.append(Answer(503, f"evil {ESCAPES}")), None])
+
+    def pause(seconds: float) -> None:
+        if (meanwhile := next(pauses)) is None:
+            raise KeyboardInterrupt
+        meanwhile()
+
+    monkeypatch.setattr("time.sleep", pause)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    ended = headgate("top")
+
+    assert "not refreshed: " in ended.out
+    assert "http://evil.example\x1b" not in ended.out
+    assert "\x9b" not in ended.out
+
+
 def test_explain_reads_the_application_of_the_cluster(headgate: Headgate, cluster: HttpCluster) -> None:
     cluster.put(flights(suspend=True))
     cluster.reports("flights", state="Hibernating")

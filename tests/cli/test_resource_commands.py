@@ -155,6 +155,19 @@ def test_a_terminal_gets_a_table(headgate: Headgate, tmp_path: Path, monkeypatch
     assert "spec.queries[delays]" in ended.out
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_resource_of_somebody_else_does_nothing_to_the_terminal_of_who_compares_it(
+    headgate: Headgate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    new = edited(tmp_path, ("interval: 5s", "interval: 10s"), ('["--out",', '["\\e[2J\\e[H",'))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+
+    for arguments in (("explain", "--diff", FLIGHTS, new), ("explain", new), ("validate", new)):
+        ended = headgate(*arguments)
+        assert ended.code == 0, ended
+        assert "\x1b[2J" not in ended.out + ended.err
+
+
 def test_the_same_resource_twice_changes_nothing(headgate: Headgate) -> None:
     assert headgate("explain", "--diff", FLIGHTS, FLIGHTS).out == "application flights: nothing changes\n"
 

@@ -93,3 +93,24 @@ def test_text_is_for_people() -> None:
     structlog.get_logger("headgate").info("in backlog", query="delays")
 
     assert "level=info event=in backlog query=delays" in stream.getvalue()
+
+
+def test_what_others_wrote_forges_no_line_of_text_and_moves_no_cursor() -> None:
+    stream = configured(LogFormat.TEXT)
+    forged = "no room\ntimestamp=2026-01-01 level=info event=all is well \x1b[2J"
+    structlog.get_logger("headgate").warning(f"query q: {forged}", application=f"mallory/{forged}")
+
+    text = stream.getvalue()
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
+
+
+def test_a_traceback_is_set_in_below_its_line_of_text() -> None:
+    stream = configured(LogFormat.TEXT)
+    forged = ValueError("no room\ntimestamp=2026-01-01 level=info event=all is well \x1b[2J")
+    structlog.get_logger("headgate").error("it failed", exc_info=forged)
+
+    first, *traceback = stream.getvalue().splitlines()
+    assert first.startswith("timestamp=")
+    assert all(line.startswith("    ") for line in traceback)
+    assert "all is well ␛[2J" in traceback[-1]

@@ -48,7 +48,9 @@ def run() -> None:
     try:
         app(prog_name="kubectl headgate" if is_plugin else None)
     except HeadgateError as error:
-        typer.echo(f"error: {error}", err=True)
+        from headgate_contract.foreign import printable
+
+        typer.echo(f"error: {printable(str(error), lines=True)}", err=True)
         sys.exit(error.exit_code)
 
 

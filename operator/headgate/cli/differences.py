@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, written
 from headgate.api.lanes import Lane
+from headgate.cli.terminal import Terminal
+from headgate_contract.foreign import printable
 
 LANE_STYLES = {Lane.RESTART: "bold red", Lane.EXECUTORS: "yellow", Lane.LIVE: "green", Lane.OPERATOR: "cyan"}
 
@@ -61,11 +62,12 @@ def print_differences(found: Sequence[Difference], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(list(map(asdict, found)), indent=2) + "\n")
     elif sys.stdout.isatty():
-        console = Console()
+        console = Terminal()
         for each in found:
             console.print(_table(each) if each.changes else escape(each.title))
     else:
-        sys.stdout.write("\n\n".join("\n".join(_lines(each)) for each in found) + "\n")
+        told = "\n\n".join("\n".join(map(printable, _lines(each))) for each in found)
+        sys.stdout.write(f"{told}\n")
 
 
 def _lines(difference: Difference) -> Iterator[str]:

@@ -51,7 +51,9 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         old, new = (applications_of(each, place) for each in diff)
         print_differences(list(differences(old, new)), as_json=as_json)
     elif resource is not None:
-        typer.echo("\n\n".join(map(text, applications_of(resource, place))))
+        from headgate_contract.foreign import printable
+
+        typer.echo(printable("\n\n".join(map(text, applications_of(resource, place))), lines=True))
 
 
 def applications_of(resource: str, place: Place) -> "list[SparkApplication]":

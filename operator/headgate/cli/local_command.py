@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console
-
 from headgate.adapters.driver_log import DriverLog
 from headgate.adapters.local_driver import LAUNCHER, require_script, require_words
 from headgate.adapters.resource_file import ResourceFile
@@ -24,6 +22,7 @@ from headgate.api.application import SparkApplication
 from headgate.cli.local_run import EXIT_KILLED, EXIT_UNREAD, LocalRun
 from headgate.cli.local_wishes import StopWishes
 from headgate.cli.streams import let_go
+from headgate.cli.terminal import Terminal
 from headgate.cli.view import View
 from headgate.cli.view.guarded import GuardedView
 from headgate.cli.view.lines import (
@@ -39,6 +38,7 @@ from headgate.decision.driver import State
 from headgate.decision.lifecycle import how_it_ended
 from headgate.errors import UsageError
 from headgate.factory.local import local_application
+from headgate_contract.foreign import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def _views(run: LocalRun, log: DriverLog, options: Options) -> tuple[View, ...]:
     if options.as_json:
         shown = JsonView(sys.stdout)
     elif sys.stdout.isatty():
-        shown = TerminalView(Console())
+        shown = TerminalView(Terminal())
     else:
         shown = PlainView(sys.stdout)
     kept = (HistoryView(options.report),) if options.report else ()
@@ -158,7 +158,7 @@ def _explanation(exit_code: int, run: LocalRun, log: DriverLog) -> Iterator[str]
 def _tell(lines: Iterable[str]) -> None:
     """Write lines to stderr, if anybody can read them."""
     try:
-        sys.stderr.writelines(f"{line}\n" for line in lines)
+        sys.stderr.writelines(f"{printable(line)}\n" for line in lines)
         sys.stderr.flush()
     except OSError:
         let_go(sys.stderr)

@@ -67,9 +67,13 @@ def _refresh(cluster: "Cluster", lines: "list[Text]", every: float, *, everywher
     from rich.live import Live
     from rich.text import Text
 
+    from headgate.cli.terminal import Terminal
     from headgate.errors import HeadgateError
 
-    with suppress(KeyboardInterrupt), Live(Group(*lines), auto_refresh=False, screen=True) as live:
+    with (
+        suppress(KeyboardInterrupt),
+        Live(Group(*lines), console=Terminal(), auto_refresh=False, screen=True) as live,
+    ):
         while True:
             time.sleep(every)
             try:

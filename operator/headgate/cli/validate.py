@@ -19,6 +19,7 @@ def validate(
     SparkApplication.
     """
     from headgate.errors import HeadgateError
+    from headgate_contract.foreign import printable
 
     loaded = []
     unreadable: HeadgateError | None = None
@@ -27,7 +28,7 @@ def validate(
             loaded.append(read(file))
         except HeadgateError as error:
             unreadable = error
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(f"error: {printable(str(error))}", err=True)
     for result in loaded:
         report(result)
     if unreadable:
@@ -49,9 +50,10 @@ def read(file: str) -> "LoadedFile":
 def report(result: "LoadedFile") -> None:
     """Print what was found in a file, one line each, and a last one that sums it up."""
     from headgate.api.finding import Severity
+    from headgate_contract.foreign import printable
 
     for finding in result.all_findings:
-        typer.echo(finding.text(result.file))
+        typer.echo(printable(finding.text(result.file), lines=True))
     counts = [
         f"{count} {severity}{'s' if count > 1 else ''}"
         for severity in (Severity.ERROR, Severity.WARNING)

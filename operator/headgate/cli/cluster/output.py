@@ -7,14 +7,17 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
+
+from headgate.cli.terminal import Terminal
+from headgate_contract.foreign import printable
 
 
 def print_lines(lines: Iterable[Text]) -> None:
-    """Print lines to standard output; a terminal wraps them itself."""
-    console = Console(highlight=False, soft_wrap=True)
+    """Print lines to standard output; a terminal wraps them itself. What others wrote begins no line of its own."""
+    console = Terminal(highlight=False, soft_wrap=True)
     for line in lines:
+        line.plain = printable(line.plain)
         console.print(line)
 
 

@@ -15,6 +15,7 @@ from headgate.cli.view import Moment
 from headgate.cli.view.frame import Frame, QueryFrame, event_line
 from headgate.cli.view.words import amount, clock, duration, eta, rate
 from headgate.decision.driver import StepReason
+from headgate_contract.foreign import printable
 
 SUMMARY_SECONDS = 10.0
 """How often a line of numbers is worth its place in a log while they move."""
@@ -180,4 +181,4 @@ class LastWordsView:
 
 def last_words(log: DriverLog) -> Iterable[str]:
     """Return the last lines of a log, set off from what is said of them."""
-    return [f"  | {line}" for line in log.tail(LAST_LINES)]
+    return [f"  | {printable(line)}" for line in log.tail(LAST_LINES)]
