@@ -9,5 +9,6 @@ export DEBIAN_FRONTEND=noninteractive
 mkdir -p /usr/share/man/man1   # slim images have none, and the JRE's installation fails without it
 apt-get update
 xargs -a "$here/$1.packages" apt-get install --yes --no-install-recommends
-rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log /usr/share/man /usr/share/doc
+rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log
+"$here/documents.sh" /
 "$here/user.sh" /

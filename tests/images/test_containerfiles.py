@@ -80,6 +80,33 @@ def test_the_packages_of_an_image_are_those_that_are_listed_and_its_user_the_one
     assert script.endswith('\n"$here/user.sh" /\n')
 
 
+def test_of_the_documents_of_debians_packages_the_licences_stay(tmp_path: Path) -> None:
+    documents = tmp_path / "usr" / "share" / "doc"
+    for name in (
+        "libc6/copyright",
+        "libc6/changelog.gz",
+        "libc6/examples/one.c",
+        "tini/README",
+        "tini/copyright",
+    ):
+        (documents / name).parent.mkdir(parents=True, exist_ok=True)
+        (documents / name).write_text("x", encoding="utf-8")
+    (documents / "libc-bin").symlink_to("libc6")
+    (documents / "libc6" / "NEWS").symlink_to("changelog.gz")
+    manual = tmp_path / "usr" / "share" / "man" / "man1" / "tini.1"
+    manual.parent.mkdir(parents=True)
+    manual.touch()
+
+    subprocess.run([IMAGES / "build" / "documents.sh", tmp_path], check=True)
+
+    left = {str(path.relative_to(documents)) for path in documents.rglob("*")}
+    assert left == {"libc6", "libc6/copyright", "libc-bin", "tini", "tini/copyright"}
+    assert not manual.exists()
+    script = (IMAGES / "build" / "packages.sh").read_text(encoding="utf-8")
+    assert "/usr/share/doc" not in script
+    assert '"$here/documents.sh" /' in script
+
+
 def test_the_image_has_the_spark_that_the_tests_run_with() -> None:
     pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8")
     (version,) = (

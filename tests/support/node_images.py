@@ -40,6 +40,7 @@ BUILD_SECONDS = 900
 KEY_LENGTH = 16
 SOURCES = ("images", "operator", "spark_jobs", "constraints.txt", "pyproject.toml")
 WITHOUT_DOCUMENTATION = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+LICENCES = "/usr/share/doc/*/copyright"
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _ours(kind: str) -> Image:
 
 def _bootstrap(packages: Path, user: Path, to: Path) -> None:
     excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT_DOCUMENTATION]
+    excluded.append(f"--dpkgopt=path-include={LICENCES}")
     _run(
         debian().program("mmdebstrap"),
         *("--quiet", "--variant=essential", "--format=tar", "--skip=output/dev", "--dpkgopt=force-unsafe-io"),
