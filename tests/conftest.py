@@ -20,6 +20,9 @@ from xdist.workermanage import WorkerController
 from support.cluster import Cluster
 from support.control_plane import control_plane_in
 from support.kafka import Broker, kafka_in
+from support.one_screen import pytest_runtest_makereport
+
+__all__ = ["pytest_runtest_makereport"]
 
 # How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
 # the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of.
