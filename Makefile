@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -53,6 +53,11 @@ images: setup
 test: setup  ## Every test
 	$(MAKE) --jobs=4 lint tools
 	$(BIN)/python -m pytest --numprocesses=3 --durations=40 --durations-min=5
+
+# Without a JVM, without Go, and with few examples of each law: what a change of the cores breaks is seen at once.
+test-quick: setup  ## What needs no JVM, no Go and no processes of its own; two minutes
+	HEADGATE_TEST_QUICK=1 $(BIN)/python -m pytest -q --numprocesses=2 --hypothesis-profile=quick \
+	  -m "not (spark or cluster or node or programs or processes)"
 
 test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
 	PYTHONPATH=tests $(BIN)/python tests/spark_versions/run.py

@@ -8,6 +8,7 @@ that both workers end at about the same time.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,16 +26,20 @@ from support.one_screen import pytest_runtest_makereport
 __all__ = ["pytest_runtest_makereport"]
 
 # How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
-# the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of.
+# the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of, and
+# `quick` tries few of them.
 settings.register_profile(
     "headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.register_profile("explore", settings.get_profile("headgate"), derandomize=False, max_examples=1000)
+settings.register_profile("quick", settings.get_profile("headgate"), max_examples=10, stateful_step_count=15)
 settings.load_profile("headgate")
 
 NODES, SPARK, CONTROL_PLANE = "nodes", "a Spark driver and a broker", "a control plane"
 SHARED = {"backfill": SPARK, "cluster": NODES, "kafka": SPARK, "spark": SPARK}
 """What the tests of a folder share; those of all others share a control plane, or nothing."""
+PROGRAMS = {"control_plane", "with_controllers", "kubernetes"}
+"""Fixtures that run programs built with Go; a test that has one of them is marked by that."""
 ALONE = ("e2e", "runtime")
 """Folders in which each test starts what it needs for itself."""
 LONGEST = (
@@ -55,6 +60,8 @@ class LongestFirst(LoadScopeScheduling):
     """Hands the longest piece that is left to a worker that has nothing more to do."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if os.environ.get("HEADGATE_TEST_QUICK"):  # nothing is shared there but what a module makes
+            return nodeid.partition("::")[0]
         folder = nodeid.split("/")[1]
         return nodeid if folder in ALONE else SHARED.get(folder, CONTROL_PLANE)
 
@@ -66,6 +73,14 @@ class LongestFirst(LoadScopeScheduling):
 def _rank(piece: str) -> int:
     name = piece.rpartition("::")[2]
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs programs by the fixtures that it has."""
+    for item in items:
+        if isinstance(item, pytest.Function) and not PROGRAMS.isdisjoint(item.fixturenames):
+            item.add_marker("programs")
 
 
 @pytest.hookimpl(optionalhook=True)

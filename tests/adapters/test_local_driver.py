@@ -25,6 +25,8 @@ from headgate.reconcile.ports import Outage, OutageReason
 from support.looping import application
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 GRACE = 120.0
 FAKE_DRIVER = (sys.executable, str(Path(__file__).parents[1] / "support" / "fake_driver.py"))
 

@@ -15,6 +15,8 @@ from support.chart import CHART, of_kind, render
 from support.exposed import of_an_operator, of_drivers
 from support.go_tools import ROOT, go_tool
 
+pytestmark = pytest.mark.programs
+
 RULES = CHART / "files" / "alerts.yaml"
 TESTS = Path(__file__).parent / "alerts.yaml"
 PAGE = ROOT / "docs" / "alerts.md"

@@ -14,6 +14,8 @@ from support.chart import render
 from support.go_tools import ROOT, go_tool
 from support.schemas import write_schemas
 
+pytestmark = pytest.mark.programs
+
 EXAMPLES = [*sorted(ROOT.glob("examples/*.yaml")), ROOT / "examples" / "cluster" / "readings.yaml"]
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
 

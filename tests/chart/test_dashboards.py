@@ -15,6 +15,8 @@ from support.chart import CHART, of_kind, render
 from support.exposed import of_an_operator, of_drivers
 from support.prometheus import Prometheus, prometheus
 
+pytestmark = pytest.mark.programs
+
 DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in (CHART / "files/dashboards").glob("*.json")}
 MINUTES, STEP = 40, 15
 PANELS = [

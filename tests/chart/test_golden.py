@@ -15,6 +15,8 @@ import yaml
 
 from support.chart import CHART, NAMESPACE, RELEASE, Manifest, helm, named, render
 
+pytestmark = pytest.mark.programs
+
 HERE = Path(__file__).parent
 VALUES = sorted((HERE / "values").glob("*.yaml"))
 

@@ -12,6 +12,8 @@ import pytest
 
 from support.chart import NAMESPACE, Manifest, of_kind, render
 
+pytestmark = pytest.mark.programs
+
 Labels = Mapping[str, str]
 CLOSED = {"networkPolicy": {"enabled": True}, "drivers": {"namespaces": ["etl"]}}
 SCRAPER = {"podSelector": {"matchLabels": {"app": "prometheus"}}, "namespaceSelector": {}}

@@ -13,6 +13,8 @@ from headgate.api.application import GROUP, VERSION
 from headgate.handlers.rights import LEASE, SERVED
 from support.chart import CHART, NAMESPACE, RELEASE, Manifest, helm, of_kind, render
 
+pytestmark = pytest.mark.programs
+
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
 OPERATOR = {f"{rule.group}/{rule.resource}": set(rule.verbs) for rule in SERVED}
 """What the operator asks for at its start, and does not start without."""

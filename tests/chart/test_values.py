@@ -23,6 +23,8 @@ from headgate.settings_sources import load_settings
 from support.chart import CHART, HelmError, Manifest, of_kind, render
 from support.go_tools import ROOT
 
+pytestmark = pytest.mark.programs
+
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 

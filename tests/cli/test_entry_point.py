@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 RESOURCE = Path(__file__).parents[2] / "examples" / "cluster" / "readings.yaml"
 
 INTERRUPTED_WHILE_IT_LOADS = """

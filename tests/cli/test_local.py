@@ -21,6 +21,8 @@ import pytest
 from support.local_runs import FAKE_DRIVER, LocalRun, command, local_run
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 RESOURCE = """
 apiVersion: headgate.dev/v1alpha1
 kind: SparkApplication

@@ -21,6 +21,8 @@ from support.local_runs import FAKE_DRIVER, LocalRun, command, kill_driver, loca
 from support.requirements import missing
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 RESOURCE = """
 apiVersion: headgate.dev/v1alpha1
 kind: SparkApplication

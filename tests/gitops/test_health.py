@@ -15,6 +15,8 @@ from support.kstatus import flux_health, kstatus
 from support.lua import run
 from support.states import manifests
 
+pytestmark = pytest.mark.programs
+
 RECORDED = Path(__file__).parent / "states"
 SCRIPTS = ROOT / "examples/gitops/argocd/resource_customizations/headgate.dev/SparkApplication"
 HEALTH = (SCRIPTS / "health.lua").read_text()

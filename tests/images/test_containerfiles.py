@@ -133,6 +133,7 @@ def test_a_builder_gets_nothing_that_it_does_not_need(path: str) -> None:
     assert not is_in_context(path)
 
 
+@pytest.mark.programs
 def test_a_builder_gets_all_that_the_package_is_made_from(tmp_path: Path) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],

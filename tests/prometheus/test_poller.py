@@ -21,6 +21,8 @@ from support.looping import application, query, source
 from support.prometheus import exposed, prometheus
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.programs
+
 
 def sample(poller: PrometheusPoller, attempt: int = 1) -> Sequence[Reading] | Outage:
     return poller.metrics(KEY).sample(time.time(), attempt)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 TESTS = Path(__file__).parents[1]
 SCREEN = 60
 WORST = """

@@ -6,7 +6,9 @@ Nothing is started here: whoever sets `HEADGATE_TEST_CLUSTER` or `KUBEBUILDER_AS
 from __future__ import annotations
 
 import os
+import re
 import stat
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +25,7 @@ Stopped = (pytest.skip.Exception, pytest.fail.Exception)
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A person's machine: none of the variables is set, and nothing is built."""
-    for name in ("CI", "HEADGATE_TEST_CLUSTER", "KUBEBUILDER_ASSETS", "KUBECONFIG"):
+    for name in ("CI", "HEADGATE_TEST_CLUSTER", "HEADGATE_TEST_QUICK", "KUBEBUILDER_ASSETS", "KUBECONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(go_tools, "build", built_nothing)
 
@@ -200,3 +202,28 @@ def test_without_root_making_images_ahead_is_no_failure_but_in_ci(
         node_images.main()
     assert ended.value.code == code
     assert capsys.readouterr().err == "only root can make the namespaces of a node; run the tests as root\n"
+
+
+# Tests that do without ---------------------------------------------------------------------------------
+
+
+def test_a_quick_test_that_asks_for_a_program_fails_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, built: list[str]
+) -> None:
+    monkeypatch.setenv("HEADGATE_TEST_QUICK", "1")
+
+    assert stops(lambda: go_tool("etcd")) == (
+        pytest.fail.Exception,
+        "etcd is built with Go, and `make test-quick` does without; mark the test as `programs`",
+    )
+    assert built == []
+
+
+def test_every_marker_is_in_the_choice_of_quick_tests() -> None:
+    settings = tomllib.loads((go_tools.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    markers = {marker.partition(":")[0] for marker in settings["tool"]["pytest"]["ini_options"]["markers"]}
+    makefile = (go_tools.ROOT / "Makefile").read_text(encoding="utf-8")
+    chosen = re.search(r"^test-quick:.*?-m \"not \((.*?)\)\"", makefile, re.MULTILINE | re.DOTALL)
+
+    assert chosen is not None
+    assert set(chosen[1].split(" or ")) == markers

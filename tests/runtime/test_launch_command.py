@@ -15,6 +15,8 @@ import pytest
 import headgate
 from headgate_spark.launch.command import main
 
+pytestmark = pytest.mark.processes
+
 RESULT = subprocess.CompletedProcess[str]
 SECONDS = 240
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] if os.geteuid() == 0 else []

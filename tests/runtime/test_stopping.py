@@ -18,6 +18,8 @@ import pytest
 from headgate_spark.launch.stopping import stop_all
 from support.waiting import DEADLINE_SECONDS, wait_until
 
+pytestmark = pytest.mark.processes
+
 HEAD = """import concurrent.futures.thread, threading, time
 from pathlib import Path
 ready = Path("ready")

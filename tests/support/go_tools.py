@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from support.requirements import missing
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +85,10 @@ def go_tool(name: str) -> Path:
 
     Without Go the test is skipped with what is missing; in CI, which skips nothing, it fails.
     """
+    if os.environ.get("HEADGATE_TEST_QUICK"):
+        pytest.fail(
+            f"{name} is built with Go, and `make test-quick` does without; mark the test as `programs`"
+        )
     if shutil.which("go") is None:
         missing(f"Go is missing, so {name} cannot be built; install Go 1.26 or later")
     source = next(known for known, tool in TOOLS.items() if name in {known, *tool.links})
