@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.api.duration import format_duration, nanoseconds, parse_duration
+from headgate.api.duration import format_duration, parse_duration
+from headgate_contract.durations import nanoseconds
 
 
 @pytest.mark.parametrize(

@@ -1,43 +1,17 @@
-"""Durations as the resource writes them: `250ms`, `5s`, `1h30m`.
+"""Durations as the resource writes them, `250ms`, `5s`, `1h30m`, in its models and its schema.
 
-The form is the one that CEL's `duration()` takes, so that a rule computes the same number in the API server
-as here. Digits are therefore read as Go's `time.ParseDuration` reads them: to whole nanoseconds, cutting
-what is finer, and refusing what does not fit 64 bits. A number without a unit is refused: nobody can tell
-whether 5 means seconds.
+What a text means is in `headgate_contract.durations`: a job's own options are read by the same rule.
 """
 
-import re
 from datetime import timedelta
-from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
-MAX_LENGTH: Final = 32
-LONGEST: Final = "2562047h"  # whole hours in the 64 bits of Go's nanoseconds
+from headgate_contract.durations import LONGEST, MAX_LENGTH, PATTERN, nanoseconds
+
 ZERO: Final = timedelta(0)
-
-_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
-_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
-_NANOSECONDS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000}
-_LARGEST = _NANOSECONDS["h"] * 2_562_047
-_FRACTION_DIGITS = 18  # what Go keeps of a fraction before it would overflow
-_EXAMPLES = "write for example 250ms, 5s, 2m or 1h30m"
-
-
-@lru_cache(maxsize=1024)
-def nanoseconds(text: str) -> int:
-    """Return the duration that `text` writes, in nanoseconds; raise ValueError where it is none."""
-    if len(text) > MAX_LENGTH:
-        raise ValueError(f"is too long for a duration: {len(text)} characters of at most {MAX_LENGTH}")
-    if not _WHOLE.fullmatch(text):
-        raise ValueError(_refusal(text))
-    total = sum(_part(*match.groups()) for match in _PART.finditer(text))
-    if total > _LARGEST:
-        raise ValueError(f"{text!r} is too long; it must be at most {LONGEST}")
-    return total
 
 
 def parse_duration(text: str) -> timedelta:
@@ -62,24 +36,10 @@ def format_duration(value: timedelta) -> str:
     return "".join(parts)
 
 
-def _part(whole: str, fraction: str | None, unit: str) -> int:
-    size = _NANOSECONDS[unit]
-    digits = (fraction or "")[:_FRACTION_DIGITS]
-    return int(whole) * size + (int(int(digits) * (size / 10 ** len(digits))) if digits else 0)
-
-
 def _decimal(count: int, per_unit: int) -> str:
     whole, rest = divmod(count, per_unit)
     width = len(str(per_unit)) - 1
     return f"{whole}.{rest:0{width}d}".rstrip("0") if rest else str(whole)
-
-
-def _refusal(text: str) -> str:
-    if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text):
-        return f"{text} has no unit; {_EXAMPLES}"
-    if text.startswith("-"):
-        return f"{text!r} is negative; {_EXAMPLES}"
-    return f"{text!r} is not a duration; {_EXAMPLES}"
 
 
 def _validate(value: Any) -> Any:

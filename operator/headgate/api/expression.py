@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from headgate.api.duration import nanoseconds
 from headgate.api.finding import Location
+from headgate_contract.durations import nanoseconds
 
 Scope = Mapping[str, Any]
 """What the variables of an expression stand for: `self`, and the item of each `any` around it."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from headgate.api.application import API_VERSION, KIND, application_schema
-from headgate.api.duration import PATTERN as DURATION
 from headgate.api.lanes import lane_of
 from headgate.api.rules import RULES
 from headgate.api.schema import Schema
+from headgate_contract.durations import PATTERN as DURATION
 
 FILE_NAME: Final = "sparkapplication.md"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.api.duration import LONGEST, format_duration, parse_duration
+from headgate.api.duration import format_duration, parse_duration
 from headgate.decision import Eta
+from headgate_contract.durations import LONGEST
 
 
 def moment(unix_time: float) -> datetime:

@@ -1,0 +1,54 @@
+"""Durations as people write them: `250ms`, `5s`, `1h30m`.
+
+The form is the one that CEL's `duration()` takes, so that a rule computes the same number in the API server as here.
+Digits are therefore read as Go's `time.ParseDuration` reads them: to whole nanoseconds, cutting what is finer, and
+refusing what does not fit 64 bits. A number without a unit is refused: nobody can tell whether 5 means seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+MAX_LENGTH = 32
+LONGEST = "2562047h"  # whole hours in the 64 bits of Go's nanoseconds
+
+_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_NANOSECONDS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000}
+_LARGEST = _NANOSECONDS["h"] * 2_562_047
+_FRACTION_DIGITS = 18  # what Go keeps of a fraction before it would overflow
+_EXAMPLES = "write for example 250ms, 5s, 2m or 1h30m"
+
+
+@lru_cache(maxsize=1024)
+def nanoseconds(text: str) -> int:
+    """Return the duration that `text` writes, in nanoseconds; raise ValueError where it is none."""
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"is too long for a duration: {len(text)} characters of at most {MAX_LENGTH}")
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(_refusal(text))
+    total = sum(_part(*match.groups()) for match in _PART.finditer(text))
+    if total > _LARGEST:
+        raise ValueError(f"{text!r} is too long; it must be at most {LONGEST}")
+    return total
+
+
+def seconds(text: str) -> float:
+    """Return the duration that `text` writes, cut to whole microseconds; raise ValueError where it is none."""
+    return (nanoseconds(text) // 1000) / 1_000_000
+
+
+def _part(whole: str, fraction: str | None, unit: str) -> int:
+    size = _NANOSECONDS[unit]
+    digits = (fraction or "")[:_FRACTION_DIGITS]
+    return int(whole) * size + (int(int(digits) * (size / 10 ** len(digits))) if digits else 0)
+
+
+def _refusal(text: str) -> str:
+    if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text):
+        return f"{text} has no unit; {_EXAMPLES}"
+    if text.startswith("-"):
+        return f"{text!r} is negative; {_EXAMPLES}"
+    return f"{text!r} is not a duration; {_EXAMPLES}"

@@ -1,0 +1,80 @@
+"""What settings must not say together, in the words of the resource's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate_contract.settings.said import Given
+
+_CUT = "rateLimit.recordsPerCheckpoint"
+
+
+def problems_of_query(query: Given) -> Iterator[str]:
+    """Yield what a query's settings must not say together. Each is well-formed."""
+    interval, during = _intervals(query)
+    if interval is not None and during is not None and 0 < during < interval:
+        yield _told(
+            query,
+            "intervalDuringBacklog",
+            "intervalDuringBacklog must be 0s or at least interval; raise it, or lower interval",
+        )
+
+
+def problems_of_source(query: Given, source: Given) -> Iterator[str]:
+    """Yield what the settings of a source must not say together, or beside those of its query."""
+    for name, message in _contradictions(query, source):
+        yield _told(source, name, message)
+
+
+def _told(given: Given, name: str, message: str) -> str:
+    return f"{given[name].spelling}: {message}"
+
+
+def _intervals(query: Given) -> tuple[float | None, float | None]:
+    interval, during = query.get("interval"), query.get("intervalDuringBacklog")
+    return (
+        None if interval is None else float(interval.value),
+        None if during is None else float(during.value),
+    )
+
+
+def _contradictions(query: Given, source: Given) -> Iterator[tuple[str, str]]:
+    interval, during = _intervals(query)
+    limits = [name for name in source if name.startswith("rateLimit.")]
+    live = [
+        name for name in limits if name in ("rateLimit.recordsPerSecond", "rateLimit.recordsPerCheckpoint")
+    ]
+    instead = [name for name in limits if name.startswith("rateLimit.duringBacklog")]
+    if limits and not live and not instead:
+        yield (
+            limits[0],
+            "rateLimit limits nothing; set recordsPerSecond, recordsPerCheckpoint or duringBacklog, or leave "
+            "rateLimit out",
+        )
+    if len(instead) > 1 and "rateLimit.duringBacklog" in instead:
+        yield (
+            "rateLimit.duringBacklog",
+            "duringBacklog is Unlimited, and has limits of its own too; leave one of the two out",
+        )
+    if interval is not None and during is not None and during > interval and _CUT in live and not instead:
+        yield (
+            _CUT,
+            "recordsPerCheckpoint would slow a backlog down, since intervalDuringBacklog is longer than "
+            "interval; set rateLimit.duringBacklog to Unlimited or to limits of its own",
+        )
+    if during == 0 and (live or instead) and "rateLimit.duringBacklog" not in instead:
+        yield (
+            (live or instead)[0],
+            "a rate limit cannot hold while one batch spans the backlog (intervalDuringBacklog is 0s); set "
+            "rateLimit.duringBacklog: Unlimited, or a longer intervalDuringBacklog",
+        )
+    aligned = [name for name in source if name.startswith("alignment.")]
+    for name, purpose in _REQUIRED.items():
+        if aligned and name not in source:
+            yield aligned[0], f"{name} is required: {purpose}"
+
+
+_REQUIRED = {
+    "alignment.group": "Name of the group",
+    "alignment.maxDrift": "How far a member may be planned ahead of the slowest one, in event time",
+}

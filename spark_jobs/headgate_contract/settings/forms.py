@@ -1,0 +1,171 @@
+"""How the values of settings are written: parsers with the words of the resource's own refusals.
+
+Each takes the text of an option or a property and returns the value, or raises ValueError with what is wrong and what
+to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Union
+
+from headgate_contract.durations import nanoseconds, seconds
+
+Value = Union[bool, int, float, str]  # evaluated at run time, on any Python that Spark runs on
+
+MOST_RECORDS = 10**12
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a value is written."""
+
+    words: str
+    parse: Callable[[str], Value]
+    """Raises ValueError with what is wrong and what to do."""
+
+
+def _shown(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+def at_least_10ms(name: str, remedy: str) -> Form:
+    """Return the form of a duration that a trigger can keep."""
+
+    def parse(text: str) -> float:
+        if nanoseconds(text) < nanoseconds("10ms"):
+            raise ValueError(f"{name} must be at least 10ms; {remedy}")
+        return seconds(text)
+
+    return Form("a duration of at least 10ms", parse)
+
+
+def positive(name: str, remedy: str) -> Form:
+    """Return the form of a duration that is not 0."""
+
+    def parse(text: str) -> float:
+        if not seconds(text):
+            raise ValueError(f"{name} must be greater than 0s; {remedy}")
+        return seconds(text)
+
+    return Form("a duration, not 0s", parse)
+
+
+def backlog_interval(text: str) -> float:
+    """Return the interval of a backlog in seconds."""
+    if 0 < nanoseconds(text) < nanoseconds("10ms"):
+        raise ValueError(
+            "intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog"
+        )
+    return seconds(text)
+
+
+def records(text: str) -> int:
+    """Return a number of records."""
+    if not re.fullmatch(r"-?[0-9]+", text, re.ASCII):
+        raise ValueError(f"must be a whole number, not the text {_shown(text)}")
+    value = int(text) if len(text) < 100 else MOST_RECORDS + 1
+    if value < 1:
+        raise ValueError(f"{text} is refused: must be at least 1")
+    if value > MOST_RECORDS:
+        raise ValueError(f"{text[:60]} is refused: must be at most {MOST_RECORDS:,}")
+    return value
+
+
+def number(more_than: int, most: int) -> Callable[[str], float]:
+    """Return the parser of numbers with these bounds."""
+
+    def parse(text: str) -> float:
+        if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text, re.ASCII):
+            raise ValueError(f"must be a number, not the text {_shown(text)}")
+        value = float(text)
+        if not math.isfinite(value):
+            raise ValueError(f"must be a finite number, not {text[:60]}")
+        if value <= more_than:
+            raise ValueError(f"{text} is refused: must be greater than {more_than}")
+        if value > most:
+            raise ValueError(f"{text} is refused: must be at most {most:,}")
+        return value
+
+    return parse
+
+
+def yes_or_no(text: str) -> bool:
+    """Return what `true` or `false` says."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"must be true or false, not the text {_shown(text)}")
+    return text.lower() == "true"
+
+
+def one_of(*words: str) -> Form:
+    """Return the form of one of a few words."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            close = difflib.get_close_matches(text, words, n=1, cutoff=0.5)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(f"{_shown(text)} is not one of {', '.join(words)}{hint}")
+        return text
+
+    return Form(" or ".join(f"`{word}`" for word in words), parse)
+
+
+def text_of(what: str, most: int) -> Form:
+    """Return the form of a text of a length; `what` says of what."""
+
+    def parse(text: str) -> str:
+        if len(text) < 1:
+            raise ValueError("is too short: at least 1")
+        if len(text) > most:
+            raise ValueError(f"is too long: at most {most}")
+        return text
+
+    return Form(what, parse)
+
+
+def source_name(text: str) -> str:
+    """Return the name of a source."""
+    if not re.fullmatch(r"[^,/\s]{1,249}", text):
+        raise ValueError(f"{_shown(text)} is no name of a source; name another source of the query")
+    return text
+
+
+def consumer_group(text: str) -> str:
+    """Return the name of a consumer group of Kafka's."""
+    if not text.strip():
+        raise ValueError("publishGroup is blank; name a consumer group, or leave it out to publish nothing")
+    if len(text) > 249:
+        raise ValueError("is too long: at most 249")
+    return text
+
+
+DURATION = Form("a duration", seconds)
+RECORDS = Form("a whole number of at least 1", records)
+RATE = Form("a number greater than 0", number(0, MOST_RECORDS))
+FACTOR = Form("a number greater than 1, at most 1,000", number(1, 1000))
+
+_MICROSECONDS = {
+    86_400_000_000: "d day days",
+    3_600_000_000: "h hour hours",
+    60_000_000: "m min minute minutes",
+    1_000_000: "s sec second seconds",
+    1_000: "ms milli millis millisecond milliseconds",
+    1: "µs us micro micros microsecond microseconds",
+}
+_IN_FLINK = {"": 1_000, **{name: size for size, names in _MICROSECONDS.items() for name in names.split()}}
+"""Units by their names; without one, Flink counts milliseconds."""
+
+
+def as_here(text: str) -> str:
+    """Return a duration that is written as Flink has it (`1 min`, `5s`, `250` milliseconds) as it is written here."""
+    found = re.fullmatch(r"([0-9]{1,18})\s*([a-zµ]*)", text.strip().lower())
+    if found is None or found[2] not in _IN_FLINK:
+        return text
+    microseconds = int(found[1]) * _IN_FLINK[found[2]]
+    whole, rest = divmod(microseconds, 1_000)
+    return f"{whole}.{rest:03}ms" if rest else f"{whole}ms"

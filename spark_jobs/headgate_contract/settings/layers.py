@@ -1,0 +1,195 @@
+"""What holds of a setting that is said in several places: document, then option, then property, then default.
+
+A pure function of all that is said, so it does not matter in which order that became known, and what a document has
+taken over comes back when it no longer says it.
+
+A document does not tell what somebody has declared from what is filled in for them: an API server writes defaults
+into each resource. So it says a setting where its value is another than the default. What belongs together it says as
+a whole: the limits of a source, its alignment, where its event time is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from headgate_contract import chains
+from headgate_contract.document import (
+    AlignmentControl,
+    BatchControl,
+    EventTimeControl,
+    QueryControl,
+    RateControl,
+    SourceControl,
+)
+from headgate_contract.settings.said import Given, Origin
+from headgate_contract.settings.table import TABLE, UNLIMITED, Scope, Setting
+
+_QUERY = ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds")
+_BATCH = tuple(each.name for each in fields(BatchControl))
+_SOURCE = (
+    ("paused",),
+    ("after",),
+    ("max_future_seconds",),
+    ("rate_limit", "rate_limit_during_backlog"),
+    ("alignment",),
+    ("event_time",),
+    ("publish_group",),
+)
+"""Members of a source, those together that a document says as a whole."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the options and properties of a job say of one query; each of them well-formed."""
+
+    query: Given
+    sources: Mapping[str, Given]
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is anything to heed."""
+        return bool(self.query) or any(self.sources.values())
+
+
+SAYS_NOTHING = Job({}, {})
+
+
+@dataclass(frozen=True)
+class Held:
+    """One setting that is not left at its default."""
+
+    source: str | None
+    """`None`: it is one of the query's."""
+    setting: str
+    origin: Origin
+
+
+def merged(document: QueryControl | None, job: Job) -> QueryControl | None:
+    """Return what a query is to do; `None`: nobody says anything of it, so it runs as if nobody could.
+
+    Where a document and the job together would have sources wait for each other in a circle, the document's word
+    holds.
+    """
+    if not job.says_something:
+        return document
+    upper = QueryControl() if document is None else document
+    lower = _query(job.query)
+    sources = {
+        name: _over_source(upper.sources.get(name, SourceControl()), _source(job.sources.get(name, {})))
+        for name in {**upper.sources, **job.sources}
+    }
+    if any(chains.cycles(_afters(sources))):
+        declared = {name: upper.sources[name].after if name in upper.sources else None for name in sources}
+        sources = {name: replace(source, after=declared[name]) for name, source in sources.items()}
+    return replace(
+        upper,
+        **_unsaid(upper, lower, QueryControl(), _QUERY),
+        batch=replace(upper.batch, **_unsaid(upper.batch, lower.batch, BatchControl(), _BATCH)),
+        sources=sources,
+    )
+
+
+def circles(job: Job) -> list[str]:
+    """Return what is wrong with `after` in what the job itself says."""
+    after = {name: str(given["after"].value) for name, given in job.sources.items() if "after" in given}
+    return [chains.told(cycle) for cycle in chains.cycles(after)]
+
+
+def held(document: QueryControl | None, job: Job) -> Iterator[Held]:
+    """Yield each setting that is not left at its default, and by whom."""
+    upper = QueryControl() if document is None else document
+    yield from _held(None, Scope.QUERY, upper, QueryControl(), job.query)
+    for name in sorted({**upper.sources, **job.sources}):
+        source = upper.sources.get(name, SourceControl())
+        yield from _held(name, Scope.SOURCE, source, SourceControl(), job.sources.get(name, {}))
+
+
+def _held(source: str | None, scope: Scope, upper: Any, default: Any, given: Given) -> Iterator[Held]:
+    for setting in TABLE:
+        if setting.scope is not scope:
+            continue
+        if _is_said(upper, default, setting):
+            if _is_set(upper, default, setting):
+                yield Held(source, setting.name, Origin.DOCUMENT)
+        elif setting.name in given:
+            yield Held(source, setting.name, given[setting.name].origin)
+
+
+def _is_said(upper: Any, default: Any, setting: Setting) -> bool:
+    """Return whether the document says it, or what it belongs to."""
+    if setting.path[:1] == ("batch",):
+        return _is_set(upper, default, setting)
+    member = setting.path[0] if setting.path else "rate_limit_during_backlog"
+    together = next((each for each in _SOURCE if member in each), (member,))
+    return any(getattr(upper, each) != getattr(default, each) for each in together)
+
+
+def _is_set(upper: Any, default: Any, setting: Setting) -> bool:
+    if not setting.path:  # `Unlimited`
+        return upper.rate_limit is not None and upper.rate_limit_during_backlog is None
+    if setting.path[0] == "rate_limit_during_backlog" and upper.rate_limit_during_backlog == upper.rate_limit:
+        return False  # as live
+    value, otherwise = upper, default
+    for member in setting.path:
+        value, otherwise = getattr(value, member), getattr(otherwise, member, None)
+        if value is None:
+            return False
+    return bool(value != otherwise)
+
+
+def _over_source(upper: SourceControl, lower: SourceControl) -> SourceControl:
+    default = SourceControl()
+    unsaid = [
+        members
+        for members in _SOURCE
+        if all(getattr(upper, member) == getattr(default, member) for member in members)
+    ]
+    return replace(upper, **{member: getattr(lower, member) for members in unsaid for member in members})
+
+
+def _unsaid(upper: Any, lower: Any, default: Any, members: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(lower, name) for name in members if getattr(upper, name) == getattr(default, name)}
+
+
+def _query(given: Given) -> QueryControl:
+    return QueryControl(**_own(given, Scope.QUERY), batch=BatchControl(**_below(given, "batch")))
+
+
+def _source(given: Given) -> SourceControl:
+    live, during = _below(given, "rate_limit"), _below(given, "rate_limit_during_backlog")
+    alignment, event_time = _below(given, "alignment"), _below(given, "event_time")
+    is_unlimited = "rateLimit.duringBacklog" in given and given["rateLimit.duringBacklog"].value == UNLIMITED
+    burst = {name: value for name, value in live.items() if name == "max_burst_seconds"}
+    limit = RateControl(**live) if live.keys() - burst.keys() else None
+    instead = RateControl(**during, **burst) if during else None if is_unlimited else limit
+    return SourceControl(
+        **_own(given, Scope.SOURCE),
+        rate_limit=limit,
+        rate_limit_during_backlog=instead,
+        alignment=AlignmentControl(**alignment)
+        if {"group", "max_drift_seconds"} <= alignment.keys()
+        else None,
+        event_time=EventTimeControl(**{"format": "Json", **event_time}) if "column" in event_time else None,
+    )
+
+
+def _own(given: Given, scope: Scope) -> dict[str, Any]:
+    return {
+        each.path[0]: given[each.name].value
+        for each in TABLE
+        if each.scope is scope and len(each.path) == 1 and each.name in given
+    }
+
+
+def _below(given: Given, member: str) -> dict[str, Any]:
+    return {
+        each.path[1]: given[each.name].value
+        for each in TABLE
+        if len(each.path) == 2 and each.path[0] == member and each.name in given
+    }
+
+
+def _afters(sources: Mapping[str, SourceControl]) -> dict[str, str]:
+    return {name: source.after for name, source in sources.items() if source.after is not None}

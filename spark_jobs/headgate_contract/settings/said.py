@@ -1,0 +1,179 @@
+"""What is said of a query and its sources by options and by properties, and what is wrong with it.
+
+An option is of one stream (`.option("headgate.interval", "5s")` on `writeStream`). A property is
+
+    spark.headgate.queries.<query>.<setting>
+    spark.headgate.queries.<query>.sources.<source>.<setting>
+    spark.headgate.<setting>                                    of all queries, or all sources
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from headgate_contract.settings import unknown
+from headgate_contract.settings.forms import Value, as_here
+from headgate_contract.settings.table import (
+    BY_NAME,
+    BY_OPTION,
+    OF,
+    OPTION,
+    OWN_OPTIONS,
+    PROCESS,
+    PROPERTY,
+    QUERIES,
+    SOURCES,
+    Scope,
+    Setting,
+)
+
+
+class Origin(Enum):
+    """Where a setting is said. Each holds against those that follow it."""
+
+    DOCUMENT = "document"
+    OPTION = "option"
+    PROPERTY = "property"
+
+
+@dataclass(frozen=True)
+class Said:
+    """A setting as somebody has said it."""
+
+    value: Value
+    text: str
+    """As it was written."""
+    spelling: str
+    """How whoever wrote it calls it: `option headgate.interval`."""
+    origin: Origin
+
+
+Given = Mapping[str, Said]
+"""What is said of one query, or of one source, by the names of settings."""
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What the properties of a session say of one query."""
+
+    query: Given
+    sources: Mapping[str, Given]
+    """Of those that are named."""
+    every_source: Given
+    problems: tuple[str, ...]
+
+    def of_source(self, name: str) -> Given:
+        """Return what they say of a source."""
+        return over(self.sources.get(name, {}), self.every_source)
+
+
+def is_option(name: str) -> bool:
+    """Return whether an option of a stream is none of its source or sink, but ours."""
+    lower = name.lower()
+    return lower not in OWN_OPTIONS and (lower.startswith(OPTION) or lower in BY_OPTION)
+
+
+def in_options(options: Mapping[str, str], scope: Scope) -> tuple[Given, list[str]]:
+    """Return what is said by the options of `readStream` or `writeStream`, and what is wrong with it."""
+    reading = _Reading(Origin.OPTION)
+    given: dict[str, Said] = {}
+    for name in sorted(filter(is_option, options), key=str.lower):
+        setting, spelling = BY_OPTION.get(name.lower()), f"option {name}"
+        if setting is None or setting.scope is not scope:
+            reading.problems.append(f"{spelling}: {unknown.option(name, setting, scope)}")
+        elif setting.name in given:
+            reading.problems.append(
+                f"{spelling}: {given[setting.name].spelling} says it too; leave one of them out"
+            )
+        else:
+            is_flinks = not name.lower().startswith(OPTION)
+            reading.take(given, setting, options[name], spelling, is_flinks=is_flinks)
+    return given, reading.problems
+
+
+def in_properties(properties: Mapping[str, str], query: str) -> Properties:
+    """Return what `spark.headgate.*` says of a query, and what is wrong with it."""
+    reading = _Reading(Origin.PROPERTY)
+    own: dict[str, Said] = {}
+    of_all: dict[str, Said] = {}
+    sources: dict[str, dict[str, Said]] = {}
+    every_source: dict[str, Said] = {}
+    for key in sorted(properties):
+        rest = key[len(PROPERTY) :] if key.startswith(PROPERTY) else ""
+        if not rest or rest in PROCESS:
+            continue
+        text, spelling = properties[key], f"property {key}"
+        if not rest.startswith(QUERIES):
+            setting = BY_NAME.get(rest)
+            if setting is None or not setting.has_default:
+                reading.problems.append(f"{spelling}: {unknown.property_of_all(rest, setting)}")
+            else:
+                given = of_all if setting.scope is Scope.QUERY else every_source
+                reading.take(given, setting, text, spelling)
+        elif rest.startswith(
+            f"{QUERIES}{query}."
+        ):  # else it is another query's, and told when that one starts
+            rest = rest[len(QUERIES) + len(query) + 1 :]
+            setting = BY_NAME.get(rest)
+            if setting is not None and setting.scope is Scope.QUERY:
+                reading.take(own, setting, text, spelling)
+            elif (found := _source_and_setting(rest)) is not None:
+                reading.take(sources.setdefault(found[0], {}), found[1], text, spelling)
+            elif setting is not None or not _is_of_longer_name(rest):
+                reading.problems.append(f"{spelling}: {unknown.property_of_query(query, rest, setting)}")
+    return Properties(over(own, of_all), sources, every_source, tuple(reading.problems))
+
+
+def over(*layers: Given) -> Given:
+    """Return what is said by several: each holds against those after it, setting by setting."""
+    merged: Given = {}
+    for upper in reversed(layers):
+        units = {BY_NAME[name].unit for name in upper} - {""}
+        kept = {name: said for name, said in merged.items() if BY_NAME[name].unit not in units}
+        merged = {**kept, **upper}
+    return merged
+
+
+@dataclass
+class _Reading:
+    """Takes in what is said in one place."""
+
+    origin: Origin
+    problems: list[str] = field(default_factory=list)
+
+    def take(
+        self, given: dict[str, Said], setting: Setting, text: str, spelling: str, *, is_flinks: bool = False
+    ) -> None:
+        """Note a value, or what is wrong with it."""
+        text = text.strip()
+        is_duration = bool(setting.path) and setting.path[-1].endswith("_seconds")
+        try:
+            value = setting.form.parse(as_here(text) if is_flinks and is_duration else text)
+        except ValueError as error:
+            self.problems.append(f"{spelling}: {error}")
+            return
+        given[setting.name] = Said(value, text, spelling, self.origin)
+
+
+def _source_and_setting(rest: str) -> tuple[str, Setting] | None:
+    """Return source and setting of `sources.<source>.<setting>`. A source's name may have dots of its own."""
+    if not rest.startswith(SOURCES):
+        return None
+    rest = rest[len(SOURCES) :]
+    ends = [
+        each for each in OF[Scope.SOURCE] if rest.endswith(f".{each.name}") and len(rest) > len(each.name) + 1
+    ]
+    if not ends:
+        return None
+    setting = max(ends, key=lambda each: len(each.name))
+    return rest[: -len(setting.name) - 1], setting
+
+
+def _is_of_longer_name(rest: str) -> bool:
+    """Return whether what follows a query's name is the rest of a longer one: `flights` and `flights.eu`."""
+    if any(rest.endswith(f".{each.name}") for each in OF[Scope.QUERY]):
+        return True
+    _, dot, behind = rest.partition(f".{SOURCES}")
+    return bool(dot) and _source_and_setting(SOURCES + behind) is not None

@@ -1,0 +1,205 @@
+"""Every setting that a job may say by itself: names, where it stands in a resource and in a control document, form.
+
+Names, forms and bounds are those of the resource, whose fields they mirror.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from headgate_contract.settings.forms import (
+    DURATION,
+    FACTOR,
+    RATE,
+    RECORDS,
+    Form,
+    at_least_10ms,
+    backlog_interval,
+    consumer_group,
+    one_of,
+    positive,
+    source_name,
+    text_of,
+    yes_or_no,
+)
+
+OPTION = "headgate."
+PROPERTY = "spark.headgate."
+
+PROCESS = frozenset(
+    {
+        "application",
+        "control",
+        "enabled",
+        "metrics.address",
+        "metrics.port",
+        "onFailure",
+        "planner.address",
+        "python",
+    }
+)
+"""Properties of the driver as a whole, without their prefix; they are no settings of a query."""
+OWN_OPTIONS = frozenset({"headgate.offsets"})
+"""Options of a source that tell what it is, not how it is to be read."""
+
+QUERIES, SOURCES = "queries.", "sources."
+UNLIMITED = "Unlimited"
+
+
+class Scope(Enum):
+    """What a setting is about."""
+
+    QUERY = "query"
+    SOURCE = "source"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table."""
+
+    name: str
+    scope: Scope
+    field: str
+    """Of the resource, below the query or the source."""
+    form: Form
+    path: tuple[str, ...]
+    """Members of `QueryControl` or `SourceControl`; none for a word that stands for several."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the option."""
+    unit: str = ""
+    """Settings with one unit stand for each other: who says one of them says them all."""
+    has_default: bool = True
+    """Whether it can be given for all at once."""
+
+    @property
+    def option(self) -> str:
+        """Its name as an option."""
+        return OPTION + self.name
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """All its names as an option."""
+        return (self.option, *self.aliases)
+
+
+def _of_query(name: str, field: str, form: Form, *path: str) -> Setting:
+    aliases = () if field == name else (OPTION + field,)
+    return Setting(name, Scope.QUERY, field, form, path, aliases)
+
+
+def _of_source(name: str, form: Form, *path: str, flink: str = "") -> Setting:
+    return Setting(name, Scope.SOURCE, name, form, path, (flink,) if flink else ())
+
+
+def _limit(name: str, form: Form, *path: str) -> Setting:
+    return replace(_of_source(name, form, *path), unit="rateLimit.duringBacklog")
+
+
+TABLE: tuple[Setting, ...] = (
+    _of_query(
+        "interval",
+        "checkpoint.interval",
+        at_least_10ms("interval", "raise it, or leave it out to keep the job's own trigger interval"),
+        "interval_seconds",
+    ),
+    _of_query(
+        "intervalDuringBacklog",
+        "checkpoint.intervalDuringBacklog",
+        Form("`0s`, or a duration of at least 10ms", backlog_interval),
+        "interval_during_backlog_seconds",
+    ),
+    _of_query("minPause", "checkpoint.minPause", DURATION, "min_pause_seconds"),
+    _of_query(
+        "batch.targetDuration",
+        "batch.targetDuration",
+        at_least_10ms("targetDuration", "raise it, or leave it out for 10s"),
+        "batch",
+        "target_seconds",
+    ),
+    _of_query("batch.initialRecords", "batch.initialRecords", RECORDS, "batch", "initial_records"),
+    _of_query("batch.maxGrowth", "batch.maxGrowth", FACTOR, "batch", "max_growth"),
+    _of_query("batch.maxRecords", "batch.maxRecords", RECORDS, "batch", "max_records"),
+    _of_source(
+        "rateLimit.recordsPerSecond",
+        RATE,
+        "rate_limit",
+        "records_per_second",
+        flink="scan.rate.limit.record-per-second",
+    ),
+    _of_source("rateLimit.recordsPerCheckpoint", RECORDS, "rate_limit", "records_per_checkpoint"),
+    _of_source(
+        "rateLimit.maxBurst",
+        positive("maxBurst", "leave it out for 10s"),
+        "rate_limit",
+        "max_burst_seconds",
+    ),
+    _limit("rateLimit.duringBacklog", one_of(UNLIMITED)),
+    _limit(
+        "rateLimit.duringBacklog.recordsPerSecond", RATE, "rate_limit_during_backlog", "records_per_second"
+    ),
+    _limit(
+        "rateLimit.duringBacklog.recordsPerCheckpoint",
+        RECORDS,
+        "rate_limit_during_backlog",
+        "records_per_checkpoint",
+    ),
+    _of_source(
+        "alignment.group",
+        text_of("a name", 63),
+        "alignment",
+        "group",
+        flink="scan.watermark.alignment.group",
+    ),
+    _of_source(
+        "alignment.maxDrift",
+        DURATION,
+        "alignment",
+        "max_drift_seconds",
+        flink="scan.watermark.alignment.max-drift",
+    ),
+    _of_source(
+        "alignment.updateInterval",
+        positive("updateInterval", "leave it out for 1s"),
+        "alignment",
+        "update_interval_seconds",
+        flink="scan.watermark.alignment.update-interval",
+    ),
+    _of_source(
+        "alignment.idleAfter",
+        positive("idleAfter", "leave it out for maxDrift, at least 1s"),
+        "alignment",
+        "idle_after_seconds",
+        flink="scan.watermark.idle-timeout",
+    ),
+    _of_source(
+        "eventTime.column", text_of("a column, or a path such as `$.at`", 253), "event_time", "column"
+    ),
+    _of_source("eventTime.format", one_of("Json", "Avro", "Protobuf"), "event_time", "format"),
+    _of_source("eventTime.maxFuture", DURATION, "max_future_seconds"),
+    replace(
+        _of_source("after", Form("the name of another source of the query", source_name), "after"),
+        has_default=False,
+    ),
+    _of_source("paused", Form("`true` or `false`", yes_or_no), "paused"),
+    replace(
+        _of_source("kafka.publishGroup", Form("a consumer group", consumer_group), "publish_group"),
+        has_default=False,
+    ),
+)
+
+BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in TABLE}
+OF = {scope: [setting for setting in TABLE if setting.scope is scope] for scope in Scope}
+BY_OPTION = {option.lower(): setting for setting in TABLE for option in setting.options}
+
+OF_THE_OPERATOR = (
+    "backlog.watermarkLag",
+    "backlog.pendingRecords",
+    "backlog.query",
+    "backlog.reentry.above",
+    "backlog.reentry.pendingRecordsAbove",
+    "backlog.reentry.dwell",
+    "backlog.reentry.policy",
+)
+"""Fields of the resource that make no setting: a verdict on a backlog needs what a driver alone does not know."""
