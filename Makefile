@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -25,6 +25,7 @@ lint: setup  ## Style, types, layers, generated files
 	$(BIN)/headgate crd --check crds
 	$(BIN)/headgate crd --reference --check docs/reference
 	$(BIN)/python -m headgate.cli.reference --check
+	$(BIN)/python -m headgate.cli.options --check
 	$(BIN)/python -m charts.generate --check
 	$(BIN)/python -m benchmarks.figures --check
 
@@ -32,6 +33,7 @@ generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/headgate crd --out crds
 	$(BIN)/headgate crd --reference --out docs/reference
 	$(BIN)/python -m headgate.cli.reference
+	$(BIN)/python -m headgate.cli.options
 	$(BIN)/python -m charts.generate
 	$(BIN)/python -m benchmarks.figures
 
@@ -50,9 +52,13 @@ images: setup
 	PYTHONPATH=tests $(BIN)/python -m support.node_images
 
 # What comes before the tests waits for the network, for one linker or for one type checker: side by side it is quicker.
-test: setup  ## Every test
+test: setup  ## Every test but those of test-door and test-spark-versions
 	$(MAKE) --jobs=4 lint tools
-	$(BIN)/python -m pytest --numprocesses=3 --durations=40 --durations-min=5
+	$(BIN)/python -m pytest --numprocesses=3 --durations=40 --durations-min=5 --ignore=tests/door
+
+# A JVM for each kind of job, one after the other: side by side with other tests they wait for one another.
+test-door: setup jars classes  ## Every kind of job, governed by one property, and what becomes of it where the planner fails
+	$(BIN)/python -m pytest tests/door -n0
 
 # Without a JVM, without Go, and with few examples of each law: what a change of the cores breaks is seen at once.
 test-quick: setup  ## What needs no JVM, no Go and no processes of its own; two minutes
@@ -81,6 +87,9 @@ bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs a
 	$(BIN)/python -m benchmarks.backlog
 
 bench: bench-local bench-operator bench-kafka bench-backlog  ## Every benchmark
+
+dist: setup  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
+	$(BIN)/python spark_jobs/shim/dist.py
 
 clean:  ## Remove what was built, but not the virtual environment
 	rm -rf build dist spark_jobs/headgate_spark/jars

@@ -36,13 +36,23 @@ settings.register_profile("quick", settings.get_profile("headgate"), max_example
 settings.load_profile("headgate")
 
 NODES, SPARK, CONTROL_PLANE = "nodes", "a Spark driver and a broker", "a control plane"
-SHARED = {"backfill": SPARK, "cluster": NODES, "kafka": SPARK, "spark": SPARK}
+ARTEFACTS = "a build of what a release hands out"
+DOOR = "a driver of each kind of job, and a broker"
+SHARED = {
+    "backfill": SPARK,
+    "cluster": NODES,
+    "dist": ARTEFACTS,
+    "door": DOOR,
+    "kafka": SPARK,
+    "spark": SPARK,
+}
 """What the tests of a folder share; those of all others share a control plane, or nothing."""
 PROGRAMS = {"control_plane", "with_controllers", "kubernetes"}
 """Fixtures that run programs built with Go; a test that has one of them is marked by that."""
 ALONE = ("e2e", "runtime")
 """Folders in which each test starts what it needs for itself."""
 LONGEST = (
+    DOOR,
     CONTROL_PLANE,
     SPARK,
     NODES,

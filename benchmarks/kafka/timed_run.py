@@ -3,7 +3,7 @@
     python -m benchmarks.kafka.timed_run FILE [options of headgate-run] app.py …
 
 Headgate is asked twice in a trigger: whether to look at what there is, and then for the plan. A planning is both
-calls together, for the one source of the query, from their arrival in the driver's Python process to the answer. (The
+calls together, for the one source of the query, from their arrival in the planner's process to the answer. (The
 exporter's histogram has each call alone, and in buckets.)
 """
 
@@ -20,6 +20,10 @@ from unittest.mock import patch
 
 from headgate_spark.engine.governor import Governor
 from headgate_spark.launch.command import main as headgate_run
+from headgate_spark.runtime.main import main as plan
+
+AS_PLANNER = "--as-planner"
+"""In the place of the file, which comes next: this is the planner's process."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,18 @@ def timed(notes: Notes) -> type[Governor]:
 
 
 def main() -> None:
-    """Run the command."""
-    notes = Notes(Path(sys.argv[1]))
-    with patch("headgate_spark.launch.runtime.Governor", timed(notes)):
+    """Run the command, or, as it starts it, its planner's process."""
+    if sys.argv[1] == AS_PLANNER:
+        with patch("headgate_spark.runtime.driver.Governor", timed(Notes(Path(sys.argv[2])))):
+            plan()
+    planner = [
+        sys.executable,
+        "-m",
+        "benchmarks.kafka.timed_run",
+        AS_PLANNER,
+        str(Path(sys.argv[1]).absolute()),
+    ]
+    with patch("headgate_spark.launch.planner.COMMAND", planner):
         headgate_run(sys.argv[2:])
 
 

@@ -8,11 +8,11 @@ other. Written by hand because the contract may import nothing but the standard 
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -82,24 +82,22 @@ class _Member(NamedTuple):
 
 @lru_cache
 def _members(kind: type) -> tuple[_Member, ...]:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return tuple(
         _Member(
             f.name,
             member_name(f.name),
-            _given(hints[f.name]),
+            hints[f.name],
             is_required=f.default is MISSING and f.default_factory is MISSING,
         )
         for f in fields(kind)
     )
 
 
-def _given(hint: Any) -> Any:
-    """Return `X` for `X | None`."""
-    if get_origin(hint) not in (Union, types.UnionType):
-        return hint
-    (given,) = (kind for kind in get_args(hint) if kind is not type(None))
-    return given
+def _hints(kind: type) -> dict[str, Any]:
+    """Return what the members are where they are given: `X` for `X | None`, which Python 3.9 cannot evaluate."""
+    given = SimpleNamespace(__annotations__={f.name: f.type.replace(" | None", "") for f in fields(kind)})
+    return get_type_hints(given, vars(sys.modules[kind.__module__]))
 
 
 def _value(hint: Any, value: Any, path: str) -> Any:
@@ -109,7 +107,7 @@ def _value(hint: Any, value: Any, path: str) -> Any:
         return decode(hint, value, path)
     if not isinstance(value, dict):
         raise DecodingError(f"{path}: expected an object, got {_shown(value)}")
-    kind = _given(get_args(hint)[1])
+    kind = get_args(hint)[1]
     return {key: _value(kind, v, f"{path}[{key}]") for key, v in value.items()}
 
 

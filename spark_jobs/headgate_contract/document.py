@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate_contract import chains
+from headgate_contract.newer import dataclass
 
 MAJOR_VERSION = 1
 """Raised when a document of this form would mislead a driver that knows only the form before."""

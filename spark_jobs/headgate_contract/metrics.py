@@ -7,8 +7,7 @@ labels. A value that is not known is *absent*, never 0: a reader must be able to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from headgate_contract.newer import StrEnum, dataclass
 
 
 class Kind(StrEnum):
@@ -79,10 +78,20 @@ QUERY_STARTED = _gauge(
     _QUERY,
     "When this run of the query started; tells one attempt from the next.",
 )
+QUERY_OWNER = _gauge(
+    "query_owner",
+    ("query", "user", "session"),
+    "1; the user and the session of Spark Connect that have started this run of the query.",
+)
 QUERY_UNPLANNED = _gauge(
     "query_unplanned",
     _QUERY,
     "1; with the trigger that the job gave it (continuous, real time) Spark plans no batches.",
+)
+SETTING_INFO = _gauge(
+    "setting_info",
+    ("query", "source", "setting", "origin"),
+    "1; origin says whose word holds (document, option, property) of a setting that the job itself gives.",
 )
 QUERY_BACKLOG = _gauge(
     "query_backlog", _QUERY, "1 while the query is in backlog: the document's verdict or Phase."

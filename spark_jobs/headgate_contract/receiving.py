@@ -9,12 +9,12 @@ once.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 from headgate_contract.codec import DecodingError, decode, encode
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION, ControlDocument
 from headgate_contract.generations import is_later
+from headgate_contract.newer import StrEnum, dataclass
 
 
 class RefusalReason(StrEnum):

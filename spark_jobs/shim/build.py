@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +98,16 @@ def compile_jar() -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BuildError(f"Headgate's shim does not compile with {javac}:\n{done.stderr.strip()}")
-        pack(Path(scratch) / JAR.name, classes, sorted(classes.rglob("*.class")))
+        files = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
+        pack(
+            Path(scratch) / JAR.name, {MANIFEST: manifest(), SERVICE: PROVIDER} | dict(sorted(files.items()))
+        )
         (Path(scratch) / JAR.name).replace(JAR)
     return JAR
 
 
-def pack(jar: Path, root: Path, files: Iterable[Path]) -> None:
-    """Write the files into a jar; equal classes give equal bytes."""
-    entries = {MANIFEST: manifest(), SERVICE: PROVIDER}
-    entries |= {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+def pack(jar: Path, entries: Mapping[str, bytes]) -> None:
+    """Write a jar; equal entries give equal bytes."""
     with zipfile.ZipFile(jar, "w") as archive:
         for name, content in entries.items():
             archive.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED)

@@ -43,9 +43,10 @@ JOB_THAT_TELLS = """
 import time
 from pyspark.sql import SparkSession
 from headgate_spark.engine.executor_refusals import ExecutorRefusals
+from headgate_spark.engine.shim import DriverJvm
 
 spark = SparkSession.builder.getOrCreate()
-refusals = ExecutorRefusals(spark.sparkContext)
+refusals = ExecutorRefusals(DriverJvm.of(spark.sparkContext))
 while refusals.current() is None:
     time.sleep(0.1)
 print("refused:", refusals.current(), flush=True)

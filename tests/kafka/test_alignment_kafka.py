@@ -15,12 +15,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
-from headgate_spark.engine import shim
 from headgate_spark.planner.model import HeldBy
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, Record, fill, send
-from support.spark import batch_sizes, wait_until
+from support.spark import batch_sizes, unregister, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -270,7 +269,7 @@ def test_a_join_drops_nothing_as_late_that_is_dropped_without_alignment(
 
     driver.control(aligned=in_backlog(1_000, **{t.name: member(10, idle_after=0) for t in (fast, slow)}))
     assert dropped({}, driver.start, "aligned") == 0
-    shim.unregister(spark.sparkContext)
+    unregister(spark)
     assert dropped({"maxOffsetsPerTrigger": "400"}, lambda writer: writer.start(), "plain") > 0
 
 

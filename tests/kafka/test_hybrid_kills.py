@@ -18,6 +18,7 @@ from support.kafka_records import Record, send
 
 pytestmark = pytest.mark.spark
 
+DIES = Path(__file__).parents[1] / "data" / "dies"
 FILES, FILE_ROWS, LIVE = 6, 100, 400
 HISTORY = FILES * FILE_ROWS
 
@@ -57,7 +58,8 @@ def test_a_kill_on_either_side_of_the_switch_neither_loses_nor_doubles_a_record(
     control = {"hybrid": QueryControl(sources=sources, batch=BatchControl(target_seconds=3600))}
     for moment in ("before", "after"):
         folder = tmp_path / moment
-        with driver(folder, *arguments, "--die", moment, control=control, conf=conf) as killed:
+        dies = {"PYTHONPATH": str(DIES), "DIES": moment}
+        with driver(folder, *arguments, control=control, conf=conf, environment=dies) as killed:
             assert killed.wait() == -signal.SIGKILL, killed.log[-3000:]
         assert saved(checkpoint) == ([] if moment == "before" else ["history"])
         assert sorted(ids_in(out)) == list(range(HISTORY))

@@ -18,7 +18,7 @@ from headgate_spark.engine.checkpoint import FileCheckpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
 from support.asked import admit, plan
-from support.engine import MadeUpQuery, Unmeasured, described, started
+from support.engine import Unmeasured, begins, described
 from support.faulty_directory import Fault, FaultyDirectory
 
 AT = '{"%s":{"0":5}}'
@@ -66,10 +66,10 @@ def run(governor: Governor, number: int, after: str | None, *, rounds: int = 3) 
     """Run the query once; returns what was answered. Raises what a planning has raised last."""
     governor.take_document(control(after))
     handles = (2 * number + 1, 2 * number + 2)
+    begins(governor, run=f"r{number}")
     for handle, topic in zip(handles, ("history", "live"), strict=True):
         opened = governor.opened(handle, described(handle, topic=topic, run=f"r{number}"))
         assert opened == f"resume:{AT % topic}", "its offset log can be read"
-    started(governor, MadeUpQuery(), run=f"r{number}")
     answers = []
     try:
         for _ in range(rounds):
@@ -81,7 +81,7 @@ def run(governor: Governor, number: int, after: str | None, *, rounds: int = 3) 
                 answers.append(answer)
     finally:
         for handle in handles:
-            governor.closed(handle)
+            governor.closed(handle, None)
     return answers
 
 
@@ -135,9 +135,9 @@ def test_what_is_lost_is_told_once() -> None:
 def test_a_history_that_is_declared_later_is_told_then() -> None:
     governor = governor_of(FaultyDirectory(always=Fault.DENIED))
     governor.take_document(control(None))
+    begins(governor)
     for handle, topic in ((1, "history"), (2, "live")):
         governor.opened(handle, described(handle, topic=topic))
-    started(governor, MadeUpQuery())
     assert admit(governor, 1, AT % "history").startswith("survey:")
     governor.take_document(control("history"))
     assert admit(governor, 1, AT % "history").startswith("fail:query copy: source live: whether its history")

@@ -55,11 +55,10 @@ class FailedQueries:
     unplanned = ()
     ended_runs = (SimpleNamespace(name="delays"),)
 
-    def __init__(self) -> None:
-        self.failed: dict[str, str] = {}
-
-    def look_after_queries(self) -> None:
-        self.failed = {"delays": "query delays: no room", "totals": "query totals: no such option"}
+    failed: Mapping[str, str] = {
+        "delays": "query delays: no room",
+        "totals": "query totals: no such option",
+    }
 
 
 def test_queries_that_have_failed_are_told_with_the_cause():
@@ -149,6 +148,7 @@ def known_of_a_run() -> SimpleNamespace:
         last=SimpleNamespace(watermark=100.0, state_rows=8),
         last_ended_at=120.0,
         retention_margins=lambda: {"flights": 0.5},
+        settings=(("flights", "paused", "option"),),
         started_at=90.0,
         spilled_bytes=9,
         memory=SimpleNamespace(repeated=1),
@@ -170,7 +170,6 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
         failed={"totals": "query totals: no such option"},
         runs=[known_of_a_run()],
         ended_runs=[],
-        look_after_queries=lambda: None,
     )
     exporter = Exporter("flights")
     exporter.batch_took("delays", 1.0)

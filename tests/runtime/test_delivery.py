@@ -19,7 +19,7 @@ from headgate_spark.engine.run import QueryRun
 from headgate_spark.exporter import collector as collector_module
 from headgate_spark.exporter.collector import DriverCollector
 from support.asked import admit
-from support.engine import MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+from support.engine import MadeUpCheckpoint, Unmeasured, begins, described
 
 QUERIES = ("a", "b", "c")
 
@@ -52,8 +52,8 @@ def three_queries(recalls: list[int]) -> Governor:
         recall=lambda: recalls.append(1),
     )
     for handle, name in enumerate(QUERIES):
+        begins(governor, run=f"r{handle}", name=name)
         governor.opened(handle, described(handle, query=name, run=f"r{handle}"))
-        started(governor, MadeUpQuery(), run=f"r{handle}", name=name)
     return governor
 
 
@@ -129,7 +129,7 @@ def test_whatever_is_reported_every_open_run_acts_by(history: list[set[str] | st
             elif step == "plan a":
                 admit(governor, 0, '{"orders":{"0":5}}')
             elif step == "end b":
-                governor.closed(1)
+                governor.closed(1, None)
             else:
                 governor.opened(begun, described(begun, query="c", run=f"r{begun}"))
                 begun += 1

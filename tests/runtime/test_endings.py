@@ -13,7 +13,7 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.collector import DriverCollector
 from headgate_spark.exporter.server import Exporter
 from support.asked import admit
-from support.engine import MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+from support.engine import MadeUpCheckpoint, Unmeasured, begins, described, failure, noticed
 
 AT = '{"orders":{"0":5}}'
 
@@ -26,21 +26,18 @@ def a_governor(measures: Unmeasured | Exporter | None = None) -> Governor:
     )
 
 
-def begin(governor: Governor, number: int, name: str = "copy") -> MadeUpQuery:
-    query = MadeUpQuery()
+def begin(governor: Governor, number: int, name: str = "copy") -> None:
+    begins(governor, run=f"r{number}", name=name)
     governor.opened(number, described(number, run=f"r{number}", query=name))
-    started(governor, query, run=f"r{number}", name=name or f"id-r{number}")
     admit(governor, number, AT)
-    return query
 
 
 @given(fails=st.lists(st.booleans(), min_size=1, max_size=6), runs_on=st.booleans())
 def test_only_the_last_run_of_a_query_explains_how_the_driver_ends(fails: list[bool], runs_on: bool) -> None:
     governor = a_governor()
     for number, has_failed in enumerate(fails):
-        query = begin(governor, number)
-        query.fail(f"hiccup {number}") if has_failed else query.stop()
-        governor.closed(number)
+        begin(governor, number)
+        governor.closed(number, failure(f"hiccup {number}") if has_failed else None)
     if runs_on:
         begin(governor, len(fails))
     explains = [f"query copy: hiccup {len(fails) - 1}"] if fails[-1] and not runs_on else []
@@ -52,10 +49,9 @@ def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
     exporter = Exporter("flights")
     governor = a_governor(exporter)
     for number in range(3000):
-        query = begin(governor, number, name="")
+        begin(governor, number, name="")
         exporter.batch_took(governor.runs[0].name, 1.0)
-        query.fail("no such file") if number % 2 else query.stop()
-        governor.closed(number)
+        governor.closed(number, failure("no such file") if number % 2 else None)
     assert len(governor.ended_runs) == MOST
     assert len(governor.failed) == MOST // 2
     assert len(governor.explanations) == MOST // 2
@@ -70,13 +66,13 @@ def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
 def test_a_query_that_runs_keeps_its_histogram_however_many_others_have_ended() -> None:
     exporter = Exporter("flights")
     governor = a_governor(exporter)
-    begin(governor, 0).stop()
-    governor.closed(0)
+    begin(governor, 0)
+    governor.closed(0, None)
     begin(governor, 1)
     exporter.batch_took("copy", 1.0)
     for number in range(2, 2 + 2 * MOST):
-        begin(governor, number, name="").stop()
-        governor.closed(number)
+        begin(governor, number, name="")
+        governor.closed(number, None)
     (histogram,) = (f for f in exporter.registry.collect() if f.name == m.QUERY_BATCH_DURATION.name)
     assert "copy" in {sample.labels["query"] for sample in histogram.samples}
 
@@ -84,11 +80,10 @@ def test_a_query_that_runs_keeps_its_histogram_however_many_others_have_ended() 
 def test_queries_that_opened_nothing_and_those_that_are_not_planned_leave_nothing_when_they_end() -> None:
     governor = a_governor()
     for number in range(100):
-        query = MadeUpQuery()
-        started(governor, query, run=f"r{number}", name=f"id{number}")
-        governor.begins(f"id{number}", unplanned_by="continuous")
-        query.stop()
-    governor.look_after_queries()
+        begins(governor, run=f"r{number}", name=f"id{number}")
+        noticed(governor, run=f"c{number}", name=f"continuous{number}", unplanned="continuous")
+        for run in ("r", "c"):
+            governor.ended(f"{run}{number}", None)
     assert governor.unplanned == []
-    assert governor._started == {}
+    assert (governor._started, governor._noticed) == ({}, {})
     assert governor.has_seen_a_query

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate_spark.launch import garbage
-from headgate_spark.launch.garbage import set_aside, set_aside_soon
+from headgate_spark.engine import garbage
+from headgate_spark.engine.garbage import set_aside, set_aside_soon
 
 
 class Node:

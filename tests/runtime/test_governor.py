@@ -8,39 +8,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
-from headgate_spark.engine import governor as module
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import CheckpointInUseError, FileCheckpoint
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
-from headgate_spark.engine.run import Started
 from headgate_spark.planner.event_times import Split
-from headgate_spark.planner.model import Trigger, TriggerKind
 from support.asked import admit, plan
+from support.engine import begins, failure, noticed
 from support.event_logs import FakeEventTimes
-
-
-class FakeQuery:
-    def __init__(self):
-        self.active = True
-        self.failed_of = None
-        self.caused_by = ""
-
-    def is_active(self):
-        return self.active
-
-    def last_progress(self):
-        return None
-
-    def failure(self):
-        return self.failed_of
-
-    def causes(self):
-        return None if self.failed_of is None else self.caused_by
-
-    def stop(self):
-        self.active = False
 
 
 class FakeLock:
@@ -142,45 +118,33 @@ ORDERS = json.dumps(
 """A stream of a topic."""
 
 
-def start(governor, query, *, run="r1", name=""):
-    with governor.start_of_query() as started:
-        started(run, Started(Trigger(), True, query, None, name=name))
-
-
-def test_a_query_whose_start_is_slow_is_held_and_not_let_through(governor, monkeypatch):
-    monkeypatch.setattr(module, "START_SECONDS", 0.01)
-    opened(governor, 1)
-    with governor.start_of_query():
-        assert admit(governor, 1, '{"row":0}') == "hold"
-
-
 def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpoint):
     def acquire(checkpoint):
         raise CheckpointInUseError(checkpoint)
 
     governor = Governor(acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures())
     assert not governor.has_seen_a_query
-    start(governor, FakeQuery())
+    begins(governor)
     assert opened(governor, 1).startswith("refuse:")
     assert governor.has_seen_a_query
 
 
-def test_a_query_that_nobody_started_through_us_runs_as_it_would(governor):
+def test_a_query_of_which_nothing_was_told_runs_as_it_would(governor):
     opened(governor, 1)
     assert admit(governor, 1, '{"row":0}') == "all"
 
 
 def test_a_governed_query_looks_before_it_reads(governor):
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    begins(governor)
     opened(governor, 1)
-    start(governor, FakeQuery())
     answers = [admit(governor, 1, '{"row":0}') for _ in range(2)]
     assert "survey:1" in answers
 
 
 def test_a_source_that_comes_after_one_that_there_is_not_is_named(governor):
+    begins(governor)
     opened(governor, 1)
-    start(governor, FakeQuery())
     admit(governor, 1, '{"row":0}')
     (name,) = [source.source.name for source in governor.runs[0].sources.values()]
     control = QueryControl(sources={name: SourceControl(after="nowhere")})
@@ -191,8 +155,8 @@ def test_a_source_that_comes_after_one_that_there_is_not_is_named(governor):
 
 
 def test_a_setting_that_its_source_cannot_heed_is_told(governor):
+    begins(governor)
     opened(governor, 1)
-    start(governor, FakeQuery())
     admit(governor, 1, '{"row":0}')
     control = QueryControl(sources={"replay": SourceControl(publish_group="positions")})
     with capture_logs() as told:
@@ -204,8 +168,8 @@ def test_a_setting_that_its_source_cannot_heed_is_told(governor):
 
 def a_leased_query(governor):
     """A query of one source that has read everything; returns how to ask about it."""
+    begins(governor)
     opened(governor, 1)
-    start(governor, FakeQuery())
 
     def ask():
         answer = admit(governor, 1, '{"row":5}')
@@ -259,19 +223,17 @@ def test_a_source_that_nobody_has_opened_or_that_is_closed_is_none_of_ours(gover
 
 def two_topics(governor):
     """A query of two topics, which fails of one that does not exist, in words that name none."""
-    query = FakeQuery()
     returns = ORDERS.replace("orders", "returns").replace('"handle": 1', '"handle": 2')
+    begins(governor)
     governor.opened(1, ORDERS)
     governor.opened(2, returns)
-    start(governor, query)
     admit(governor, 1, "{}")
-    query.failed_of, query.caused_by, query.active = "[STREAM_FAILED] ExecutionException", MISSING, False
-    return query
 
 
 def ended(governor):
-    governor.closed(1)
-    governor.closed(2)
+    failed_of = failure("[STREAM_FAILED] ExecutionException", MISSING)
+    governor.closed(1, failed_of)
+    governor.closed(2, failed_of)
     return governor.failed["copy"]
 
 
@@ -309,8 +271,8 @@ def test_a_listed_query_whose_trigger_plans_no_batches_is_told_of_once_with_the_
     document = ControlDocument(generation=1, queries={"copy": QueryControl(), "other": QueryControl()})
     with capture_logs() as told:
         governor.take_document(document)
-        governor.begins("copy", unplanned_by=argument)
-        governor.begins("other", unplanned_by=None)
+        noticed(governor, unplanned=argument)
+        noticed(governor, run="r2", name="other")
         governor.take_document(document)
     assert warnings_of(told) == [
         f"query copy uses trigger({argument}=…), where Spark plans no batches, so nothing of it is governed; use "
@@ -321,7 +283,7 @@ def test_a_listed_query_whose_trigger_plans_no_batches_is_told_of_once_with_the_
 
 def test_it_is_told_of_when_a_document_comes_to_list_it(governor):
     with capture_logs() as told:
-        governor.begins("copy", unplanned_by="continuous")
+        noticed(governor, unplanned="continuous")
         governor.take_document(ControlDocument(generation=1, queries={"other": QueryControl()}))
         assert warnings_of(told) == []
         governor.take_document(ControlDocument(generation=2, queries={"copy": QueryControl()}))
@@ -329,8 +291,8 @@ def test_it_is_told_of_when_a_document_comes_to_list_it(governor):
 
 
 def test_a_query_that_is_started_again_in_batches_is_planned(governor):
-    governor.begins("copy", unplanned_by="continuous")
-    governor.begins("copy", unplanned_by=None)
+    noticed(governor, unplanned="continuous")
+    noticed(governor, run="r2")
     assert governor.unplanned == []
 
 
@@ -348,15 +310,10 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
         def batch_took(self, query, seconds):
             took.append(seconds)
 
-    class Query(FakeQuery):
-        progress = None
-
-        def last_progress(self):
-            return self.progress and json.dumps(self.progress)
-
-        def ran(self, batch, rows, milliseconds):
-            durations = {"addBatch": milliseconds, "triggerExecution": milliseconds}
-            self.progress = {"batchId": batch, "durationMs": durations, "sources": [{"numInputRows": rows}]}
+    def ran(batch, rows, milliseconds):
+        durations = {"addBatch": milliseconds, "triggerExecution": milliseconds}
+        progress = {"batchId": batch, "durationMs": durations, "sources": [{"numInputRows": rows}]}
+        governor.progressed("r1", json.dumps(progress))
 
     governor = Governor(
         acquire_lock=lambda _: FakeLock(),
@@ -365,9 +322,8 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
         clock=lambda: now[0],
     )
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
-    query = Query()
+    begins(governor)
     opened(governor, 1)
-    start(governor, query)
 
     def ask(at, row, latest):
         now[0] = at
@@ -376,12 +332,12 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
         return plan(governor, 1, survey) if answer == "survey:1" else answer
 
     assert ask(0.0, 0, 100) == 'offset:{"row":100}'
-    query.ran(0, 100, 300)
+    ran(0, 100, 300)
     assert ask(0.3, 100, 100) == "hold"
-    query.ran(1, 0, 400)
+    ran(1, 0, 400)
     assert ask(0.75, 100, 100) == "wait:250"
     assert ask(1.0, 100, 200) == 'offset:{"row":200}'
-    query.ran(2, 100, 700)
+    ran(2, 100, 700)
     ask(1.5, 200, 200)
     assert took == [0.3, pytest.approx(0.45)]
 
@@ -404,19 +360,17 @@ def test_a_query_that_stops_is_asked_about_at_each_trigger(governor):
 
 
 def test_a_run_whose_streams_were_never_closed_gives_its_checkpoint_to_the_next(governor, locks):
-    failed = FakeQuery()
+    begins(governor)
     opened(governor, 1)
-    start(governor, failed)
-    failed.active = False  # Spark could not open its second source, and left the first one open
+    governor.ended("r1", failure("no such file"))  # of its second source, and Spark left the first one open
     assert opened(governor, 2, run="r2") == "ok"
     assert [run.run_id for run in governor.runs] == ["r2"]
 
 
 def test_a_stop_does_not_wait_for_a_run_that_has_ended(governor):
-    ended = FakeQuery()
+    begins(governor)
     opened(governor, 1)
-    start(governor, ended)
-    ended.active = False
+    governor.ended("r1", None)
     assert governor.stop() == []
 
 
@@ -444,14 +398,14 @@ def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then
     member = SourceControl(alignment=AlignmentControl(group="trips", max_drift_seconds=1))
     control = QueryControl(interval_seconds=60, sources={"replay": member})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    begins(governor)
     opened(governor, 1)
-    start(governor, FakeQuery())
     admit(governor, 1, '{"row":0}')
     other = alignment.of_run("other").part
     other.control({"flights": member}, 0.0)
     assert other.interval == 60
     (run,) = governor.runs
-    governor.closed(1)
+    governor.closed(1, None)
     run.take_control(control)  # whoever waits for the lock of a run has it when that has ended
     assert admit(run, 1, '{"row":0}') == plan(run, 1, {"1": '{"row":5}'}) == "hold"
     assert other.interval is None
@@ -461,54 +415,52 @@ def reads_all_but_what_is_paused(governor, trigger):
     """A query of two sources, of which the second is paused; returns how to end its run."""
     sources = {"replay-2": SourceControl(paused=True)}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    begins(governor, trigger=trigger)
     opened(governor, 1)
     opened(governor, 2)
-    query = FakeQuery()
-    with governor.start_of_query() as started:
-        started("r1", Started(Trigger(trigger), True, query, None))
     latest = json.dumps({n: json.dumps({"row": 1500}) for n in ("1", "2")})
     assert admit(governor, 1, json.dumps({"row": 1500})) == "survey:1,2"
     plan(governor, 1, latest)
     assert admit(governor, 2, json.dumps({"row": 0})) == "hold"
 
     def end(failed_of=None):
-        query.failed_of = failed_of
+        failed = failed_of and failure(failed_of)
         with capture_logs() as told:
-            governor.closed(1)
-            governor.closed(2)
+            governor.closed(1, failed)
+            governor.closed(2, failed)
         return [line["problem"] for line in told if line["event"] == "a run has ended with records unread"]
 
     return end
 
 
 def test_a_run_that_ends_by_itself_says_what_it_has_left_because_it_is_paused(governor):
-    end = reads_all_but_what_is_paused(governor, TriggerKind.AVAILABLE_NOW)
+    end = reads_all_but_what_is_paused(governor, "availableNow")
     problem = "query copy left sources unread because they are paused: replay-2 (1,500 records)"
     assert end() == governor.unread == [f"{problem}; unpause them and run it again"]
 
 
 def test_a_run_that_fails_has_more_to_say_than_what_is_paused(governor):
-    end = reads_all_but_what_is_paused(governor, TriggerKind.AVAILABLE_NOW)
+    end = reads_all_but_what_is_paused(governor, "availableNow")
     assert end("out of disk") == governor.unread == []
 
 
 def test_a_run_that_is_stopped_was_not_to_read_everything(governor):
-    end = reads_all_but_what_is_paused(governor, TriggerKind.AVAILABLE_NOW)
+    end = reads_all_but_what_is_paused(governor, "availableNow")
     governor.stop()
     assert end() == governor.unread == []
 
 
 def test_a_run_that_does_not_end_by_itself_was_not_to_read_everything(governor):
-    end = reads_all_but_what_is_paused(governor, TriggerKind.PROCESSING_TIME)
+    end = reads_all_but_what_is_paused(governor, "processingTime")
     assert end() == governor.unread == []
 
 
 def test_the_last_closed_stream_ends_the_run(governor, locks):
     opened(governor, 1)
     opened(governor, 2)
-    governor.closed(1)
+    governor.closed(1, None)
     assert len(governor.runs) == 1
-    governor.closed(2)
+    governor.closed(2, None)
     assert governor.runs == []
     assert not locks["file:/ck"].held
 
@@ -517,7 +469,7 @@ def test_batches_that_run_again_are_counted_over_all_runs(governor, checkpoint):
     for run, repeats in (("r1", True), ("r2", False), ("r3", True)):
         checkpoint.left = Resumption(7, repeats=repeats)
         opened(governor, 1, run=run)
-        governor.closed(1)
+        governor.closed(1, None)
     checkpoint.left = Resumption(7, repeats=False)
     opened(governor, 1, run="r4")
     assert governor.runs[0].memory.repeated == 2
@@ -536,9 +488,9 @@ def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_i
 ):
     checkpoint.left = Resumption(7, repeats=False, ends=Ends(('{"row":5}', offset)))
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    begins(governor)
     opened(governor, 1)
     opened(governor, 2)
-    start(governor, FakeQuery())
     assert admit(governor, 1, '{"row":5}') == "survey:1,2"
 
 
@@ -564,9 +516,9 @@ def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     checkpoint.left = left
     sources = {"replay": SourceControl(), "replay-2": SourceControl(after="replay")}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    begins(governor)
     opened(governor, 1)
     opened(governor, 2)
-    start(governor, FakeQuery())
     admit(governor, 1, '{"row":0}')
     assert governor.runs[0].snapshot().sources[1].phase == waits
 
@@ -611,9 +563,9 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     file = keeping(content)
     waiting = QueryControl(sources={"replay": SourceControl(), "replay-2": SourceControl(after="replay")})
     governor.take_document(ControlDocument(generation=1, queries={"copy": waiting}))
+    begins(governor)
     opened(governor, 1)
     opened(governor, 2)
-    start(governor, FakeQuery())
     told = admit(governor, 1, '{"row":5}')
     assert told.startswith(
         "fail:query copy: source replay-2: whether its history has been read cannot be told"
@@ -623,10 +575,10 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     assert governor.failures == 0
     file.unlink()
     for handle in (1, 2):
-        governor.closed(handle)
+        governor.closed(handle, None)
+    begins(governor, run="r2")
     for handle in (3, 4):
         opened(governor, handle, run="r2")
-    start(governor, FakeQuery(), run="r2")
     assert admit(governor, 3, '{"row":5}') == "survey:3,4"
     assert [source.phase for source in governor.runs[0].snapshot().sources] == [False, False]
 
@@ -635,9 +587,9 @@ def test_a_damaged_memory_of_histories_is_nothing_to_a_query_without_one_until_i
     file = keeping(b"{")
     sources = {"replay": SourceControl(), "replay-2": SourceControl()}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    begins(governor)
     opened(governor, 1)
     opened(governor, 2)
-    start(governor, FakeQuery())
     assert admit(governor, 1, '{"row":5}') == "survey:1,2"
     sources["replay-2"] = SourceControl(after="replay")
     governor.take_document(ControlDocument(generation=2, queries={"copy": QueryControl(sources=sources)}))
@@ -677,43 +629,37 @@ def test_where_a_query_ends_is_published_before_it_is_told_that_it_has(checkpoin
     )
     control = QueryControl(sources={"orders": SourceControl(publish_group="lag")})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
-    start(governor, FakeQuery())
+    begins(governor)
     governor.opened(1, ORDERS)
     checkpoint.left = left
-    governor.closed(1)
+    governor.closed(1, None)
     assert positions.told == [*(("copy", "orders", "lag", offset) for offset in last), "copy"]
 
 
 def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
-    query = FakeQuery()
-    start(governor, query)
+    begins(governor)
     governor.opened(1, ORDERS)
     admit(governor, 1, None)
-    query.failed_of = "UnknownTopicOrPartitionException"
-    governor.closed(1)
+    governor.closed(1, failure("UnknownTopicOrPartitionException"))
     (explanation,) = governor.explanations
     assert explanation.startswith("query copy: source orders: topic orders does not exist at broker:9092")
 
 
 def test_so_is_one_that_only_its_causes_tell(governor):
-    query = FakeQuery()
-    start(governor, query)
+    begins(governor)
     governor.opened(1, ORDERS)
     admit(governor, 1, None)
-    query.failed_of = "Failed to create new KafkaAdminClient"
-    query.caused_by = "ConfigException: No resolvable bootstrap urls given in bootstrap.servers"
-    governor.closed(1)
+    cause = "ConfigException: No resolvable bootstrap urls given in bootstrap.servers"
+    governor.closed(1, failure("Failed to create new KafkaAdminClient", cause))
     (explanation,) = governor.explanations
     assert explanation.startswith("query copy: source orders: no host in broker:9092 is known by its name")
 
 
 def test_a_query_that_has_failed_says_so_until_it_is_started_again(governor):
-    query = FakeQuery()
+    begins(governor)
     opened(governor, 1)
-    start(governor, query)
     admit(governor, 1, None)
-    query.failed_of = "java.lang.IllegalStateException: the sink is full"
-    governor.closed(1)
+    governor.closed(1, failure("java.lang.IllegalStateException: the sink is full"))
     sentence = "query copy: java.lang.IllegalStateException: the sink is full"
     assert governor.failed == {"copy": sentence}
     assert governor.explanations == [sentence]
@@ -722,30 +668,113 @@ def test_a_query_that_has_failed_says_so_until_it_is_started_again(governor):
 
 
 def test_a_query_that_fails_before_it_has_opened_anything_is_told_by_its_name(governor):
-    query = FakeQuery()
-    start(governor, query, name="copy")
-    governor.look_after_queries()
+    noticed(governor)
     assert governor.failed == {}
-    query.active, query.failed_of = False, "Option 'subscribe' is missing"
-    governor.look_after_queries()
-    governor.look_after_queries()
+    for _ in range(2):
+        governor.ended("r1", failure("Option 'subscribe' is missing"))
     assert governor.failed == {"copy": "query copy: Option 'subscribe' is missing"}
     assert governor.explanations == ["query copy: Option 'subscribe' is missing"]
 
 
 def test_a_query_that_fails_leaving_its_streams_open_is_told_while_its_siblings_go_on(governor):
-    query = FakeQuery()
+    begins(governor)
     opened(governor, 1)
-    start(governor, query)
-    query.active, query.failed_of = False, "no such file"
-    governor.look_after_queries()
+    governor.ended("r1", failure("no such file"))
     assert governor.failed == {"copy": "query copy: no such file"}
     assert governor.runs == []
 
 
 def test_a_query_that_ends_without_failing_needs_no_explanation(governor):
+    begins(governor)
     opened(governor, 1)
-    start(governor, FakeQuery())
     admit(governor, 1, None)
-    governor.closed(1)
+    governor.closed(1, None)
     assert governor.explanations == []
+
+
+def test_a_query_that_fails_between_its_beginning_and_its_first_stream_is_told_once(governor):
+    begins(governor)
+    noticed(governor)
+    for _ in range(2):
+        governor.ended("r1", failure("Option 'subscribe' is missing"))
+    assert governor.failed == {"copy": "query copy: Option 'subscribe' is missing"}
+    assert governor._started == {}
+
+
+def test_what_is_told_twice_of_the_end_of_a_query_is_what_was_told_first(governor):
+    begins(governor)
+    governor.opened(1, ORDERS)
+    governor.closed(1, failure("[STREAM_FAILED] ExecutionException", MISSING))
+    noticed(governor)
+    governor.ended("r1", failure("[STREAM_FAILED] ExecutionException"))
+    assert "topic orders does not exist" in governor.failed["copy"]
+    assert len(governor.explanations) == 1
+
+
+def test_a_beginning_that_is_told_again_changes_nothing(governor):
+    begins(governor, interval_seconds=5)
+    opened(governor, 1)
+    (run,) = governor.runs
+    started = run.started
+    begins(governor, interval_seconds=7)
+    assert opened(governor, 1) == "ok"
+    assert run.started is started
+    assert started.trigger.interval_seconds == 5
+    assert governor._started == {}
+
+
+def test_a_planner_that_comes_while_a_query_runs_is_told_of_it_and_plans_it(governor):
+    begins(governor, run="r7")
+    for handle in (41, 42):
+        assert opened(governor, handle, run="r7") == "ok"
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    assert admit(governor, 42, '{"row":700}') == "survey:41,42"
+
+
+def test_no_query_begins_while_the_driver_is_being_stopped_and_those_that_run_are_told_of_again(governor):
+    begins(governor)
+    assert opened(governor, 1) == "ok"
+    governor.stop()
+    begins(governor, run="r2")
+    assert opened(governor, 2, run="r2") == ("refuse:query copy is not started: the driver is being stopped")
+    assert opened(governor, 1) == "ok"
+    assert [run.run_id for run in governor.runs] == ["r1"]
+
+
+@pytest.mark.parametrize("trigger", ["availableNow", "once"])
+def test_a_run_that_a_stop_cuts_fails_and_says_that_this_was_not_its_end(governor, recalls, trigger):
+    begins(governor, trigger=trigger)
+    opened(governor, 1)
+    (run,) = governor.stop()
+    assert admit(governor, 1, '{"row":0}').startswith("wait:")
+    assert run.at_boundary.is_set()
+    governor.cut()
+    message = "query copy was stopped before its end; start it again, and it goes on where it was stopped"
+    assert admit(governor, 1, '{"row":0}') == f"fail:{message}"
+    assert len(recalls) == 2
+    governor.closed(1, failure(f"dev.headgate.spark.PlannerException: {message}"))
+    assert list(governor.cut_short.values()) == [message]
+    assert governor.explanations == []
+
+
+def test_a_run_without_an_end_of_its_own_is_not_cut(governor):
+    begins(governor)
+    opened(governor, 1)
+    governor.stop()
+    governor.cut()
+    assert governor.cut_short == {}
+    assert not admit(governor, 1, '{"row":0}').startswith("fail:")
+
+
+def test_a_query_is_stopped_by_the_id_of_its_run(checkpoint):
+    stopped = []
+    governor = Governor(
+        acquire_lock=lambda _: FakeLock(),
+        open_checkpoint=lambda _: checkpoint,
+        observer=FakeMeasures(),
+        stop_query=stopped.append,
+    )
+    begins(governor, run="r7")
+    opened(governor, 1, run="r7")
+    governor.runs[0].started.query.stop()
+    assert stopped == ["r7"]

@@ -287,3 +287,33 @@ def test_a_stop_before_the_first_query_ends_the_script_at_once(tmp_path):
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
         assert "source opened" not in running.log
+
+
+OUTLIVING = """
+import sys, threading
+from pyspark.sql import SparkSession
+
+source, target, checkpoint = sys.argv[1:4]
+rows = SparkSession.builder.getOrCreate().readStream.format("replay").load(source)
+writer = rows.writeStream.queryName("copy").format("parquet").option("path", target)
+query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="1 hour").start()
+threading.Thread(target=query.awaitTermination).start()
+print("the last line", flush=True)
+"""
+
+
+def test_a_query_that_a_thread_waits_for_is_governed_after_the_last_line_of_its_script(tmp_path):
+    source, script = recording(tmp_path / "source", 5000), tmp_path / "outliving.py"
+    script.write_text(OUTLIVING)
+    arguments = (script, source, tmp_path / "out", tmp_path / "ck")
+    with driver(tmp_path / "run", *arguments, control={"copy": governed()}) as running:
+        running.wait_for_log("the last line")
+        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 5000, query="copy")
+        generation = running.control(copy=governed(interval_seconds=7))
+        running.wait_for_metric("headgate_control_generation", lambda v: v == generation)
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert "no streaming query" not in running.log
+        assert "Traceback" not in running.log
+        assert "mid-batch" not in running.log
+    assert sorted(ids_in(tmp_path / "out")) == list(range(5000))

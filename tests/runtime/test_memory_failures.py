@@ -18,14 +18,13 @@ from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.resumption import Ends, Resumption
-from headgate_spark.engine.run import Started
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses
 from headgate_spark.launch.command import out_of_memory
 from headgate_spark.launch.jvm import ran_out_of_memory
 from headgate_spark.planner.memory import MemoryBound
-from headgate_spark.planner.model import Trigger
 from support.driver import driver, recording
+from support.engine import begins, failure
 
 GIB = 2**30
 LOST = "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
@@ -200,26 +199,6 @@ class UnfinishedCheckpoint:
         return self
 
 
-class FailedQuery:
-    def __init__(self, causes):
-        self.text = causes
-
-    def is_active(self):
-        return False
-
-    def last_progress(self):
-        return None
-
-    def failure(self):
-        return self.text
-
-    def causes(self):
-        return self.text
-
-    def stop(self):
-        pass
-
-
 class Measures:
     def forget(self, query):
         pass
@@ -251,11 +230,10 @@ class DriverProcess:
         """Start the query, and let it fail of `causes`; `None`: it does not end. Returns what the source was told."""
         thread = f"stream execution thread for orders [id = 1, runId = r{number}]"
         described = {"handle": number, "thread": thread, "checkpoint": "/ck", "format": "replay", "api": "v2"}
+        begins(self.governor, run=f"r{number}", name="orders")
         answer = self.governor.opened(number, json.dumps(described))
-        with self.governor.start_of_query() as started:
-            started(f"r{number}", Started(Trigger(), True, FailedQuery(causes), None))
         if causes is not None:
-            self.governor.closed(number)
+            self.governor.closed(number, failure(causes, causes))
         return answer
 
 
@@ -389,9 +367,9 @@ def test_the_end_of_the_script_waits_for_what_the_end_of_a_query_is_finding_out(
     driver = DriverProcess(checkpoint)
     driver.run(None)
     run = driver.governor.runs[0]
-    run.started = Started(Trigger(), True, FailedQuery("java.lang.OutOfMemoryError: Java heap space"), None)
     run.checkpoint.batches = SlowKept(script_ended)
-    ending = threading.Thread(target=driver.governor.closed, args=(1,))
+    heap = "java.lang.OutOfMemoryError: Java heap space"
+    ending = threading.Thread(target=driver.governor.closed, args=(1, failure(heap, heap)))
     ending.start()
     assert run.checkpoint.batches.saving.wait(60)
     driver.governor.jvm_ran_out_of_memory()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.launch.oom_kills import Kills, OomKills, is_among
+from headgate_spark.engine.oom_kills import Kills, OomKills, is_among
 from support.node_cgroups import ControlGroup
 from support.requirements import missing, need_root
 

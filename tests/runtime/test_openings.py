@@ -18,7 +18,7 @@ from headgate_spark.engine.openings import Openings, StillUnderWayError
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.sources import Descriptor, names_of
 from support.asked import admit
-from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
 from support.waiting import wait_until
 
 TOPICS = ("orders", "returns")
@@ -89,6 +89,7 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
     )
     paused = {"orders": SourceControl(paused=True)}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=paused)}))
+    begins(governor)
     with ThreadPoolExecutor(12) as threads:
         for at_once in asked.rounds:
             gathering.begin(len(at_once))
@@ -104,7 +105,6 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
     names = {handle: opened.source.name for handle, opened in run.sources.items()}
     assert list(names.items()) == list(names_of(descriptors).items())
     assert {opened.descriptor.options["subscribe"] for opened in run.sources.values()} == set(asked.topics)
-    started(governor, MadeUpQuery())
     for handle, name in names.items():
         admit(governor, handle, json.dumps({asked.topics[handle - 1]: {"0": 5}}))
         snapshot = run.snapshot()
@@ -162,8 +162,8 @@ def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() 
         acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
     )
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    begins(governor)
     governor.opened(2, described(2))
-    started(governor, MadeUpQuery())
     admit(governor, 2, '{"orders":{"0":5}}')
     governor.opened(1, described(1, topic="returns"))
     assert admit(governor, 1, '{"returns":{"0":5}}').startswith("survey:")
@@ -171,7 +171,7 @@ def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() 
 
 
 def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() -> None:
-    checkpoint, query = MadeUpCheckpoint(), MadeUpQuery()
+    checkpoint = MadeUpCheckpoint()
     offsets = {topic: json.dumps({topic: {"0": n}}) for n, topic in enumerate(TOPICS, 5)}
     checkpoint.left = Resumption(3, False, Ends(tuple(offsets.values())))
     governor = Governor(
@@ -179,16 +179,15 @@ def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() ->
     )
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     second, first = described(2, topic="returns", index=1), described(1, topic="orders", index=0)
+    begins(governor)
     assert governor.opened(2, second) == f"resume:{offsets['returns']}"
-    started(governor, query)
     admit(governor, 2, offsets["returns"])
-    query.last_progress = lambda: json.dumps(  # type: ignore[method-assign]
-        {
-            "batchId": 4,
-            "durationMs": {"triggerExecution": 5, "addBatch": 4},
-            "sources": [{"numInputRows": 100}, {"numInputRows": 7}],
-        }
-    )
+    report = {
+        "batchId": 4,
+        "durationMs": {"triggerExecution": 5, "addBatch": 4},
+        "sources": [{"numInputRows": 100}, {"numInputRows": 7}],
+    }
+    governor.progressed("r1", json.dumps(report))
     admit(governor, 2, offsets["returns"])
     (source,) = governor.runs[0].snapshot().sources  # type: ignore[union-attr]
     assert (source.name, source.processed_records_total) == ("returns", 7)
@@ -201,6 +200,6 @@ def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:
     )
     governor.opened(1, described(1))
     (run,) = governor.runs
-    governor.closed(1)
+    governor.closed(1, None)
     with pytest.raises(RuntimeError, match="this run of query copy has ended"):
         run.open(Descriptor.parse(described(2)))

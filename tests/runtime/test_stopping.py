@@ -8,14 +8,17 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
-from headgate_spark.launch.stopping import stop_all
+from headgate_spark.runtime.driver import Runtime
+from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.stopping import await_boundaries
 from support.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.processes
@@ -126,7 +129,7 @@ def test_a_second_signal_ends_a_script_that_will_not_be_ended(tmp_path: Path) ->
 DELIVERED_AGAIN = """
 import signal, threading, time
 from headgate_contract.signals import StopSignals
-from headgate_spark.launch.stopping import Stopper
+from headgate_spark.launch.stopping import Stopper, Stopping
 
 came = threading.Semaphore(0)
 
@@ -135,14 +138,18 @@ def stands_still():
     return 0.0
 
 class NoQueries:
-    ended_runs = []
-
-    def stop(self):
+    def stop_planning(self):
         for _ in range(3):
             came.acquire()
-        return []
+        return Stopping()
 
-stopper = Stopper(NoQueries(), grace_seconds=lambda: 0.0, signals=StopSignals(clock=stands_still))
+    def await_boundaries(self):
+        pass
+
+    def stop_queries(self):
+        pass
+
+stopper = Stopper(NoQueries(), signals=StopSignals(clock=stands_still))
 stopper.install()
 stopper.start()
 with stopper.script():
@@ -170,27 +177,51 @@ def test_a_signal_to_a_process_that_the_script_has_forked_is_not_one_to_the_driv
     assert process.returncode == 0
 
 
+class Running:
+    """A run of a query that is stopped."""
+
+    governed = True
+    is_cut = ends_by_itself = False
+
+    def __init__(self, name: str, at_boundary: object, told: Callable[[str], None]) -> None:
+        self.name, self.at_boundary = name, at_boundary
+        query = SimpleNamespace(stop=lambda: told(f"{name} is stopped"))
+        self.started = SimpleNamespace(query=query)
+
+
 def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:
     told: list[str] = []
     first_stop, no_batch = threading.Event(), threading.Event()
     no_batch.set()
 
-    def run(name: str, at_boundary: object) -> SimpleNamespace:
-        def stop() -> None:
-            told.append(f"{name} is stopped")
-            first_stop.set()
-
-        query = SimpleNamespace(stop=stop)
-        return SimpleNamespace(
-            name=name, governed=True, at_boundary=at_boundary, started=SimpleNamespace(query=query)
-        )
+    def stopped(what: str) -> None:
+        told.append(what)
+        first_stop.set()
 
     def batch_ends(timeout: float) -> bool:
         first_stop.wait(min(1.0, timeout))
         told.append("the batch has ended")
         return True
 
-    runs = [run("idle", no_batch), run("busy", SimpleNamespace(wait=batch_ends))]
-    stop_all(runs, time.monotonic() + DEADLINE_SECONDS)
+    runs = [
+        Running("idle", no_batch, stopped),
+        Running("busy", SimpleNamespace(wait=batch_ends), stopped),
+    ]
+    runtime = Runtime(Settings(token="t", pid=1, application="flights"))
+    stop = runtime.verbs()["stop"]
+    runtime.governor = SimpleNamespace(  # type: ignore[assignment]
+        stop=lambda: runs, runs=runs, ended_runs=[], document=None, cut=lambda: None
+    )
+    stop()
     assert told[0] == "the batch has ended"
     assert sorted(told[1:]) == ["busy is stopped", "idle is stopped"]
+
+
+def test_a_batch_that_outlasts_the_grace_period_is_said_to_repeat() -> None:
+    runs = [Running(name, threading.Event(), print) for name in ("copy", "totals")]
+    runs[1].at_boundary.set()  # type: ignore[attr-defined]
+    with capture_logs() as logged:
+        await_boundaries(runs, time.monotonic())  # type: ignore[arg-type]
+    assert [(line["query"], line["event"]) for line in logged] == [
+        ("copy", "the grace period has passed; stopped in mid-batch, that batch repeats")
+    ]

@@ -14,9 +14,10 @@ from structlog.testing import capture_logs
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine import run as run_module
 from headgate_spark.engine import topics as module
+from headgate_spark.engine.queries import ShimQuery, Started
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import PATIENCE_SECONDS
-from headgate_spark.engine.run import QueryRun, Started
+from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC
 from headgate_spark.planner.model import Trigger, TriggerKind
@@ -83,11 +84,6 @@ class FakeCheckpoint:
         return Resumption(self.batch)
 
 
-class FakeQuery:
-    def last_progress(self) -> None:
-        return None
-
-
 class Kafka:
     """A cluster: the ids of its topics, and how often it was asked for them."""
 
@@ -133,7 +129,7 @@ class Query:
             open_topic_ids=kafka.connect,
         )
         self.run.resume()
-        self.run.started = Started(Trigger(trigger), True, FakeQuery(), None)  # type: ignore[arg-type]
+        self.run.started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
         sources = {"orders": SourceControl(paused=paused)}
         self.run.take_control(QueryControl(interval_seconds=0, sources=sources))
         self.run.open(descriptor(1, subscribe="orders", **options))

@@ -11,8 +11,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate_spark.engine import shim
-from support.spark import ScriptedPlanner, governed, running, wait_until
+from support.spark import ScriptedPlanner, governed, running, set_patience, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +89,7 @@ def test_a_call_that_hangs_delays_no_other_query_and_hangs_few_threads(
 
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     planner = Hanging()
-    shim.set_patience(spark.sparkContext, call_budget_seconds=0.05, patience_seconds=240)
+    set_patience(spark, call_budget_seconds=0.05, patience_seconds=240)
     try:
         with (
             governed(spark, planner),

@@ -8,11 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from headgate_spark.engine import shim
 
@@ -60,45 +57,15 @@ def test_a_driver_without_the_shim_is_told_from_one_with_it() -> None:
     from py4j.java_gateway import JavaPackage
 
     package = JavaPackage("dev.headgate.spark.Shim", None)
-    jvm = SimpleNamespace(dev=SimpleNamespace(headgate=SimpleNamespace(spark=SimpleNamespace(Shim=package))))
+    view = SimpleNamespace(dev=SimpleNamespace(headgate=SimpleNamespace(spark=SimpleNamespace(Shim=package))))
     with pytest.raises(shim.ShimMissingError, match=r"started without Headgate's shim: put .* on spark"):
-        shim.unregister(SimpleNamespace(_jvm=jvm))
+        shim.DriverJvm(view).recall()
 
 
-def context_with(loaded: Any) -> Any:
-    """A Spark context whose JVM has this shim."""
-    return SimpleNamespace(
-        _jvm=SimpleNamespace(
-            dev=SimpleNamespace(headgate=SimpleNamespace(spark=SimpleNamespace(Shim=loaded)))
-        )
-    )
-
-
-class Untelling:
-    """A shim from before there was anything to tell, as Py4J shows it."""
-
-    @property
-    def protocol(self) -> None:
-        raise Py4JError("dev.headgate.spark.Shim.protocol does not exist in the JVM")
-
-
-@pytest.mark.spark
-def test_py4j_shows_a_method_that_a_jar_does_not_have_as_the_test_double_does(spark: SparkSession) -> None:
-    with pytest.raises(Py4JError, match=r"dev\.headgate\.spark\.Shim\.tell does not exist in the JVM"):
-        spark.sparkContext._jvm.dev.headgate.spark.Shim.tell  # noqa: B018  reading it is what is tried
-
-
-NEWER = SimpleNamespace(protocol=lambda: shim.PROTOCOL + 1)
-
-
-@pytest.mark.parametrize(
-    ("loaded", "protocol"), [(Untelling(), 1), (NEWER, shim.PROTOCOL + 1)], ids=["older", "newer"]
-)
-def test_a_shim_of_another_version_is_refused_before_it_is_given_a_planner(
-    loaded: Any, protocol: int
-) -> None:
+@pytest.mark.parametrize("protocol", [1, shim.PROTOCOL + 1], ids=["older", "newer"])
+def test_a_shim_of_another_version_is_refused(protocol: int) -> None:
     with pytest.raises(shim.ShimMismatchError) as refused:
-        shim.register(context_with(loaded), SimpleNamespace())  # type: ignore[arg-type]
+        shim.require_protocol(protocol)
     assert str(refused.value) == (
         f"the shim in this JVM speaks protocol {protocol} and this runtime speaks protocol {shim.PROTOCOL}, so they "
         "are of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a checkout, "

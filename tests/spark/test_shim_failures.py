@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate_spark.engine import shim
 from support.python_sources import broken_reader
 from support.spark import (
     PATIENCE_SECONDS,
@@ -21,7 +20,10 @@ from support.spark import (
     governed,
     impatience,
     once,
+    register,
     running,
+    set_patience,
+    unregister,
     wait_until,
 )
 
@@ -126,7 +128,7 @@ def test_a_query_stops_cleanly_while_the_planner_hangs(
         return "hold"
 
     planner.answer = hangs
-    shim.set_patience(spark.sparkContext, call_budget_seconds=1, patience_seconds=240)
+    set_patience(spark, call_budget_seconds=1, patience_seconds=240)
     try:
         with running(source.writeStream.format("noop"), tmp_path) as query:
             assert asked.wait(240)
@@ -198,11 +200,13 @@ def test_a_running_query_changes_planners_and_goes_on_plainly_without_one(
     first, second = ScriptedPlanner(), ScriptedPlanner()
     with governed(spark, first), running(source.writeStream.format("noop"), tmp_path) as query:
         first.await_more_questions(1)
-        shim.register(spark.sparkContext, second)
+        questions = register(spark, second)
         second.await_more_questions(1)
         assert first.sources == second.sources
+        assert first.begun == second.begun
         assert batch_sizes(query) == []
-        shim.unregister(spark.sparkContext)
+        unregister(spark)
+        questions.close()
         wait_until(lambda: len(batch_sizes(query)) > 1, "batches that nobody granted")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate_spark.engine import shim
+from headgate_spark.engine.shim import DriverJvm
 from support.driver import recording
 from support.spark import ScriptedPlanner, batch_sizes, be_patient, governed, running, wait_until
 
@@ -109,7 +109,7 @@ def test_a_recalled_lease_ends_at_once(
 ) -> None:
     with leased(numbers(spark), planner, tmp_path, LONG):
         triggers.pass_by()
-        shim.recall(spark.sparkContext)
+        DriverJvm.of(spark.sparkContext).recall()
         wait_until(lambda: planner.questions["leased", "0"] == 2, "a second question")
 
 
@@ -119,7 +119,7 @@ def test_a_recall_while_the_planner_answers_is_not_lost(
     answer = planner.admit
 
     def recalled_meanwhile(handle: int, trigger: str, start: str | None) -> str:
-        shim.recall(spark.sparkContext)
+        DriverJvm.of(spark.sparkContext).recall()
         return answer(handle, trigger, start)
 
     planner.admit = recalled_meanwhile  # type: ignore[method-assign]

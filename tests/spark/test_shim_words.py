@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from headgate_spark.engine import shim
 from headgate_spark.engine.progress import parse
 from headgate_spark.packed import unpacked
 from support.driver import recording
+from support.spark import ScriptedPlanner, once
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -45,21 +45,20 @@ def test_the_offsets_of_512_partitions_fit_into_one_write(packed: Any) -> None:
     assert unpacked(packed(text)) == text
 
 
-def test_what_is_read_of_a_progress_is_what_spark_tells(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_told_of_a_progress_is_what_spark_tells(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    planner.answer = once("all")
     recording(tmp_path / "rows", 500)
     rows = spark.readStream.format("replay").option("eventTime", "ts").load(str(tmp_path / "rows"))
     counts = rows.withWatermark("ts", "1 second").groupBy(F.window("ts", "10 seconds")).count()
     writer = counts.writeStream.queryName("counted").format("noop").outputMode("update")
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
-
-        def told() -> Any:
-            last = query._jsq.lastProgress()
-            return last if last is not None and parse(str(last.json())) is not None else None
-
-        last = wait_until(told, "a batch")
-        progress = parse(str(shim.progress(spark.sparkContext).of(last)))
-        assert progress == parse(str(last.json()))
+        wait_until(lambda: planner.progress, "a batch")
+        progress = parse(json.dumps(planner.progress[0]))
+        told = [parse(str(report.json())) for report in query._jsq.recentProgress()]
+        assert progress == next(each for each in told if each is not None and each.batch_id == 0)
         assert progress is not None
         assert progress.source_rows == (500,)
         assert progress.state_rows

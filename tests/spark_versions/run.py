@@ -1,7 +1,7 @@
-"""Tries every supported version of Spark with the one jar of this checkout: the shim, then a governed job on Kafka.
+"""Tries every supported version of Spark with the one jar of this checkout: the shim, then governed jobs.
 
-`smoke.py` has the checks of the shim, with a planner that follows a script; `governed.py` has the job, under
-`headgate-run` with the real governor.
+`smoke.py` has the checks of the shim, with a planner that follows a script; `governed.py` has a job on Kafka, under
+`headgate-run` with the real governor; `support/packaged.py` has one that gets the jar of a release by `--packages`.
 
 `make test-spark-versions` calls it; by itself it takes versions as arguments, for those alone. Each version gets an
 environment of its own with nothing but PySpark in it, made once; runs beside each other wait for one another there.
@@ -25,6 +25,7 @@ from pathlib import Path
 
 import governed
 
+from support import packaged
 from support.kafka import Broker, kafka_in
 from support.kafka_connector import CONNECTOR
 from support.maven import JarsMissingError, jars
@@ -44,6 +45,7 @@ RUNTIME = ("structlog", "prometheus-client")
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+DIST = ROOT / "spark_jobs" / "shim" / "dist.py"
 ENVIRONMENTS = ROOT / ".venvs"
 INSTALL_SECONDS = 900
 SMOKE_SECONDS = 300
@@ -96,6 +98,16 @@ def govern(version: str, broker: Broker, *, named: bool = False) -> str | None:
     return None
 
 
+def submit(version: str, built: Path) -> str | None:
+    """Run the job with `--packages` on one version; returns what went wrong, or None."""
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            packaged.check(environment(version), built, Path(scratch))
+    except (AssertionError, subprocess.SubprocessError, OSError) as error:
+        return str(error)
+    return None
+
+
 def connector(version: str) -> Sequence[Path]:
     """The jars of the Kafka source that this version is tried with."""
     lock = f"kafka-{'.'.join(version.split('.')[:2])}"
@@ -113,11 +125,12 @@ def clean_environment(python: Path) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(ROOT / "spark_jobs"), "PYSPARK_PYTHON": str(python)}
 
 
-def checks(version: str, broker: Broker) -> dict[str, Callable[[], str | None]]:
+def checks(version: str, broker: Broker, built: Path) -> dict[str, Callable[[], str | None]]:
     """What a version is tried with, by what it is called."""
     every: dict[str, Callable[[], str | None]] = {
         "shim": partial(smoke, version),
         "governed job on Kafka": partial(govern, version, broker),
+        "job with --packages": partial(submit, version, built),
     }
     if version in NAMED:
         every["the same with named sources that change places"] = partial(govern, version, broker, named=True)
@@ -128,8 +141,10 @@ def main(versions: Sequence[str]) -> int:
     """Run these versions, or all; returns the exit code."""
     passed = failed = 0
     with tempfile.TemporaryDirectory() as scratch, kafka_in(Path(scratch) / "broker") as broker:
+        built = Path(scratch) / "dist"
+        subprocess.run([sys.executable, DIST, built], check=True, timeout=INSTALL_SECONDS)
         for version in versions or VERSIONS:
-            for what, check in checks(version, broker).items():
+            for what, check in checks(version, broker, built).items():
                 began = time.monotonic()
                 problem = check()
                 passed, failed = passed + (problem is None), failed + (problem is not None)

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine import shim
+from headgate_spark.engine.questions import Questions, verbs
+from headgate_spark.engine.shim import DriverJvm
 
 SECONDS = 60.0
+TOKEN = "of the smoke"
 
 
 class Planner:
@@ -33,6 +36,22 @@ class Planner:
         self.asked = 0
         self.indexes: dict[int, str] = {}
         self.free: set[str] = set()
+        self.begun: list[dict[str, Any]] = []
+        self.progress: list[str] = []
+        self.noticed_runs: list[str] = []
+        self.ended_runs: list[str] = []
+
+    def begins(self, query: str) -> None:
+        self.begun.append(json.loads(query))
+
+    def progressed(self, run_id: str, progress: str) -> None:
+        self.progress.append(progress)
+
+    def noticed(self, query: str) -> None:
+        self.noticed_runs.append(json.loads(query)["runId"])
+
+    def ended(self, run_id: str, failure: str | None) -> None:
+        self.ended_runs.append(run_id)
 
     def opened(self, handle: int, descriptor: str) -> str:
         self.indexes[handle] = json.loads(descriptor)["index"]
@@ -53,7 +72,7 @@ class Planner:
     def thrown(self, handle: int, failure: str) -> None:
         pass
 
-    def closed(self, handle: int) -> None:
+    def closed(self, handle: int, failure: str | None) -> None:
         del self.indexes[handle]
 
 
@@ -62,6 +81,7 @@ class Smoke:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        self.jvm = DriverJvm.of(spark.sparkContext)
 
     def check_a_v2_source_is_held_then_released_then_read_to_an_offset(self, scratch: Path) -> None:
         planner = Planner()
@@ -98,13 +118,10 @@ class Smoke:
         for planner, batches in ((None, 2), (Planner("all"), 1), (None, 2)):
             frame = self.numbers().groupBy((self.numbers_column() % 3).alias("key")).count()
             rows: dict[int, int] = {}
-            if planner is not None:
-                shim.register(self.spark.sparkContext, planner)
-            with self.running(
-                frame.writeStream.outputMode("complete").foreachBatch(keep(rows)), scratch
-            ) as query:
+            writer = frame.writeStream.outputMode("complete").foreachBatch(keep(rows))
+            in_charge = nullcontext() if planner is None else self.governed(planner)
+            with in_charge, self.running(writer, scratch) as query:
                 self.until(lambda q=query, n=batches: len(sizes(q)) >= n)  # type: ignore[misc]
-            shim.unregister(self.spark.sparkContext)
         read = sum(rows.values())
         assert read >= 50, f"{read} rows were read"
         assert rows == {key: len(range(key, read, 3)) for key in range(3)}, "counted once each"
@@ -118,16 +135,16 @@ class Smoke:
         assert sizes(query) == [400]
 
     def check_a_failing_planner_fails_the_query_with_the_reason(self, scratch: Path) -> None:
-        shim.set_patience(self.spark.sparkContext, call_budget_seconds=0.5, patience_seconds=0.5)
+        self.jvm.shim("Shim").setPatience(500, 500)
         writer = self.numbers().writeStream.format("noop")
         with self.governed(Planner(*["perhaps"] * 1000)), self.running(writer, scratch) as query:
             self.until(lambda: not query.isActive)
-        shim.set_patience(self.spark.sparkContext, call_budget_seconds=5, patience_seconds=60)
+        self.jvm.shim("Shim").setPatience(5_000, 60_000)
         assert 'unknown answer "perhaps"' in str(query.exception())
 
     def check_the_memory_of_a_batch_is_counted_and_told_once(self, scratch: Path) -> None:
-        memory = shim.task_memory(self.spark.sparkContext)
-        memory.watch(self.spark.sparkContext._jsc.sc())
+        memory = self.jvm.shim("TaskMemory")
+        memory.watch(self.jvm.context)
         frame = self.numbers(1000).groupBy((self.numbers_column() % 7).alias("key")).count()
         writer = frame.writeStream.outputMode("complete").format("noop")
         told: dict[int, list[int]] = {}
@@ -143,8 +160,26 @@ class Smoke:
         assert 0 < largest_peak <= peaks
 
     def check_executors_cannot_be_changed_where_there_are_none(self, _scratch: Path) -> None:
-        executors = shim.executors(self.spark.sparkContext)
-        assert not executors.areChangeable(self.spark.sparkContext._jsc.sc())
+        assert not self.jvm.shim("Executors").areChangeable(self.jvm.context)
+
+    def check_a_job_that_is_triggered_each_hour_is_asked_ten_times_a_second(self, scratch: Path) -> None:
+        planner = Planner(*["all"] * 1000)
+        writer = (
+            self.numbers().writeStream.queryName("hourly").format("noop").trigger(processingTime="1 hour")
+        )
+        with self.governed(planner), self.running(writer, scratch, trigger=False) as query:
+            self.until(lambda: len(sizes(query)) > 5 and bool(planner.noticed_runs))
+        (begun,) = planner.begun
+        assert (begun["name"], begun["trigger"], begun["intervalMillis"]) == (
+            "hourly",
+            "processingTime",
+            3_600_000,
+        )
+        assert begun["plan"]
+        self.until(lambda: planner.ended_runs == planner.noticed_runs == [begun["runId"]])
+        told = [json.loads(each)["batchId"] for each in planner.progress]
+        assert told == sorted(told)
+        assert len(told) > 4
 
     def numbers(self, rows: int = 10) -> DataFrame:
         frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
@@ -161,11 +196,14 @@ class Smoke:
 
     @contextmanager
     def governed(self, planner: Planner) -> Iterator[None]:
-        shim.register(self.spark.sparkContext, planner)
+        questions = Questions(verbs(planner), TOKEN)
+        questions.start()
+        self.jvm.shim("Shim").connect(questions.port, TOKEN)
         try:
             yield
         finally:
-            shim.unregister(self.spark.sparkContext)
+            self.jvm.shim("Shim").connect(0, None)
+            questions.close()
 
     @contextmanager
     def running(
@@ -230,6 +268,7 @@ def session(root: Path, jars: Sequence[str]) -> SparkSession:
     """A small session with the shim, found by itself on the class path, and these jars."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
+    builder = builder.config("spark.headgate.enabled", "false")  # planners of the checks are in charge
     builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
     builder = builder.config("spark.sql.shuffle.partitions", "2")
     class_path = os.pathsep.join([str(shim.jar_path()), *jars])

@@ -1,4 +1,4 @@
-"""What a governor needs around it, made up: checkpoints, locks, queries, and streams as the shim describes them."""
+"""What a governor needs around it, made up: checkpoints, locks, and what the shim tells of queries and streams."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Any
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Resumption
-from headgate_spark.engine.run import Started
-from headgate_spark.planner.model import Trigger
 
 
 class Kept:
@@ -82,32 +80,6 @@ class Unmeasured:
         return nullcontext()
 
 
-class MadeUpQuery:
-    """A query that runs until it is told to end, or to fail."""
-
-    def __init__(self) -> None:
-        self.active = True
-        self.failed_of: str | None = None
-
-    def fail(self, reason: str) -> None:
-        self.active, self.failed_of = False, reason
-
-    def last_progress(self) -> str | None:
-        return None
-
-    def is_active(self) -> bool:
-        return self.active
-
-    def failure(self) -> str | None:
-        return self.failed_of
-
-    def causes(self) -> str | None:
-        return self.failed_of
-
-    def stop(self) -> None:
-        self.active = False
-
-
 def described(
     handle: int,
     *,
@@ -132,14 +104,35 @@ def described(
     )
 
 
-def started(
+def begins(
     governor: Governor,
-    query: MadeUpQuery,
     *,
     run: str = "r1",
     name: str = "copy",
-    trigger: Trigger | None = None,
+    trigger: str = "processingTime",
+    interval_seconds: float = 0,
+    plan: str = "WriteToMicroBatchDataSource",
 ) -> None:
-    """Have the job start a query."""
-    with governor.start_of_query() as register:
-        register(run, Started(trigger or Trigger(), True, query, None, name=name))
+    """Have the governor know of a query, as the shim does before it tells of its first stream."""
+    members = {
+        "thread": f"stream execution thread for {name}[id = id-{run}, runId = {run}]",
+        "id": f"id-{run}",
+        "runId": run,
+        "name": name or None,
+        "trigger": trigger,
+        "intervalMillis": round(interval_seconds * 1000) if trigger == "processingTime" else None,
+        "plan": plan,
+    }
+    governor.begins(json.dumps(members))
+
+
+def noticed(governor: Governor, *, run: str = "r1", name: str = "copy", unplanned: str | None = None) -> None:
+    """Have the governor know that Spark has started a query."""
+    members = {"id": f"id-{run}", "runId": run, "name": name or None, "unplanned": unplanned}
+    governor.noticed(json.dumps(members))
+
+
+def failure(reason: str, causes: str = "") -> str:
+    """What a query has failed of, as the shim tells it."""
+    exception = f"org.apache.spark.sql.streaming.StreamingQueryException: {reason}"
+    return json.dumps({"failure": exception, "causes": causes})

@@ -20,7 +20,11 @@ _LABELS = {
     "kind": ["data", "no_data"],
     "lane": ["offsets"],
     "member": ["delays/weather/0"],
+    "origin": ["option"],
+    "session": ["5f0c2f4e-0c4e-4c43-9a0c-1f0f6a3b8a11"],
+    "setting": ["interval"],
     "split": ["flights/0"],
+    "user": ["ada"],
     "version": ["4.3.0"],
 }
 _DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}

@@ -1,8 +1,7 @@
 """Real queries under the real governor, in the session that all tests share.
 
-What `headgate-run` does around a script is done here around a query: it is driven at the base trigger, the governor
-is told what the job itself had asked for, and a control document says the rest. Starting a driver costs ten seconds,
-starting a query a tenth of one; tests of whole drivers are in `tests/runtime`.
+The governor answers the shim in this process, and a control document says the rest. Starting a driver costs ten
+seconds, starting a query a tenth of one; tests of whole drivers are in `tests/runtime`.
 """
 
 from __future__ import annotations
@@ -16,18 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import ControlDocument, QueryControl
-from headgate_spark.engine import shim
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import HadoopCheckpoint
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.run import Positions, PySparkQuery, Started
-from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
+from headgate_spark.engine.run import Positions
+from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.topics import JvmTopicIds
-from headgate_spark.launch.session import BASE
-from headgate_spark.planner.model import SourceSnapshot, Trigger, TriggerKind
-from support.spark import batch_sizes, be_patient, wait_until
+from headgate_spark.planner.model import SourceSnapshot
+from support.spark import batch_sizes, be_patient, governed, wait_until
 
 NAME = "governed"
 """Of the query, unless a test has several."""
@@ -59,6 +56,7 @@ class Driver:
     ) -> None:
         self.spark = spark
         self._generation = 0
+        jvm = DriverJvm.of(spark.sparkContext)
         self.governor = Governor(
             acquire_lock=lambda _: None,
             open_checkpoint=self._checkpoint,
@@ -66,9 +64,9 @@ class Driver:
             positions=positions,
             find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
             open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
-            file_bytes=lambda handle: shim.file_bytes(spark.sparkContext, handle),
+            file_bytes=jvm.file_bytes,
             alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
-            recall=lambda: shim.recall(spark.sparkContext),
+            recall=jvm.recall,
             clock=clock,
         )
 
@@ -96,21 +94,8 @@ class Driver:
         return writer.format("noop") if to is None else writer.format("parquet").option("path", str(to))
 
     def start(self, writer: DataStreamWriter, *, available_now: bool = False) -> StreamingQuery:
-        """Start what `writer` has, as the launcher would."""
-        writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=BASE)
-        trigger = Trigger(TriggerKind.AVAILABLE_NOW) if available_now else Trigger()
-        plan = writer._df._jdf.queryExecution().analyzed().toString()
-        with self.governor.start_of_query() as started:
-            query = writer.start()
-            told = Started(
-                trigger,
-                True,
-                PySparkQuery(query, shim.progress(self.spark.sparkContext)),
-                smallest_delay(plan),
-                watermarks_below_union(plan),
-            )
-            started(str(query.runId), told)
-        return query
+        """Start what `writer` has."""
+        return (writer.trigger(availableNow=True) if available_now else writer).start()
 
     def source(self, name: str, query: str = NAME) -> SourceSnapshot:
         """Return what the planner knows of a source, once it has been asked for one."""
@@ -140,11 +125,8 @@ def driver_in(
     """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's."""
     driver = Driver(spark, positions, clock)
     be_patient(spark)
-    shim.register(spark.sparkContext, driver.governor)
-    try:
+    with governed(spark, driver.governor):
         yield driver
-    finally:
-        shim.unregister(spark.sparkContext)
 
 
 def await_rows(query: StreamingQuery, rows: int) -> list[int]:

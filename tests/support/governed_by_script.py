@@ -21,22 +21,13 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import Trigger as SparkTrigger
-from support.engine import Locks, MadeUpCheckpoint, MadeUpQuery, Unmeasured, described, started
+from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
 from support.event_logs import FakeEventTimes, Log
 
 BASE = 0.1
 FIXED_SECONDS, RECORDS_PER_SECOND = 0.2, 50_000.0
 FAULTS = ("doubled", "lost", "late")
 QUERY = "copy"
-
-
-class ReportingQuery(MadeUpQuery):
-    """A query with the report of its last batch."""
-
-    report: str | None = None
-
-    def last_progress(self) -> str | None:
-        return self.report
 
 
 class MadeUpTimes(FakeEventTimes):
@@ -107,11 +98,12 @@ class GovernedQuery:
     _leased_until: float = 0.0
     _untold: set[str] = field(default_factory=set)
     """Streams of which the governor is told when they are first asked."""
+    _report_untold: str | None = None
+    """How the last batch went, until the planner is known to have heard it."""
     _dies_in_batch: bool = False
 
     def __post_init__(self) -> None:
         self.position = dict.fromkeys(self.sources, 0)
-        self.query = ReportingQuery()
         self.handles: dict[str, int] = {}
         self.checkpoint = MadeUpCheckpoint()
         logs = {Split(name, f"{name}/0"): log for name, log in self.times.items()}
@@ -130,14 +122,14 @@ class GovernedQuery:
 
     def restart(self) -> None:
         """Begin another run: its streams are new, and so is the order in which it asks them."""
-        self.query.active = False
         for handle in self._any_order(self.handles.values()):
-            self.governor.closed(handle)
+            self.governor.closed(handle, None)
         self._runs += 1
         self.handles = {name: self._runs * 100 + i for i, name in enumerate(self.sources, 1)}
         self.order = self.random.sample(self.sources, len(self.sources))
-        self.query, self._number, self._passed, self._late = ReportingQuery(), 0, {}, []
-        self._leased_until = 0.0
+        self._number, self._passed, self._late = 0, {}, []
+        self._leased_until, self._report_untold = 0.0, None
+        begins(self.governor, run=self._run, name=QUERY, interval_seconds=self.job.interval_seconds)
         kept = bool(self.checkpoint.left.ends)
         self._goes_on = {
             name: f"resume:{self._offset(name, self.position[name])}" if kept else "ok"
@@ -147,7 +139,6 @@ class GovernedQuery:
         told = [name for name in self.sources if name not in self._untold]
         for name in self._any_order([*told, *(name for name in told if self.random.random() < self.faulty)]):
             self._open(name)
-        started(self.governor, self.query, run=f"r{self._runs}", name=QUERY, trigger=self.job)
 
     def restart_in_mid_round(self, asked: int) -> None:
         """End the run when so many sources have been asked, none of whose answers has come to anything."""
@@ -175,7 +166,7 @@ class GovernedQuery:
             self.handles[name],
             topic=name,
             query=QUERY,
-            run=f"r{self._runs}",
+            run=self._run,
             index=self.sources.index(name),
         )
         answer = self.governor.opened(self.handles[name], described_as)
@@ -228,7 +219,7 @@ class GovernedQuery:
         took = {"triggerExecution": seconds * 1000, "addBatch": seconds * 1000}
         rows = [{"numInputRows": read.get(name, 0)} for name in self.sources]
         self._note(repeats=False)
-        self.query.report = json.dumps({"batchId": self.batches, "durationMs": took, "sources": rows})
+        self._report_untold = json.dumps({"batchId": self.batches, "durationMs": took, "sources": rows})
         self.batches += 1
 
     # What the shim does ------------------------------------------------------------------------
@@ -271,6 +262,7 @@ class GovernedQuery:
         return int(json.loads(rest)[name]["0"])
 
     def _ask(self, question: Question) -> str:
+        self._tell()
         answer = self.governor.admit(question.handle, question.trigger, question.start)
         if not answer.startswith("survey:"):
             return answer
@@ -278,6 +270,16 @@ class GovernedQuery:
         asked = [int(handle) for handle in answer.removeprefix("survey:").split(",")]
         latest = {str(handle): self._offset(names[handle], self.latest[names[handle]]) for handle in asked}
         return self.governor.plan(question.handle, question.trigger, question.start, json.dumps(latest))
+
+    def _tell(self) -> None:
+        """Say how the last batch went: once, or again where the shim does not know that it was heard."""
+        if self._report_untold is not None:
+            self.governor.progressed(self._run, self._report_untold)
+            self._report_untold = self._report_untold if self.random.random() < self.faulty else None
+
+    @property
+    def _run(self) -> str:
+        return f"r{self._runs}"
 
     def _told(self) -> str:
         self._questions += 1

@@ -21,11 +21,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine import shim
+from headgate_spark.engine.questions import Questions, verbs
+from headgate_spark.engine.shim import DriverJvm, ShimPlanner
 from support.kafka_connector import connector_conf
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.headgate.enabled": "false",  # tests put planners of their own in charge
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stopTimeout": "240s",
@@ -33,6 +36,7 @@ SETTINGS = {
 }
 DEADLINE_SECONDS = 240.0
 TRIGGER = "50 milliseconds"
+TOKEN = "of the tests"
 CALL_SECONDS, PATIENT_SECONDS = 60.0, 240.0
 """For one call of a planner, and with one that fails: tests of neither wait out a machine that stalls."""
 PATIENCE_SECONDS = 1.0
@@ -77,12 +81,24 @@ class ScriptedPlanner:
         """What was told of its trigger with each question, by the index of the source."""
         self.surveys: list[dict[str, str | None]] = []
         self.closed_handles: list[int] = []
+        self.begun: list[dict[str, Any]] = []
+        self.progress: list[dict[str, Any]] = []
+        self.failures: list[dict[str, str] | None] = []
+        """Of the queries of the sources that were closed."""
+        self.noticed_queries: list[dict[str, Any]] = []
+        self.ended_runs: list[tuple[str, str | None]] = []
         self.outages: list[tuple[str, str | None]] = []
         self.thrown_by: list[tuple[str, str]] = []
+
+    def begins(self, query: str) -> None:
+        self.begun.append(json.loads(query))
 
     def opened(self, handle: int, descriptor: str) -> str:
         self.sources[handle] = json.loads(descriptor)
         return "ok"
+
+    def progressed(self, run_id: str, progress: str) -> None:
+        self.progress.append(json.loads(progress))
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         index = self.sources[handle]["index"]
@@ -100,8 +116,15 @@ class ScriptedPlanner:
     def thrown(self, handle: int, failure: str) -> None:
         self.thrown_by.append((self.sources[handle]["index"], failure))
 
-    def closed(self, handle: int) -> None:
+    def closed(self, handle: int, failure: str | None) -> None:
         self.closed_handles.append(handle)
+        self.failures.append(None if failure is None else json.loads(failure))
+
+    def noticed(self, query: str) -> None:
+        self.noticed_queries.append(json.loads(query))
+
+    def ended(self, run_id: str, failure: str | None) -> None:
+        self.ended_runs.append((run_id, failure))
 
     def await_more_questions(self, count: int = 3) -> None:
         """Wait until the planner was asked `count` times more, which shows that held triggers came and went."""
@@ -116,9 +139,13 @@ def said(answer: Answer, start: str | None) -> str:
 
 def be_patient(session: SparkSession) -> None:
     """Let no query end, and no answer be lost, because the machine stood still for a while."""
-    shim.set_patience(
-        session.sparkContext, call_budget_seconds=CALL_SECONDS, patience_seconds=PATIENT_SECONDS
-    )
+    set_patience(session, call_budget_seconds=CALL_SECONDS, patience_seconds=PATIENT_SECONDS)
+
+
+def set_patience(session: SparkSession, *, call_budget_seconds: float, patience_seconds: float) -> None:
+    """Bound how long a call may take, and for how long failed calls hold a source before its query fails."""
+    bounds = (round(call_budget_seconds * 1000), round(patience_seconds * 1000))
+    DriverJvm.of(session.sparkContext).shim("Shim").setPatience(*bounds)
 
 
 def once(*answers: str) -> Callable[[str | None], str]:
@@ -127,14 +154,28 @@ def once(*answers: str) -> Callable[[str | None], str]:
     return lambda _start: next(remaining, "hold")
 
 
+def register(session: SparkSession, planner: ShimPlanner) -> Questions:
+    """Put the planner in charge of all streams, also of those that are running; it answers until it is closed."""
+    questions = Questions(verbs(planner), TOKEN)
+    questions.start()
+    DriverJvm.of(session.sparkContext).shim("Shim").connect(questions.port, TOKEN)
+    return questions
+
+
+def unregister(session: SparkSession) -> None:
+    """Let all streams run plainly again."""
+    DriverJvm.of(session.sparkContext).shim("Shim").connect(0, None)
+
+
 @contextmanager
-def governed(session: SparkSession, planner: Any) -> Iterator[None]:
+def governed(session: SparkSession, planner: ShimPlanner) -> Iterator[None]:
     """Register the planner while the block runs."""
-    shim.register(session.sparkContext, planner)
+    questions = register(session, planner)
     try:
         yield
     finally:
-        shim.unregister(session.sparkContext)
+        unregister(session)
+        questions.close()
 
 
 @contextmanager
@@ -173,9 +214,7 @@ def planned_offsets(checkpoint: Path, batch: int) -> list[str]:
 @contextmanager
 def impatience(session: SparkSession, *, call_budget_seconds: float = 5) -> Iterator[None]:
     """Let a planner's failure end queries after a second of nothing but failed calls."""
-    shim.set_patience(
-        session.sparkContext, call_budget_seconds=call_budget_seconds, patience_seconds=PATIENCE_SECONDS
-    )
+    set_patience(session, call_budget_seconds=call_budget_seconds, patience_seconds=PATIENCE_SECONDS)
     try:
         yield
     finally:

@@ -8,7 +8,8 @@ may come after its trigger is over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from headgate_contract.newer import dataclass
 
 
 @dataclass(frozen=True, slots=True)

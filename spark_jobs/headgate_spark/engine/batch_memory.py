@@ -10,10 +10,11 @@ shuffle partitions a batch of the same size may fit, and is tried again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from headgate_contract.codec import decode, encode
+from headgate_contract.newer import dataclass
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.task_memory import MemorySettings
 from headgate_spark.planner.memory import MemoryBound

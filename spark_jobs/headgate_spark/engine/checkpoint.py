@@ -79,8 +79,8 @@ _OWN: set[Path] = set()
 _OWN_GUARD = threading.Lock()
 
 
-def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
-    """Take the checkpoint for this run.
+def acquire_lock(jvm: Any, checkpoint: str, holder: int | None = None) -> CheckpointLock | None:
+    """Take the checkpoint for this run. `holder` is the process to stop to have it free, this one if not given.
 
     Returns `None` where there is nothing to lock: a checkpoint on an object store (there the operator sees to it
     that no second driver is started), one that Spark made for this run alone, or one beside which this driver may not
@@ -102,7 +102,7 @@ def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
         _OWN.add(path)
     lock = None
     try:
-        lock = _locked(jvm, path)
+        lock = _locked(jvm, path, holder or os.getpid())
     except CheckpointInUseError:
         raise
     except Exception as error:  # nothing of it is another run
@@ -118,7 +118,7 @@ def acquire_lock(jvm: Any, checkpoint: str) -> CheckpointLock | None:
     return lock
 
 
-def _locked(jvm: Any, path: Path) -> CheckpointLock:
+def _locked(jvm: Any, path: Path, holder: int) -> CheckpointLock:
     """Lock a file. Raises `CheckpointInUseError`, and what the file system raises; nothing stays open then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     opened = jvm.java.io.RandomAccessFile(str(path), "rw")
@@ -135,7 +135,7 @@ def _locked(jvm: Any, path: Path) -> CheckpointLock:
         )
     try:
         opened.setLength(0)
-        opened.writeBytes(str(os.getpid()))
+        opened.writeBytes(str(holder))
     except Exception as error:  # it is locked all the same; another run would not know by whom
         log.debug("the holder of a lock could not be noted", lock=str(path), error=words_of(error))
     return _JvmLock(opened, path)

@@ -13,10 +13,10 @@ was known before stands, and where a batch tells of nothing else, how far it was
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import structlog
 
+from headgate_contract.newer import dataclass
 from headgate_spark.engine.progress import Progress
 
 log = structlog.get_logger("headgate")

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.engine import shim
+from headgate_spark.engine.shim import DriverJvm
 
 log = structlog.get_logger("headgate")
 
@@ -31,12 +31,12 @@ _NAMED = re.compile(r'\bpods "[^"]*"')
 class ExecutorRefusals:
     """What was said last, while it counts."""
 
-    def __init__(self, spark_context: Any, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, jvm: DriverJvm, clock: Callable[[], float] = time.time) -> None:
         """Listen from now on, where Spark logs by Log4j; elsewhere nothing is ever known."""
         self._clock = clock
         self._java: Any = None
         try:
-            java = shim.executor_refusals(spark_context)
+            java = jvm.shim("ExecutorRefusals")
             java.listen()
         except Exception as error:  # another logging library, another version of Log4j
             log.debug("refused executors stay in Spark's log", error=str(error))

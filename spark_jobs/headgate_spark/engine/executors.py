@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from headgate_spark.engine import shim
 from headgate_spark.engine.executor_refusals import ExecutorRefusals
+from headgate_spark.engine.shim import DriverJvm
 
 log = structlog.get_logger("headgate")
 
@@ -159,12 +159,12 @@ def newest(names: Sequence[str], count: int) -> list[str]:
 
 
 class SparkExecutorPool:
-    """The executors of a `pyspark.SparkContext`."""
+    """The executors of the driver."""
 
-    def __init__(self, spark_context: Any) -> None:
-        self._executors = shim.executors(spark_context)
-        self._refusals = ExecutorRefusals(spark_context)
-        self._context = spark_context._jsc.sc()
+    def __init__(self, jvm: DriverJvm) -> None:
+        self._executors = jvm.shim("Executors")
+        self._refusals = ExecutorRefusals(jvm)
+        self._context = jvm.context
 
     def names(self) -> list[str]:
         """Return those that have registered and have not left."""
@@ -187,13 +187,14 @@ def _split(names: Any) -> list[str]:
     return [name for name in str(names).split(",") if name]
 
 
-def look_after(executors: Executors, spark_context: Any) -> None:
+def look_after(executors: Executors, jvm: DriverJvm) -> None:
     """Give `executors` those of a context, or the reason why their number is not ours to change."""
-    conf = spark_context.getConf()
-    if not shim.executors(spark_context).areChangeable(spark_context._jsc.sc()):
-        executors.leave(f"with master {spark_context.master} the driver does all the work itself")
+    context = jvm.context
+    conf = context.conf()
+    if not jvm.shim("Executors").areChangeable(context):
+        executors.leave(f"with master {context.master()} the driver does all the work itself")
     elif conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         executors.leave("spark.dynamicAllocation.enabled lets Spark decide; set it to false")
     else:
-        initial = conf.get("spark.executor.instances")
-        executors.attach(SparkExecutorPool(spark_context), initial=None if initial is None else int(initial))
+        initial = conf.get("spark.executor.instances", None)
+        executors.attach(SparkExecutorPool(jvm), initial=None if initial is None else int(initial))

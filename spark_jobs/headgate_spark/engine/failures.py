@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from headgate_contract.foreign import scrubbed
+from headgate_contract.newer import dataclass
 from headgate_spark.engine.sources import Descriptor, Subscription
 
 LONGEST = 400

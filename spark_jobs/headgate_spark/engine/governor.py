@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import Optional, Protocol
 
 import structlog
 
@@ -33,8 +33,10 @@ from headgate_spark.engine.endings import Endings, last, trimmed
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.openings import Openings
+from headgate_spark.engine.queries import Started, begun, called, in_words
 from headgate_spark.engine.refusals import unplanned
-from headgate_spark.engine.run import FileBytes, Observer, Positions, QueryRun, Started
+from headgate_spark.engine.run import FileBytes, Observer, Positions, QueryRun
+from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
@@ -44,10 +46,7 @@ log = structlog.get_logger("headgate")
 MOST_TAKEN_UP = 10_000
 """Queries of which it is remembered that this driver has opened them."""
 
-START_SECONDS = 2.5
-"""How long a planning waits for the job's `start()` to return and tell the trigger: half of what a call may take."""
-
-Locker = Callable[[str], CheckpointLock | None]
+Locker = Callable[[str], Optional[CheckpointLock]]
 Opener = Callable[[str], Checkpoint]
 
 
@@ -72,6 +71,7 @@ class Governor:
         observer: Measures,
         gauge: Callable[[], MemoryGauge | None] = lambda: None,
         give_up: Callable[[], None] = lambda: None,
+        stop_query: Callable[[str], None] = lambda _run_id: None,
         positions: Positions | None = None,
         find_beginnings: Find | None = None,
         open_topic_ids: OpenTopicIds | None = None,
@@ -83,14 +83,15 @@ class Governor:
         follows_oom_kill: bool = False,
     ) -> None:
         """`positions` publishes what sources have committed, `alignment` makes each run's part in alignment groups;
-        `recall` ends the leases that the shim has, and is called with no lock held. `follows_oom_kill`: all of the
-        driver before this one was killed for want of memory."""
+        `recall` ends the leases that the shim has, and is called with no lock held; `stop_query` stops a run by its
+        id. `follows_oom_kill`: all of the driver before this one was killed for want of memory."""
         self._recall = recall
         self._acquire_lock = acquire_lock
         self._open_checkpoint = open_checkpoint
         self._observer = observer
         self._gauge = gauge
         self._give_up = give_up
+        self._stop_query = stop_query
         self._positions = positions
         self._find_beginnings = find_beginnings
         self._open_topic_ids = open_topic_ids
@@ -103,14 +104,16 @@ class Governor:
         """The last queries that this driver has opened: how the driver before it ended is held against the first run
         of each alone."""
         self._openings: Openings[QueryRun | None] = Openings()
-        self._tables = threading.Condition()
+        self._tables = threading.Lock()
         self._runs: dict[str, QueryRun] = {}
         self._by_handle: dict[int, QueryRun] = {}
         self._endings = Endings(observer.forget)
         self._delivery = Delivery(None if alignment is None else alignment.follow)
         self._has_started_any = False
         self._started: dict[str, Started] = {}
-        self._starting = 0
+        """By run, what is known of queries that have begun and have no source yet."""
+        self._noticed: dict[str, str] = {}
+        """By run, the names of queries that have started and have not ended."""
         self._unplanned: dict[str, str] = {}
         """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
         self._told_unplanned: frozenset[str] = frozenset()
@@ -123,38 +126,57 @@ class Governor:
         """By query: batches that failed for want of memory so often that another try would only repeat it."""
         self.unnoted_memory: set[str] = set()
         """Queries of which nobody could note that the JVM died for want of memory: the next driver is to be told."""
+        self.cut_short: dict[str, str] = {}
+        """By run: what to say of those that were stopped before their end."""
         self.gave_up = False
         """Whether the job tried one of them once more all the same, and the driver is ended for it."""
 
-    # From the job ----------------------------------------------------------------------------
+    # From the shim ---------------------------------------------------------------------------
 
-    @contextmanager
-    def start_of_query(self) -> Iterator[Callable[[str, Started], None]]:
-        """Surround the job's `start()`: the first planning waits until the query's trigger is known."""
+    def noticed(self, query: str) -> None:
+        """Spark has started a query. Where it plans no batches for it, that is told."""
+        members = json.loads(query)
+        name, argument = called(members), members["unplanned"]
         with self._tables:
-            self._starting += 1
-        try:
-            yield self._register
-        finally:
-            with self._tables:
-                self._starting -= 1
-                self._tables.notify_all()
-
-    def begins(self, query: str, *, unplanned_by: str | None) -> None:
-        """The job has started a query; `unplanned_by` is the argument of its trigger, if Spark plans no batches."""
-        with self._tables:
-            self._unplanned.pop(query, None)
-            if unplanned_by is not None:
-                self._unplanned[query] = unplanned_by
+            self._has_started_any = True
+            if members["runId"] not in self._endings.run_ids:
+                self._noticed[members["runId"]] = name
+            self._unplanned.pop(name, None)
+            if argument is not None:
+                self._unplanned[name] = argument
         self._warn_of_unplanned()
 
-    def _register(self, run_id: str, started: Started) -> None:
+    def begins(self, query: str) -> None:
+        """A query begins: its sources are opened next. Asked again, it changes nothing."""
+        members = json.loads(query)
+        run_id = members["runId"]
         with self._tables:
-            self._started[run_id] = started
             self._has_started_any = True
-            self._tables.notify_all()
+            self._noticed[run_id] = called(members)
+            if run_id not in self._runs:
+                self._started[run_id] = begun(members, self._stop_query)
 
-    # From the shim ---------------------------------------------------------------------------
+    def progressed(self, run_id: str, progress: str) -> None:
+        """A batch of a query has ended."""
+        self._query_of(run_id).query.progressed(progress)
+
+    def _query_of(self, run_id: str) -> Started:
+        with self._tables:
+            run = self._runs.get(run_id)
+            return self._started[run_id] if run is None or run.started is None else run.started
+
+    def ended(self, run_id: str, failure: str | None) -> None:
+        """A query has ended, and some of its sources may never have been opened, or not be closed."""
+        with self._tables:
+            run, name = self._runs.get(run_id), self._noticed.pop(run_id, None)
+            self._started.pop(run_id, None)
+            if name is not None:
+                self._unplanned.pop(name, None)
+        if run is not None and run.started is not None:
+            run.started.query.ended(failure)
+            self._end(run)
+        elif name is not None and failure is not None and run_id not in self._endings.run_ids:
+            self._note_failure(name, told(name, in_words(json.loads(failure)["failure"]), {}))
 
     def opened(self, handle: int, descriptor: str) -> str:
         """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why.
@@ -164,6 +186,8 @@ class Governor:
         """
         described = Descriptor.parse(descriptor)
         name = described.query
+        if self.stopping and described.run_id not in self._runs:
+            return f"refuse:query {name} is not started: the driver is being stopped"
         if name in self.too_large:
             return self._given_up(name)
         try:
@@ -175,7 +199,10 @@ class Governor:
         if run is None:
             return self._given_up(name)
         with run.lock:
-            opened = run.open(described)
+            try:
+                opened = run.open(described)
+            except SettingsError as error:
+                return f"refuse:{error}"
             resumes_at = run.resumes_at(opened)
         with self._tables:
             if described.run_id in self._runs:
@@ -192,12 +219,8 @@ class Governor:
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """First step of a planning."""
         run = self._by_handle[handle]
-        if run.started is None:
-            run.started = self._wait_for_start(run.run_id)
         if self.stopping and not run.governed:
             return "hold"
-        if run.started is None and self._starting:
-            return "hold"  # its trigger is about to be told; never a first batch of everything
         if not run.governed:
             with run.lock:
                 run.leave_groups()
@@ -226,12 +249,15 @@ class Governor:
             with run.lock:
                 run.thrown(handle, failure)
 
-    def closed(self, handle: int) -> None:
-        """A stream was closed; with its last one the run has ended."""
+    def closed(self, handle: int, failure: str | None) -> None:
+        """A stream was closed; with its last one the run has ended. `failure` says what the query has failed of."""
         with self._tables:
             run = self._by_handle.pop(handle, None)
-            if run is None or run in self._by_handle.values():
-                return
+            is_last = run is not None and run not in self._by_handle.values()
+        if run is None or not is_last:
+            return
+        if run.started is not None:
+            run.started.query.ended(failure)
         self._end(run)
 
     # From the control document ---------------------------------------------------------------
@@ -258,13 +284,20 @@ class Governor:
     def stop(self) -> list[QueryRun]:
         """Plan nothing more for any query; returns the runs to wait for."""
         self.stopping = True
-        self._forget_dead_runs()
         runs = self.runs
         for run in runs:
             with run.lock:
                 run.stop()
         self._recall()
         return runs
+
+    def cut(self) -> None:
+        """Let the runs fail that would have ended by themselves: they were stopped before their end."""
+        for run in self.runs:
+            if run.ends_by_itself:
+                run.is_cut = True
+                self.cut_short[run.run_id] = run.cut_message
+        self._recall()
 
     @property
     def runs(self) -> list[QueryRun]:
@@ -315,32 +348,6 @@ class Governor:
         """Times that a document could not be taken."""
         return self._delivery.failures
 
-    def look_after_queries(self) -> None:
-        """Take note of queries that have ended without a word to the shim: Spark could not make all of their streams.
-
-        Asks the JVM of each query, in a millisecond.
-        """
-        try:
-            self._forget_dead_runs()
-            with self._tables:
-                ended = self._endings.run_ids
-                unopened = {
-                    run_id: started
-                    for run_id, started in self._started.items()
-                    if run_id not in self._runs and run_id not in ended
-                }
-            for run_id, started in unopened.items():
-                if started.query.is_active():
-                    continue
-                failure = started.query.failure()
-                with self._tables:
-                    self._started.pop(run_id, None)
-                    self._unplanned.pop(started.name, None)
-                if failure is not None:
-                    self._note_failure(started.name, told(started.name, failure, {}))
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("queries could not be looked after", error=str(error))
-
     @property
     def unplanned(self) -> list[str]:
         """Queries that the job has started and of which Spark plans no batches."""
@@ -383,6 +390,7 @@ class Governor:
         with self._tables:
             if self._runs.pop(run.run_id, None) is None:
                 return
+            self._noticed.pop(run.run_id, None)
             self._by_handle = {handle: other for handle, other in self._by_handle.items() if other is not run}
             self._delivery.ended(run)
         self._endings.add(run)
@@ -422,12 +430,10 @@ class Governor:
 
     def _note_memory(self, run: QueryRun) -> None:
         try:
-            if run.started is None:
-                run.started = self._wait_for_start(run.run_id)
             with run.lock:
                 self._too_large(run, run.failed_for_memory())
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("the failure of a query could not be read", query=run.name, error=str(error))
+        except Exception as error:  # a file system that fails
+            log.debug("the failure of a query could not be noted", query=run.name, error=str(error))
 
     def _too_large(self, run: QueryRun, found: BatchTooLarge | None) -> None:
         if found is None:
@@ -445,11 +451,7 @@ class Governor:
             self.too_large[run.name] = found
 
     def _explain(self, run: QueryRun) -> None:
-        try:
-            explanation = run.explanation
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("the failure of a query could not be read", query=run.name, error=str(error))
-            return
+        explanation = None if run.is_cut else run.explanation
         if explanation is not None:
             self._note_failure(run.name, explanation)
 
@@ -469,23 +471,10 @@ class Governor:
         return any(message in explanation for message in told_anyway)
 
     def _tell_unread(self, run: QueryRun) -> None:
-        try:
-            with run.lock:
-                unread = run.unread
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("how a query has ended could not be read", query=run.name, error=str(error))
-            return
+        with run.lock:
+            unread = run.unread
         if unread is not None:
             self._endings.left_unread(run.name, unread)
-
-    def _forget_dead_runs(self) -> None:
-        """End the runs whose query has ended and left its streams open, as Spark does where one cannot be made."""
-        with self._tables:
-            for run_id in [run_id for run_id in self._runs if run_id in self._started]:
-                self._runs[run_id].started = self._started.pop(run_id)
-        for run in self.runs:
-            if run.started is not None and not run.started.query.is_active():
-                self._end(run)
 
     def _run_of(self, described: Descriptor) -> QueryRun | None:
         """Return the run; `None`: with what earlier runs left, another try would only repeat a failure."""
@@ -493,7 +482,6 @@ class Governor:
             run = self._runs.get(described.run_id)
         if run is not None:
             return run
-        self._forget_dead_runs()
         lock = self._acquire_lock(described.checkpoint)
         try:
             return self._new_run(described, lock)
@@ -521,6 +509,8 @@ class Governor:
         gauge = self._gauge()
         if gauge is not None:
             run.measure(gauge, described)
+        with self._tables:
+            run.started = self._started.get(described.run_id)
         run.resume()
         if self._follows_oom_kill and name not in self._taken_up:
             self._too_large(run, run.was_oom_killed())
@@ -531,10 +521,11 @@ class Governor:
             release(lock, name)
             return None
         with self._tables:
-            run.control = self._control_of(name)
+            run.begins_by(self._control_of(name))
             if self.stopping:
                 run.stop()
             self._runs[described.run_id] = run
+            self._started.pop(described.run_id, None)
             self._delivery.begins(run)
         self._endings.begins_again(name)
         return run
@@ -549,8 +540,3 @@ class Governor:
                 "query is not in the control document; it runs as the job says", query=name, listed=listed
             )
         return control
-
-    def _wait_for_start(self, run_id: str) -> Started | None:
-        with self._tables:
-            self._tables.wait_for(lambda: run_id in self._started or not self._starting, START_SECONDS)
-            return self._started.pop(run_id, None)

@@ -12,8 +12,8 @@ is not held against its size (`BatchMemory.failed`): nodes and people kill as we
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from headgate_contract.newer import dataclass
 from headgate_spark.engine.batch_memory import MemoryFailure
 
 TRIES = 2

@@ -7,9 +7,9 @@ third of a core at seven batches a second.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
+
+from headgate_contract.newer import dataclass, moment_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +47,5 @@ def _time(text: Any) -> float | None:
     """Return Unix seconds. Spark writes 1970 for a watermark that has not been set: unknown, not 56 years behind."""
     if text is None:
         return None
-    seconds = datetime.fromisoformat(text).timestamp()
+    seconds = moment_in(text).timestamp()
     return seconds if seconds > 0 else None

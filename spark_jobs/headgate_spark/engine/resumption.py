@@ -17,8 +17,9 @@ Of an entry in another form nothing is taken to be known but its number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from headgate_contract.newer import dataclass
 from headgate_spark.engine.directory import Directory
 
 LINES_BEFORE_OFFSETS = 2
@@ -76,14 +77,12 @@ def ends_in(entry: str) -> Ends:
     """Return where sources end by an entry of the offset log."""
     form, *lines = entry.splitlines() or [""]
     offsets = lines[LINES_BEFORE_OFFSETS - 1 :]
-    match form:
-        case "v1":
-            return Ends(in_order=tuple(map(_offset, offsets)))
-        case "v2" if all(":" in line for line in offsets):
-            named = (line.split(":", 1) for line in offsets)
-            return Ends(by_name={name: _offset(offset) for name, offset in named})
-        case _:
-            return Ends()
+    if form == "v1":
+        return Ends(in_order=tuple(map(_offset, offsets)))
+    if form == "v2" and all(":" in line for line in offsets):
+        named = (line.split(":", 1) for line in offsets)
+        return Ends(by_name={name: _offset(offset) for name, offset in named})
+    return Ends()
 
 
 def _offset(text: str) -> str | None:

@@ -14,8 +14,9 @@ While a broker restarts, or a right is missing for a moment, one may only be awa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import Position
 
 REMEDY = "start from a new checkpoint, or let the job go on from there (option failOnDataLoss=false)"

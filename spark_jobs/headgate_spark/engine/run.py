@@ -10,13 +10,14 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
-from typing import Any, Protocol
+from typing import Optional, Protocol
 
 import structlog
 
 from headgate_contract import QueryControl, SourceControl
+from headgate_contract.newer import dataclass
 from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.asking import Asking
 from headgate_spark.engine.batch_memory import BatchMemory
@@ -28,10 +29,12 @@ from headgate_spark.engine.failures import out_of_reach, told
 from headgate_spark.engine.histories import memory_in, value_of
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.progress import Progress, parse
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.refusals import damaged, refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.retreats import Absence, Retreat
+from headgate_spark.engine.settings import OfJob, Settings
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.engine.topics import Ids, OpenTopicIds, Topics, ids_in
@@ -76,8 +79,6 @@ STOP_WAIT_MILLIS = 1000
 """Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
 NAMED = 5
 """Partitions that a log line names."""
-CAUSES_TOLD = 10
-"""Of a failure: enough to reach the first one, and an end where two name each other."""
 
 LEFT_ALONE = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.STOP})
 """Holds of a source that is not to be read: what has become of its log is seen when it is."""
@@ -86,42 +87,7 @@ _UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
 _NO_LIMIT = 2**31 - 1
 
 
-class RunningQuery(Protocol):
-    """The part of a query object that is used."""
-
-    def last_progress(self) -> str | None:
-        """Return the last progress as JSON."""
-
-    def is_active(self) -> bool:
-        """Return whether it has not ended yet."""
-
-    def failure(self) -> str | None:
-        """Return what it has failed of; `None`: it has not."""
-
-    def causes(self) -> str | None:
-        """Return the causes of its failure, by class and message and without its plan; `None`: it has not failed."""
-
-    def stop(self) -> None:
-        """Stop the query, whatever it is doing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """What the launcher knows of a query when the job starts it."""
-
-    trigger: Trigger
-    governed: bool
-    """False for triggers whose batches are not planned (continuous, real-time)."""
-    query: RunningQuery
-    watermark_delay: float | None
-    watermarks_below_union: int = 0
-    watermarks: int = 0
-    """In its plan."""
-    name: str = ""
-    """As a run of it is called: its name, or else its id."""
-
-
-FileBytes = Callable[[int], int | None]
+FileBytes = Callable[[int], Optional[int]]
 """Returns the size of the files in the last batch of a source, by its handle; `None`: they are none, or not known."""
 
 
@@ -263,6 +229,7 @@ class QueryRun:
     memory: BatchMemory = field(default_factory=BatchMemory)
     started: Started | None = None
     control: QueryControl | None = None
+    """What holds: what a document says, put before what the job says."""
     checkpoint_lock: CheckpointLock | None = None
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] | None = None
@@ -287,6 +254,8 @@ class QueryRun:
     spilled_bytes: int = 0
     """By the tasks of this run's batches."""
     at_boundary: threading.Event = field(default_factory=threading.Event)
+    is_cut: bool = False
+    """It would have ended by itself, and is stopped before: it fails, or the job would take it for complete."""
     _in_flight: bool = False
     _watched_triggers: int = 0
     _stopping: bool = False
@@ -310,9 +279,12 @@ class QueryRun:
     _warned_of: frozenset[str] = frozenset()
     """Histories that do not come to an end."""
     _unheeded: Unheeded = field(init=False)
+    _layers: Settings = field(init=False)
 
     def __post_init__(self) -> None:
         self._unheeded = Unheeded(self.name)
+        self._layers = Settings(self.name)
+        self.begins_by(self.control)
 
     # What Spark asks -------------------------------------------------------------------------
 
@@ -320,13 +292,18 @@ class QueryRun:
         """Add a stream of this query, if it is not there yet.
 
         Names follow from what is open, not from the order of the calls: one that comes late may rename those that
-        Spark opened after it. Raises RuntimeError where the run has ended meanwhile.
+        Spark opened after it. Raises RuntimeError where the run has ended meanwhile, and `SettingsError` where what
+        the job says of it makes no sense.
         """
         if self._has_ended:
             raise RuntimeError(f"this run of query {self.name} has ended")
         if descriptor.handle in self.sources:
             return self.sources[descriptor.handle]
-        names = names_of([descriptor, *(opened.descriptor for opened in self.sources.values())])
+        every_descriptor = [descriptor, *(opened.descriptor for opened in self.sources.values())]
+        names = names_of(every_descriptor)
+        of_job = OfJob() if self.started is None else self.started.settings
+        self._layers.job = of_job.read(self.name, {names[d.handle]: d.settings for d in every_descriptor})
+        self.control = self._layers.merged()
         every = {handle: self._named(handle, name, descriptor) for handle, name in names.items()}
         self.sources = every
         self.planner = None  # one that does not know the stream could not plan it
@@ -481,15 +458,25 @@ class QueryRun:
 
     # What the rest asks ----------------------------------------------------------------------
 
+    def begins_by(self, control: QueryControl | None) -> None:
+        """Take what the document says, before anything is planned."""
+        self._layers.document = control
+        self.control = self._layers.merged()
+
+    @property
+    def settings(self) -> Iterable[tuple[str, str, str]]:
+        """Of each setting that the job says: its source (empty: the query), its name, and whose word holds."""
+        return self._layers.origins
+
     def take_control(self, control: QueryControl | None) -> None:
         """Act by `control` from the next planning; `None`: the query is not in the document."""
         if self._has_ended:
             return
-        self.control = control
+        self.begins_by(control)
         if self.alignment is not None:
-            self.alignment.follow(control)
+            self.alignment.follow(self.control)
         if self.planner is not None:
-            self.planner.control(control, self.clock())
+            self.planner.control(self.control, self.clock())
             self._warn_of_unknown_sources()
 
     def leave_groups(self) -> None:
@@ -729,20 +716,19 @@ class QueryRun:
         return [opened.source.name for opened, offset in self._ends(self.resumption) if offset is None]
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
-        match self._checked(opened, answer):
-            case Hold():
-                return self._held()
-            case Wait(seconds=seconds):
-                self._waits.begin(self.clock())
-                return f"wait:{max(1, round(seconds * 1000))}"
-            case Fail(message=message):
-                return f"fail:{message}"
-            case amount:
-                return self._planned(self._amount(opened, amount))
+        checked = self._checked(opened, answer)
+        if isinstance(checked, Hold):
+            return self._held()
+        if isinstance(checked, Wait):
+            self._waits.begin(self.clock())
+            return f"wait:{max(1, round(checked.seconds * 1000))}"
+        if isinstance(checked, Fail):
+            return f"fail:{checked.message}"
+        return self._planned(self._amount(opened, checked))
 
     def _checked(self, opened: OpenSource, answer: Answer) -> Answer:
         """Return the answer for a source; where its log is not the one that was read, what Spark would do."""
-        if isinstance(answer, Hold | Wait) and answer.reason in LEFT_ALONE:
+        if isinstance(answer, (Hold, Wait)) and answer.reason in LEFT_ALONE:
             return answer
         moves = isinstance(answer, TakeUpTo) or answer == Hold(HeldBy.NOTHING_PENDING)
         problem = opened.problem(self.clock(), moves=moves, at_once=self.ends_by_itself)
@@ -801,22 +787,18 @@ class QueryRun:
     def _amount(
         self, opened: OpenSource, answer: TakeNothing | TakeAll | TakeLimit | TakeBytes | TakeUpTo
     ) -> str:
-        match answer:
-            case TakeNothing():
-                return "none"
-            case TakeAll():
-                return self._everything(opened)
-            case TakeLimit(count=count):
-                return f"{_UNITS[opened.source.lane]}:{count}"
-            case TakeBytes(count=count):
-                return f"bytes:{count}"
-            case TakeUpTo(ends=ends):
-                form = opened.descriptor.offset_format
-                if form is None or opened.latest is None:
-                    raise RuntimeError(
-                        f"source {opened.source.name}: an end was planned before it was looked at"
-                    )
-                return "offset:" + form.offset(ends, opened.latest)
+        if isinstance(answer, TakeNothing):
+            return "none"
+        if isinstance(answer, TakeAll):
+            return self._everything(opened)
+        if isinstance(answer, TakeLimit):
+            return f"{_UNITS[opened.source.lane]}:{answer.count}"
+        if isinstance(answer, TakeBytes):
+            return f"bytes:{answer.count}"
+        form = opened.descriptor.offset_format
+        if form is None or opened.latest is None:
+            raise RuntimeError(f"source {opened.source.name}: an end was planned before it was looked at")
+        return "offset:" + form.offset(answer.ends, opened.latest)
 
     def _held(self) -> str:
         """Return the words for a hold: a lease, if it is to last and there is no batch to take in."""
@@ -845,7 +827,12 @@ class QueryRun:
         """
         self._in_flight = False
         self.at_boundary.set()
-        return f"wait:{STOP_WAIT_MILLIS}"
+        return f"fail:{self.cut_message}" if self.is_cut else f"wait:{STOP_WAIT_MILLIS}"
+
+    @property
+    def cut_message(self) -> str:
+        """What it is to say that it was stopped before its end."""
+        return f"query {self.name} was stopped before its end; start it again, and it goes on where it was stopped"
 
     def _planned(self, answer: str) -> str:
         self._in_flight = True
@@ -990,6 +977,7 @@ class QueryRun:
         known = {opened.source.name: opened.descriptor for opened in self.sources.values()}
         if self.alignment is not None:
             self.alignment.warn()
+        self._layers.tell()
         self._unheeded.tell(self.control, known)
         listed = dict(self._listed_sources())
         histories = {name: source.after for name, source in listed.items() if name in known and source.after}
@@ -1011,41 +999,3 @@ def _readable(opened: OpenSource, offset: str | None) -> Position | None:
         return opened.position(offset)
     except (ValueError, RecursionError):
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class PySparkQuery:
-    """A `pyspark.sql.streaming.StreamingQuery`; `progress` is the shim's `Progress`."""
-
-    query: Any
-    progress: Any
-
-    def last_progress(self) -> str | None:
-        """Return what is read of the last progress, as JSON."""
-        last = self.query._jsq.lastProgress()
-        return None if last is None else str(self.progress.of(last))
-
-    def is_active(self) -> bool:
-        """Return whether it has not ended yet."""
-        return bool(self.query.isActive)
-
-    def failure(self) -> str | None:
-        """Return what it has failed of; `None`: it has not."""
-        error = self.query.exception()
-        return None if error is None else str(error)
-
-    def causes(self) -> str | None:
-        """Return the causes of its failure, by class and message and without its plan; `None`: it has not failed."""
-        failure = self.query._jsq.exception()
-        if failure.isEmpty():
-            return None
-        causes: list[str] = []
-        cause = failure.get().getCause()
-        while cause is not None and len(causes) < CAUSES_TOLD:
-            causes.append(str(cause.toString()))
-            cause = cause.getCause()
-        return "\n".join(causes)
-
-    def stop(self) -> None:
-        """Stop the query, whatever it is doing."""
-        self.query.stop()

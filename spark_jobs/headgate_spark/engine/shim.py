@@ -1,26 +1,22 @@
-"""The Python end of the shim: where its jar is, how Spark is told of it, how a planner is put in charge.
+"""The Python end of the shim: where its jar is, how Spark is told of it, what it asks, and what the JVM can be asked.
 
 The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read
-next. The planner lives here, in the driver's Python process, and is called over Py4J, on PySpark's own
-callback server: loopback only, on an ephemeral port, and without a token, as for `foreachBatch`. Nothing in
-this module decides anything.
+next. The planner lives in a process of its own and answers at a port of this machine (`engine.questions`); it is
+asked by whoever knows its token. What it needs of the JVM it asks over Py4J. Nothing in this module decides anything.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from headgate_spark.packed import unpacked
-
 EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
-PROTOCOL = 5
+PROTOCOL = 6
 """Which form of the words between shim and planner is spoken here; `PROTOCOL` in `Shim.java` is its like."""
-UNTOLD_PROTOCOL = 1
-"""What a shim speaks that does not tell."""
 
 
 class ShimError(RuntimeError):
@@ -43,8 +39,14 @@ class ShimPlanner(Protocol):
     held, and its query fails with the reason if that goes on.
     """
 
+    def begins(self, query: str) -> None:
+        """A query begins, before its first source is opened; `query` is a JSON object."""
+
     def opened(self, handle: int, descriptor: str) -> str:
         """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""
+
+    def progressed(self, run_id: str, progress: str) -> None:
+        """A batch of a query has ended; `progress` is a JSON object."""
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`.
@@ -61,8 +63,57 @@ class ShimPlanner(Protocol):
     def thrown(self, handle: int, failure: str) -> None:
         """The source has thrown this, and its query fails."""
 
-    def closed(self, handle: int) -> None:
-        """The source was stopped."""
+    def closed(self, handle: int, failure: str | None) -> None:
+        """The source was stopped; `failure` is a JSON object: what its query has failed of."""
+
+    def noticed(self, query: str) -> None:
+        """Spark has started a query, whatever becomes of it; `query` is a JSON object."""
+
+    def ended(self, run_id: str, failure: str | None) -> None:
+        """A query has ended, also one whose sources were never opened; `failure` is a JSON object."""
+
+
+@dataclass(frozen=True)
+class DriverJvm:
+    """The JVM of a driver, over Py4J."""
+
+    view: Any
+    """Where its classes are, by their names."""
+
+    @classmethod
+    def of(cls, spark_context: Any) -> DriverJvm:
+        """Return that of a `pyspark.SparkContext`."""
+        return cls(spark_context._jvm)
+
+    @property
+    def context(self) -> Any:
+        """The `SparkContext` that it has now, as Java has it."""
+        return self.shim("PlannerProcess").context()
+
+    def shim(self, name: str) -> Any:
+        """Return a class of the shim. Raises `ShimMissingError` if the JVM was started without the jar."""
+        from py4j.java_gateway import JavaPackage
+
+        found = getattr(self.view.dev.headgate.spark, name)
+        if isinstance(found, JavaPackage):
+            raise ShimMissingError(
+                "this Spark driver was started without Headgate's shim: put "
+                f"{JAR} on spark.driver.extraClassPath before the JVM starts (headgate-run does)"
+            )
+        return found
+
+    def recall(self) -> None:
+        """End every lease: each source is asked about again at its query's next trigger."""
+        self.shim("Shim").recall()
+
+    def stop(self, run_id: str) -> None:
+        """Stop a run of a query as the job itself would; nothing where it runs no more."""
+        self.shim("Shim").stop(run_id)
+
+    def file_bytes(self, handle: int) -> int | None:
+        """Return the size of the files in the batch that a source gave last; `None`: there are none."""
+        found = int(self.shim("Shim").fileBytes(str(handle)))
+        return None if found < 0 else found
 
 
 def jar_path() -> Path:
@@ -93,121 +144,11 @@ def _joined(existing: Mapping[str, str], key: str, separator: str, entry: str) -
     return separator.join(entries if entry in entries else [*entries, entry])
 
 
-def register(spark_context: Any, planner: ShimPlanner) -> None:
-    """Put `planner` in charge of all sources of this driver, also of those that are running already.
-
-    Raises `ShimMissingError` if the JVM was started without the jar, and `ShimMismatchError` if the jar's answers
-    would not be understood.
-    """
-    shim = _shim(spark_context)
-    _require_protocol(shim)
-    _start_callback_server(spark_context._gateway)
-    shim.register(_JavaPlanner(planner))
-
-
-def unregister(spark_context: Any) -> None:
-    """Let all sources run plainly again."""
-    _shim(spark_context).register(None)
-
-
-def recall(spark_context: Any) -> None:
-    """End every lease: each source is asked about again at its query's next trigger."""
-    _shim(spark_context).recall()
-
-
-def file_bytes(spark_context: Any, handle: int) -> int | None:
-    """Return the size of the files in the batch that a source gave last; `None`: it has no files, or gave none."""
-    found = int(_shim(spark_context).fileBytes(str(handle)))
-    return None if found < 0 else found
-
-
-def set_patience(spark_context: Any, *, call_budget_seconds: float, patience_seconds: float) -> None:
-    """Bound how long a call may take, and for how long failed calls hold a source before its query fails."""
-    _shim(spark_context).setPatience(round(call_budget_seconds * 1000), round(patience_seconds * 1000))
-
-
-def progress(spark_context: Any) -> Any:
-    """Return the shim's `Progress`. Raises `ShimMissingError` if the JVM was started without the jar."""
-    return _java(spark_context, "Progress")
-
-
-def task_memory(spark_context: Any) -> Any:
-    """Return the shim's `TaskMemory`. Raises `ShimMissingError` if the JVM was started without the jar."""
-    return _java(spark_context, "TaskMemory")
-
-
-def executors(spark_context: Any) -> Any:
-    """Return the shim's `Executors`. Raises `ShimMissingError` if the JVM was started without the jar."""
-    return _java(spark_context, "Executors")
-
-
-def executor_refusals(spark_context: Any) -> Any:
-    """Return the shim's `ExecutorRefusals`. Raises `ShimMissingError` if the JVM was started without the jar."""
-    return _java(spark_context, "ExecutorRefusals")
-
-
-def _shim(spark_context: Any) -> Any:
-    return _java(spark_context, "Shim")
-
-
-def _require_protocol(shim: Any) -> None:
-    from py4j.protocol import Py4JError
-
-    try:
-        tell = shim.protocol
-    except Py4JError:  # there is no such method
-        found = UNTOLD_PROTOCOL
-    else:
-        found = int(tell())
-    if found != PROTOCOL:
+def require_protocol(protocol: int) -> None:
+    """Raise `ShimMismatchError` if what a shim of this protocol answers would not be understood."""
+    if protocol != PROTOCOL:
         raise ShimMismatchError(
-            f"the shim in this JVM speaks protocol {found} and this runtime speaks protocol {PROTOCOL}, so they are "
-            "of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a checkout, "
-            "with `make setup`"
+            f"the shim in this JVM speaks protocol {protocol} and this runtime speaks protocol {PROTOCOL}, so they "
+            "are of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a "
+            "checkout, with `make setup`"
         )
-
-
-def _java(spark_context: Any, name: str) -> Any:
-    from py4j.java_gateway import JavaPackage
-
-    found = getattr(spark_context._jvm.dev.headgate.spark, name)
-    if isinstance(found, JavaPackage):
-        raise ShimMissingError(
-            "this Spark driver was started without Headgate's shim: put "
-            f"{JAR} on spark.driver.extraClassPath before the JVM starts (headgate-run does)"
-        )
-    return found
-
-
-def _start_callback_server(gateway: Any) -> None:
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    ensure_callback_server_started(gateway)
-
-
-class _JavaPlanner:
-    """A planner as Py4J wants it: Java's method names and types, and the name of the interface."""
-
-    class Java:
-        implements = ("dev.headgate.spark.Planner",)
-
-    def __init__(self, planner: ShimPlanner) -> None:
-        self._planner = planner
-
-    def opened(self, handle: int, descriptor: str) -> str:
-        return self._planner.opened(handle, descriptor)
-
-    def admit(self, handle: int, trigger: str, start: str | None) -> str:
-        return self._planner.admit(handle, trigger, start and unpacked(start))
-
-    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
-        return self._planner.plan(handle, trigger, start and unpacked(start), unpacked(latest))
-
-    def outage(self, handle: int, failure: str | None) -> None:
-        self._planner.outage(handle, failure)
-
-    def thrown(self, handle: int, failure: str) -> None:
-        self._planner.thrown(handle, failure)
-
-    def closed(self, handle: int) -> None:
-        self._planner.closed(handle)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 
+from headgate_contract.newer import dataclass
+from headgate_contract.settings.said import is_option
 from headgate_spark.engine.offsets import OffsetFormat, RecordCounts
 from headgate_spark.planner.model import Lane
 
@@ -77,6 +79,9 @@ class Descriptor:
     default_rows: int | None = None
     """Rows in a batch that the source names as its own limit; `None`: it names none."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Its own, by their names in lower case."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Options by which the job says how it is to be read."""
     shuffle_partitions: int | None = None
     """Of the session that the query runs in."""
     place: int | None = None
@@ -93,6 +98,7 @@ class Descriptor:
         thread = _THREAD.match(members["thread"])
         if thread is None:
             raise ValueError(f"thread {members['thread']!r} is not the thread of a streaming query")
+        options: Mapping[str, str] = members.get("options") or {}
         index = members.get("index") or ""
         return cls(
             handle=members["handle"],
@@ -106,7 +112,8 @@ class Descriptor:
             stream=members.get("class", ""),
             default_limit=members.get("defaultLimit"),
             default_rows=members.get("defaultRows"),
-            options={key.lower(): value for key, value in (members.get("options") or {}).items()},
+            options={key.lower(): value for key, value in options.items() if not is_option(key)},
+            settings={key: value for key, value in options.items() if is_option(key)},
             shuffle_partitions=members.get("shufflePartitions"),
             place=int(index) if index.isdecimal() else None,
         )
@@ -160,15 +167,11 @@ class Descriptor:
         if key is None:
             return None
         option, text = _SUBSCRIPTIONS[key], self.options[key]
-        match key:
-            case "subscribe":
-                return Subscription(
-                    option, tuple(topic.strip() for topic in text.split(",") if topic.strip())
-                )
-            case "assign":
-                return Subscription(option, _assigned(text))
-            case _:
-                return Subscription(option, pattern=text)
+        if key == "subscribe":
+            return Subscription(option, tuple(topic.strip() for topic in text.split(",") if topic.strip()))
+        if key == "assign":
+            return Subscription(option, _assigned(text))
+        return Subscription(option, pattern=text)
 
     def source_name(self, taken: Collection[str]) -> str:
         """Return the name of the source, where those that were opened before it have `taken` theirs."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headgate_spark.engine import shim
+from headgate_contract.newer import dataclass
+from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.planner.memory import MemoryUse
 
 RESERVED_BYTES = 300 * 2**20
@@ -72,13 +72,13 @@ def uses(text: str, settings: MemorySettings | None) -> dict[int, MemoryUse]:
 
 
 class SparkMemoryGauge:
-    """The tasks of a `pyspark.SparkContext`."""
+    """The tasks of the driver."""
 
-    def __init__(self, spark_context: Any) -> None:
+    def __init__(self, jvm: DriverJvm) -> None:
         """Raises `ShimMissingError` if the JVM was started without the jar."""
-        self._context = spark_context
-        self._memory = shim.task_memory(spark_context)
-        self._memory.watch(spark_context._jsc.sc())
+        self._jvm, self._context = jvm, jvm.context
+        self._memory = jvm.shim("TaskMemory")
+        self._memory.watch(self._context)
 
     def take(self, query_id: str) -> str:
         """Return, once, what the complete batches of a query took, as the shim says it."""
@@ -90,7 +90,7 @@ class SparkMemoryGauge:
 
     def settings(self, shuffle_partitions: int | None) -> MemorySettings:
         """Return the settings that batches run under."""
-        conf = self._context._jsc.sc().conf()
+        conf = self._context.conf()
         off_heap = conf.getBoolean("spark.memory.offHeap.enabled", False)
         return MemorySettings(
             heap_bytes=self._heap_bytes(),
@@ -102,19 +102,19 @@ class SparkMemoryGauge:
 
     @property
     def _is_local(self) -> bool:
-        return re.match(r"local(\[|$)", self._context.master) is not None
+        return re.match(r"local(\[|$)", str(self._context.master())) is not None
 
     def _heap_bytes(self) -> int:
         if self._is_local:
-            return int(self._context._jvm.java.lang.Runtime.getRuntime().maxMemory())
-        return int(self._context._jsc.sc().executorMemory()) * MIB
+            return int(self._jvm.view.java.lang.Runtime.getRuntime().maxMemory())
+        return int(self._context.executorMemory()) * MIB
 
     def _slots(self, conf: Any) -> int | None:
         """Return the tasks that run beside each other; a standalone executor has all cores of its worker."""
         per_task = int(conf.getInt("spark.task.cpus", 1))
         if self._is_local:
-            return max(1, int(self._context.defaultParallelism) // per_task)
+            return max(1, int(self._context.defaultParallelism()) // per_task)
         cores = int(conf.getInt("spark.executor.cores", 0))
-        if cores == 0 and self._context.master.startswith(("k8s", "yarn")):
+        if cores == 0 and str(self._context.master()).startswith(("k8s", "yarn")):
             cores = 1
         return None if cores < per_task else cores // per_task

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import Optional, Protocol, Union
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -19,8 +19,8 @@ from headgate_contract import metrics as m
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
 
-Family = CounterMetricFamily | GaugeMetricFamily
-Sample = tuple[m.Metric, tuple[str, ...], float | None]
+Family = Union[CounterMetricFamily, GaugeMetricFamily]
+Sample = tuple[m.Metric, tuple[str, ...], Optional[float]]
 
 PATIENCE_SECONDS = 0.25
 """How long a scrape waits for runs that are planning, all together; of the others it tells what it told last. A
@@ -52,9 +52,6 @@ class Observed(Protocol):
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
         """Positions that could not be published, by query and source."""
-
-    def look_after_queries(self) -> None:
-        """Take note of queries that have ended without telling so."""
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -130,7 +127,6 @@ class DriverCollector(Collector):
             yield m.EXECUTORS_REFUSED, (refused,), 1.0
         for query in self._governor.unplanned:
             yield m.QUERY_UNPLANNED, (query,), 1.0
-        self._governor.look_after_queries()
         failed = self._governor.failed
         for name in {*failed, *(run.name for run in self._governor.ended_runs)}:
             yield m.QUERY_ACTIVE, (name,), 0.0
@@ -157,15 +153,20 @@ class DriverCollector(Collector):
             repeated, spilled = run.memory.repeated, run.spilled_bytes
             out_of_reach = run.out_of_reach
             margins = run.retention_margins()
+            settings = run.settings
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at
+        if run.started is not None and run.started.owner is not None:
+            yield m.QUERY_OWNER, (run.name, *run.started.owner), 1.0
         yield m.QUERY_LAST_PROGRESS, query, ended_at
         yield m.QUERY_BATCHES_REPEATED, query, float(repeated)
         yield m.QUERY_SPILLED, query, float(spilled)
         yield m.QUERY_FUTURE_BATCHES, query, future
         for labels in out_of_reach.items():
             yield m.SOURCE_OUT_OF_REACH, (run.name, *labels), 1.0
+        for of_setting in settings:
+            yield m.SETTING_INFO, (run.name, *of_setting), 1.0
         for name, margin in margins.items():
             yield m.SOURCE_RETENTION_MARGIN, (run.name, name), margin
         if last is not None:

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from headgate_contract import EventTimeControl
+from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.payload import reader_of
 from headgate_spark.kafka.record_times import Answers, Asked

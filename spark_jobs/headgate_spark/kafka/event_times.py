@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
 from headgate_spark.kafka.asking import Asking, Kind, Times, Told
@@ -32,7 +32,7 @@ from headgate_spark.planner.event_times import (
 BUDGET_SECONDS = 2.0
 """How long one planning waits for answers, all together: less than half of what the shim grants a call (5 s)."""
 
-Connect = Callable[[str, Mapping[str, str], EventTimeControl | None], Times]
+Connect = Callable[[str, Mapping[str, str], Optional[EventTimeControl]], Times]
 """Makes what tells the event times of a source: from its name, its options, and where in the value they are."""
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Union
 
-Path = tuple[str | int, ...]
+Path = tuple[Union[str, int], ...]
 
 _SEGMENT = re.compile(r"""\.([\w-]+)|\[(-?\d+)\]|\['([^'\\]+)'\]|\["([^"\\]+)"\]""")
 
@@ -39,6 +40,6 @@ def follow(path: Path, document: object) -> object:
 def _member(step: str | int, document: object) -> object:
     if isinstance(step, str) and isinstance(document, Mapping):
         return document[step]
-    if isinstance(step, int) and isinstance(document, Sequence) and not isinstance(document, str | bytes):
+    if isinstance(step, int) and isinstance(document, Sequence) and not isinstance(document, (str, bytes)):
         return document[step]
     raise LookupError(step)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from headgate_contract import EventTimeControl
+from headgate_contract.newer import UTC, dataclass, moment_in
 from headgate_spark import event_time
 from headgate_spark.event_time import Decoder
 from headgate_spark.kafka import json_path
@@ -88,17 +88,14 @@ def reader_of(source: str, where: EventTimeControl) -> Reader:
 
 def millis_of(moment: object) -> Millis:
     """Return a moment in milliseconds since 1970; without an offset it is one of UTC. Raises `ValueError`."""
-    match moment:
-        case bool():
-            raise ValueError
-        case int() | float():
-            millis = _of_number(moment)
-        case str():
-            millis = _of_text(moment.strip())
-        case datetime():
-            millis = _of_datetime(moment)
-        case _:
-            raise ValueError
+    if isinstance(moment, (int, float)) and not isinstance(moment, bool):
+        millis = _of_number(moment)
+    elif isinstance(moment, str):
+        millis = _of_text(moment.strip())
+    elif isinstance(moment, datetime):
+        millis = _of_datetime(moment)
+    else:
+        raise ValueError  # noqa: TRY004 -- no moment, as an empty text is none
     if millis < 0:
         raise ValueError
     return millis
@@ -106,7 +103,7 @@ def millis_of(moment: object) -> Millis:
 
 def is_small(moment: object) -> bool:
     """Tell whether a moment is a number that is too small to tell its unit by its size, and was taken for seconds."""
-    return isinstance(moment, int | float) and not isinstance(moment, bool) and moment < SMALLEST_NUMBER
+    return isinstance(moment, (int, float)) and not isinstance(moment, bool) and moment < SMALLEST_NUMBER
 
 
 def _told(reason: str) -> str:
@@ -123,7 +120,7 @@ def _of_number(number: float) -> Millis:
 def _of_text(text: str) -> Millis:
     if text.isdecimal() and len(text) >= SHORTEST_NUMBER:
         return _of_number(int(text))
-    return _of_datetime(datetime.fromisoformat(text))
+    return _of_datetime(moment_in(text))
 
 
 def _of_datetime(moment: datetime) -> Millis:

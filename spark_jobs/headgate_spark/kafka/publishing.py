@@ -21,11 +21,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import structlog
 
+from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words, of_a_commit
 from headgate_spark.kafka.ownership import mark_of, problem_of
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from typing import Optional, Protocol
 
 import structlog
 
@@ -25,7 +25,7 @@ from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, F
 log = structlog.get_logger("headgate")
 
 Asked = Mapping[str, Millis]
-Answers = dict[str, Found | None]
+Answers = dict[str, Optional[Found]]
 
 
 REPLICATION_TRIES = 3

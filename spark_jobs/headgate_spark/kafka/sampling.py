@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Optional, Protocol
 
 from headgate_spark.kafka.searching import RUN, LastSearch, Search
 from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
@@ -59,7 +59,7 @@ class Records(Protocol):
         """Return the end of the log of each partition."""
 
 
-TimeOf = Callable[[str, Record], Millis | None]
+TimeOf = Callable[[str, Record], Optional[Millis]]
 """Return the event time of a record of a partition; `None`: it has none that counts."""
 
 

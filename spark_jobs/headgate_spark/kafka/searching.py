@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Optional
 
 from headgate_spark.planner.event_times import Found, Millis
 
@@ -23,7 +24,7 @@ RUN = 32
 WIDEN = 4
 """How much further from the end of a log the next look is, where the last records have no event time."""
 
-Times = Sequence[tuple[int, Millis | None]]
+Times = Sequence[tuple[int, Optional[Millis]]]
 """Offsets of consecutive records and their event times; `None`: a record has none."""
 
 

@@ -24,14 +24,18 @@ from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
+from headgate_spark.launch.driver import Driver, End
 from headgate_spark.launch.environment import UnsupportedSessionError, prepare, written_down
-from headgate_spark.launch.logs import configure
-from headgate_spark.launch.runtime import Runtime
+from headgate_spark.launch.planner import PlannerError, PlannerProcess
 from headgate_spark.launch.script import INTERRUPTED, run_script
+from headgate_spark.launch.stopping import Stopper
+from headgate_spark.runtime import settings
+from headgate_spark.runtime.logs import configure
 
 log = structlog.get_logger("headgate")
 
 NO_QUERY = "it had started no streaming query"
+SCRIPT_CUT = "the script was stopped before its end; start it again, and it goes on where it was stopped"
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 
@@ -47,43 +51,81 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(options: argparse.Namespace) -> NoReturn:
     _require_files(options)
     configure()
+    application = options.application or options.script.stem
+    planner = PlannerProcess(application, _properties(options))
+    driver = Driver(planner)
+    stopper = driver.stopper
     try:
         properties_file = _settled(options.properties_file) or written_down(os.environ, SPARK_PROPERTIES)
-        conf = [*options.conf, *_executor_template()]
-        prepare(os.environ, jar=jar_path(), conf=conf, properties_file=properties_file)
+        jar = jar_path()
+        driver.start()  # before anybody can see that there is something to be stopped
+        planner.start()
+        conf = [*options.conf, *_executor_template(), f"{settings.ADDRESS}={planner.address()}"]
+        prepare(os.environ, jar=jar, conf=conf, properties_file=properties_file)
     except (UnsupportedSessionError, ShimError) as error:
         _end(str(error), ExitCode.INVALID_SETUP)
-    runtime = Runtime(options.application or options.script.stem, _settled(options.control))
-    announcement = Announcement(_settled(options.announce), runtime.application, _start(runtime, options))
+    except PlannerError as error:
+        address, port = options.metrics_address or every_address(), options.metrics_port
+        _end(
+            f"metrics cannot be served at {address}, port {port}: {error}; "
+            "give others with --metrics-address and --metrics-port"
+        )
+    announcement = Announcement(_settled(options.announce), application, planner.metrics_port)
     try:
         announcement.write()
     except OSError as error:
         _end(f"--announce {options.announce}: {error.strerror}; give the path of a file that can be written")
-    with runtime.stopper.script():
+    with stopper.script():
         code = run_script(options.script, options.arguments)
-    runtime.stopper.settle()
-    atexit.register(
-        _say_if_nothing_was_governed, runtime, announcement
-    )  # threads of the script may still go on
-    runtime.end()
-    if runtime.governor.unread:
-        _note(announcement, "; ".join(runtime.governor.unread))
-    for explanation in runtime.governor.explanations if code != 0 else ():
-        print(f"{ERROR}{explanation}", file=sys.stderr)  # noqa: T201
-    if runtime.governor.checkpoint_in_use is not None and code != 0:
-        print(f"{ERROR}{runtime.governor.checkpoint_in_use}", file=sys.stderr)  # noqa: T201
+    stopper.settle()
+    end = driver.end()
+    atexit.register(_at_exit, end, driver, planner, announcement)  # threads of the script may still go on
+    if end.unread:
+        _note(announcement, "; ".join(end.unread))
+    sys.exit(told(end, code, stopper))
+
+
+def told(end: End, code: int, stopper: Stopper) -> int:
+    """Say what is to be known of an end, and return the exit code."""
+    if code != 0:
+        _say(*end.explanations)
+    if end.checkpoint_in_use is not None and code != 0:
+        _say(end.checkpoint_in_use)
         code = ExitCode.CHECKPOINT_IN_USE
-    if runtime.governor.gave_up or (code != 0 and runtime.governor.too_large and not runtime.stopper.asked):
-        for found in runtime.governor.too_large.values():
-            print(f"{ERROR}{found.message}", file=sys.stderr)  # noqa: T201
-        sys.exit(ExitCode.BATCH_TOO_LARGE)
-    if code != 0 and runtime.governor.unnoted_memory and not runtime.stopper.asked:
-        print(f"{ERROR}{out_of_memory(runtime.governor.unnoted_memory)}", file=sys.stderr)  # noqa: T201
-        sys.exit(ExitCode.JVM_OUT_OF_MEMORY)
-    if runtime.stopper.asked and runtime.stopper.unfinished:
-        print(f"{ERROR}{runtime.stopper.unfinished.message}", file=sys.stderr)  # noqa: T201
-        sys.exit(ExitCode.UNFINISHED)
-    sys.exit(0 if runtime.stopper.asked else code)
+    if end.gave_up or (code != 0 and end.too_large and not stopper.asked):
+        _say(*end.too_large)
+        return ExitCode.BATCH_TOO_LARGE
+    if code != 0 and end.unnoted_memory and not stopper.asked:
+        _say(out_of_memory(end.unnoted_memory))
+        return ExitCode.JVM_OUT_OF_MEMORY
+    if stopper.asked and (stopper.is_unfinished or end.cut_short):
+        _say(*(end.cut_short or [SCRIPT_CUT]))
+        return ExitCode.UNFINISHED
+    return 0 if stopper.asked else code
+
+
+def _at_exit(end: End, driver: Driver, planner: PlannerProcess, announcement: Announcement) -> None:
+    """Nothing of the script goes on any more: say if it has started no query, and let the planner's process end."""
+    if not (end.has_seen_query or driver.stopper.asked or driver.end().has_seen_query):
+        log.warning("the script started no streaming query; there was nothing to govern")
+        _note(announcement, NO_QUERY)
+    planner.end()
+
+
+def _properties(options: argparse.Namespace) -> dict[str, str]:
+    """Return what the planner's process is told of the options."""
+    control = _settled(options.control)
+    given = {
+        settings.METRICS_PORT: str(options.metrics_port),
+        settings.METRICS_ADDRESS: options.metrics_address,
+        settings.CONTROL: None if control is None else str(control),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _say(*sentences: str) -> None:
+    for sentence in sentences:
+        print(f"{ERROR}{sentence}", file=sys.stderr)  # noqa: T201 -- the command's own voice
 
 
 def out_of_memory(queries: Iterable[str]) -> str:
@@ -114,24 +156,6 @@ def _executor_template() -> Iterator[str]:
     """Yield the property by which Spark finds the executors' pod that was handed over, if one was."""
     if (file := written_down(os.environ, EXECUTOR_TEMPLATE)) is not None:
         yield f"spark.kubernetes.executor.podTemplateFile={file}"
-
-
-def _start(runtime: Runtime, options: argparse.Namespace) -> int:
-    port, address = options.metrics_port, options.metrics_address or every_address()
-    try:
-        return runtime.start(port, address)
-    except (OSError, OverflowError) as error:  # the second: no port is left after those that are taken
-        reason = error.strerror if isinstance(error, OSError) else error
-        _end(
-            f"metrics cannot be served at {address}, port {port}: {reason}; "
-            "give others with --metrics-address and --metrics-port"
-        )
-
-
-def _say_if_nothing_was_governed(runtime: Runtime, announcement: Announcement) -> None:
-    if not runtime.governor.has_seen_a_query and not runtime.stopper.asked:
-        log.warning("the script started no streaming query; there was nothing to govern")
-        _note(announcement, NO_QUERY)
 
 
 def _note(announcement: Announcement, note: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.launch.oom_kills import OomKills
+from headgate_spark.engine.oom_kills import OomKills
 
 log = structlog.get_logger("headgate")
 

@@ -3,8 +3,9 @@
 The first SIGTERM or SIGINT ends planning; the queries are stopped as soon as the running batch of each has ended, or,
 after the grace period, in mid-batch (that batch then repeats at the next start). The script's own
 `awaitTermination` returns, and the script goes on to its own end; but where one of the queries would have ended by
-itself, the script is ended before it is stopped (`launch.unfinished` says why). The second signal stops at once,
-unless it is the first one delivered again.
+itself (`availableNow`, `once`), the script is ended before it is stopped, and its query fails: a script takes the end
+of such a run for its success, and marks the day as done. The second signal stops at once, unless it is the first one
+delivered again.
 
 Python runs a signal's handler on the main thread, between two of its instructions; but the main thread is
 mostly inside a call to the JVM, and the kernel may have given the signal to another thread, so that nothing
@@ -21,17 +22,17 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
 import structlog
 
+from headgate_contract.exit_codes import ExitCode
 from headgate_contract.signals import StopSignals
-from headgate_spark.engine.run import QueryRun
 from headgate_spark.launch.forks import give_back_in_children, read_elsewhere
-from headgate_spark.launch.unfinished import Unfinished
 
 log = structlog.get_logger("headgate")
 
@@ -52,35 +53,45 @@ SETTLED_SECONDS = 15.0
 
 
 class Queries(Protocol):
-    """What is to be stopped."""
+    """What is to be stopped, in these steps."""
 
-    def stop(self) -> list[QueryRun]:
-        """End planning; returns the runs to wait for."""
+    def stop_planning(self) -> Stopping:
+        """Plan nothing more; say what there is to stop."""
 
-    @property
-    def ended_runs(self) -> list[QueryRun]:
-        """The last run of each query that has none open."""
+    def await_boundaries(self) -> None:
+        """Wait until no query is in a batch, or the grace period has passed."""
+
+    def stop_queries(self) -> None:
+        """Stop them."""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """What there is to stop."""
+
+    queries: Sequence[str] = ()
+    end_by_themselves: bool = False
+    """Whether all that the job has run ends by itself: then the script's own end is the end of its work."""
+    some_are_cut: bool = False
+    """Whether one of those that run would have ended by itself."""
 
 
 class Stopper:
     """Turns signals into an orderly end."""
 
-    def __init__(
-        self, queries: Queries, *, grace_seconds: Callable[[], float], signals: StopSignals | None = None
-    ) -> None:
+    def __init__(self, queries: Queries, *, signals: StopSignals | None = None) -> None:
         self._queries = queries
-        self._grace_seconds = grace_seconds
         self._asked = threading.Event()
         self._stop_signals = signals or StopSignals()
         self._wake_up, self._signals = socket.socketpair()
         self._wake_up.setblocking(False)
-        self.unfinished = Unfinished()
+        self.is_unfinished = False
+        """Whether the script was ended, or a query stopped, before its work was done."""
         self._settled = threading.Event()
         self._handlers = {**dict.fromkeys(STOPS, read_elsewhere), LEAVE: self._on_leave}
         self._in_script = False
         self._script_was_told = False
-        self._ends_by_itself = False
-        """Whether all that the job has run ends by itself: then the script's own end is the end of its work."""
+        self._stopping = Stopping()
         self._has_left = False
         self._may_leave = threading.Event()
         self._may_leave.set()
@@ -145,9 +156,8 @@ class Stopper:
             raise SystemExit(0)
         if self._in_script and not self._script_was_told:
             self._script_was_told = True
-            if self._ends_by_itself:
-                self.unfinished.cut_script()
-            raise self.unfinished.end() if self.unfinished else SystemExit(0)
+            self.is_unfinished |= self._stopping.end_by_themselves or self._stopping.some_are_cut
+            raise SystemExit(int(ExitCode.UNFINISHED) if self.is_unfinished else 0)
 
     def _read_signals(self) -> None:
         while number := self._signals.recv(1):
@@ -160,27 +170,26 @@ class Stopper:
 
     def _run(self) -> None:
         self._asked.wait()
-        runs = self._queries.stop()
-        every = [*runs, *self._queries.ended_runs]
-        self._ends_by_itself = bool(every) and all(run.ends_by_itself for run in every)
-        log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         try:
-            stop_all(runs, time.monotonic() + self._grace_seconds(), before=lambda: self._cut(runs))
+            self._stopping = self._queries.stop_planning()
+            self._queries.await_boundaries()
+            self._tell_of_the_cut()
+            self._queries.stop_queries()
         except Exception:
             log.exception("stop failed; the driver ends without it")
         self._settled.set()
-        if runs:
+        if self._stopping.queries:
             time.sleep(SCRIPT_SECONDS)
             log.warning("the script has not come to its end after its queries stopped; it is ended")
         self._may_leave.wait()
         while not self._has_left:
             self._tell()
 
-    def _cut(self, runs: Sequence[QueryRun]) -> None:
+    def _tell_of_the_cut(self) -> None:
         """Tell the script before its query is stopped that this is not the end of a run that ends by itself."""
-        self.unfinished.cut(runs)
-        if not self.unfinished:
+        if not self._stopping.some_are_cut:
             return
+        self.is_unfinished = True
         self._may_leave.wait()
         until = time.monotonic() + TOLD_SECONDS
         while self._in_script and not self._script_was_told and time.monotonic() < until:
@@ -194,35 +203,6 @@ class Stopper:
         if not (self._in_script and self._script_was_told):
             signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
         time.sleep(AGAIN_SECONDS)
-
-
-def stop_all(runs: Sequence[QueryRun], deadline: float, *, before: Callable[[], None] = lambda: None) -> None:
-    """Stop the queries once each of them is at a batch boundary; at `deadline` (`time.monotonic`) in mid-batch.
-
-    None before all are: many a script ends with the first of its queries, and what another one is doing ends with it.
-    `before` is called when none has been stopped yet.
-    """
-    for run in runs:
-        if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
-            log.warning(
-                "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
-            )
-    before()
-    stops = [threading.Thread(target=_stop, args=(run,), daemon=True) for run in runs]
-    for stop in stops:
-        stop.start()
-    for stop in stops:
-        stop.join()
-
-
-def _stop(run: QueryRun) -> None:
-    try:
-        if run.started is not None:
-            run.started.query.stop()
-    except Exception as error:  # the script may be ending the session at the same time
-        log.debug("query could not be stopped", query=run.name, error=str(error))
-        return
-    log.info("query stopped", query=run.name)
 
 
 def _waits_for_threads(frame: FrameType | None) -> bool:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate_contract import AlignmentControl
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.event_times import Millis, Split
 
 LEAST_IDLE_SECONDS = 1.0

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from headgate_contract import AlignmentControl
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment import (
     RELEASED,
     Commitment,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Optional
 
 from headgate_contract import AlignmentControl, EventTimeControl, SourceControl
 from headgate_spark.planner.alignment import Groups
@@ -16,7 +17,7 @@ from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownErro
 from headgate_spark.planner.model import AlignmentSnapshot, HeldBy
 from headgate_spark.planner.time_index import TimeIndex
 
-Columns = Mapping[str, EventTimeControl | None]
+Columns = Mapping[str, Optional[EventTimeControl]]
 """Where the members have their event times, by source; `None`: where the source itself can tell them."""
 
 

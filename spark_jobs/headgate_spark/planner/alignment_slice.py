@@ -16,9 +16,9 @@ search of the next planning begins with what was asked in vain.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
 from headgate_spark.planner.shares import divide
 from headgate_spark.planner.time_index import TimeIndex

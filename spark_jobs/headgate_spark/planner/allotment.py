@@ -8,8 +8,8 @@ Values in, values out. `planner.query` describes each source as a `Reader` and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import HeldBy
 from headgate_spark.planner.shares import Demand, share_grant
 

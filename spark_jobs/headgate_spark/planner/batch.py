@@ -6,9 +6,10 @@ everything, may have nothing: then no batch follows, and what had been booked fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.model import HeldBy, Lane, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
@@ -66,25 +67,20 @@ class PlannedBatch:
 
         What could not be counted before is booked now. A limit that was filled probably left something.
         """
-        match self.takes[state.name]:
-            case TakeUpTo(ends=ends):
-                state.moved_to(ends)
-                self._book_new_splits(state, records, now)
-                state.brought(records, now, everything=False)
-                return None
-            case TakeLimit(count=count):
-                self._settle_limit(state, count, records, max_growth, now)
-                filled = records >= count if state.lane is Lane.ROWS else records > 0
-                everything = not filled
-            case TakeBytes():
-                state.rate.take(records, now)
-                state.planned_total += records
-                filled, everything = records > 0, records == 0
-            case TakeAll():
-                state.rate.take(records, now)
-                state.planned_total += records
-                filled, everything = False, True
-        state.brought(records, now, everything=everything)
+        take = self.takes[state.name]
+        if isinstance(take, TakeUpTo):
+            state.moved_to(take.ends)
+            self._book_new_splits(state, records, now)
+            state.brought(records, now, everything=False)
+            return None
+        if isinstance(take, TakeLimit):
+            self._settle_limit(state, take.count, records, max_growth, now)
+            filled = records >= take.count if state.lane is Lane.ROWS else records > 0
+        else:
+            state.rate.take(records, now)
+            state.planned_total += records
+            filled = isinstance(take, TakeBytes) and records > 0
+        state.brought(records, now, everything=not filled)
         return None if not filled else self._more_waits_for(state, now)
 
     def _book_new_splits(self, state: SourceState, records: int, now: float) -> None:

@@ -28,9 +28,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.throughput import Sample, fit
 
 SAME = 1.07

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from headgate_contract.newer import dataclass
 
 Millis = int
 """An event time, in milliseconds since 1970: the unit of Kafka's timestamps."""
@@ -155,6 +156,26 @@ class _Step:
     found: Found
 
 
+class _Offsets:
+    """The offsets of steps, to look a place up in: `bisect` takes no key before Python 3.10."""
+
+    def __init__(self, steps: Sequence[_Step]) -> None:
+        self._steps = steps
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, index: int) -> int:
+        return self._steps[index].found.offset
+
+
+class _Times(_Offsets):
+    """Their event times."""
+
+    def __getitem__(self, index: int) -> Millis:
+        return self._steps[index].found.time
+
+
 class Bounds(NamedTuple):
     """What is known of an event time; `None`: nothing."""
 
@@ -170,7 +191,7 @@ class Staircase:
 
     def first_later(self, time: Millis) -> Found | None:
         """Return the first record later than `time`; `None`: not known."""
-        step = self._at(bisect_right(self._steps, time, key=lambda s: s.found.time))
+        step = self._at(bisect_right(_Times(self._steps), time))
         return step.found if step is not None and step.after <= time else None
 
     def reached(self, position: int) -> Millis | None:
@@ -179,14 +200,14 @@ class Staircase:
         Before the first record with an event time (compaction may leave a gap there) that record is the next one. It
         is never more than the event time of the position; `None`: nothing is known.
         """
-        step = self._at(bisect_right(self._steps, position, key=lambda s: s.found.offset) - 1)
+        step = self._at(bisect_right(_Offsets(self._steps), position) - 1)
         if step is None and self._steps and self._steps[0].after <= BEFORE_ALL:
             step = self._steps[0]
         return step.found.time if step is not None else None
 
     def read(self, position: int) -> Bounds:
         """Return what is known of the largest event time of the records before `position`."""
-        index = bisect_left(self._steps, position, key=lambda s: s.found.offset)
+        index = bisect_left(_Offsets(self._steps), position)
         below, above = self._at(index - 1), self._at(index)
         return Bounds(
             None if below is None else below.found.time,
@@ -198,7 +219,7 @@ class Staircase:
 
         `None`: it is known, or nothing is that could be halved.
         """
-        index = bisect_right(self._steps, position, key=lambda s: s.found.offset)
+        index = bisect_right(_Offsets(self._steps), position)
         below, above = self._at(index - 1), self._at(index)
         if (
             below is None
@@ -211,7 +232,7 @@ class Staircase:
 
     def learn(self, asked: Millis, found: Found) -> None:
         """Remember that `found` is the first record later than `asked`."""
-        index = bisect_right(self._steps, found.offset, key=lambda s: s.found.offset)
+        index = bisect_right(_Offsets(self._steps), found.offset)
         before = self._at(index - 1)
         if before is not None and before.found == found:
             before.after = min(before.after, asked)
@@ -226,7 +247,7 @@ class Staircase:
 
     def forget_before(self, position: int) -> None:
         """Forget what lies before the last record that is known of those before `position`."""
-        index = bisect_left(self._steps, position, key=lambda s: s.found.offset) - 1
+        index = bisect_left(_Offsets(self._steps), position) - 1
         del self._steps[: max(0, index)]
 
     def _insert(self, index: int, new: _Step) -> None:

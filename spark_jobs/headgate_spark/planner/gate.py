@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from headgate_contract import QueryControl
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import HeldBy, Trigger
 
 BASE_SECONDS = 0.1

@@ -13,8 +13,9 @@ history.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import HybridMemory, Position
 
 

@@ -11,8 +11,8 @@ A lease is given once every source of the query has been held in a round, and ho
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.gate import BASE_SECONDS
 from headgate_spark.planner.model import HeldBy
 from headgate_spark.planner.source import SURVEY_SECONDS, SourceState

@@ -16,7 +16,9 @@ What was learnt outlives the run (`headgate_spark.engine.batch_memory` keeps it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from headgate_contract.newer import dataclass
 
 NEARLY_FULL = 0.8
 """Part of a task's execution memory from which on a batch counts as pressed: the rest is for skewed keys."""

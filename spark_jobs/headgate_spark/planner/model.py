@@ -7,8 +7,10 @@ adapter in `headgate_spark.engine` translates. `None` stands for what is not kno
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import field
+from typing import Union
+
+from headgate_contract.newer import StrEnum, dataclass
 
 Position = Mapping[str, int]
 """Offset of the next record to read, for each split."""
@@ -146,7 +148,7 @@ class Fail:
     message: str
 
 
-Answer = Hold | TakeAll | TakeUpTo | TakeLimit | TakeBytes | TakeNothing | Wait | Fail
+Answer = Union[Hold, TakeAll, TakeUpTo, TakeLimit, TakeBytes, TakeNothing, Wait, Fail]
 
 
 # What is kept

@@ -12,8 +12,10 @@ expected, and what they read beyond that is a debt that the next batches wait fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Union
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
 from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
@@ -21,7 +23,7 @@ from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
 
-Take = TakeAll | TakeUpTo | TakeLimit | TakeBytes
+Take = Union[TakeAll, TakeUpTo, TakeLimit, TakeBytes]
 
 
 @dataclass(frozen=True, slots=True)

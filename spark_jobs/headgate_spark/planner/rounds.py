@@ -6,8 +6,9 @@ is looked at once per round, and the first source that is asked has everything p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.allotment import Allotment
 from headgate_spark.planner.model import Answer, HeldBy
 from headgate_spark.planner.sizing import Grant

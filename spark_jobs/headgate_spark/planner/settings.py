@@ -5,9 +5,8 @@ A query that the document does not list is only gated by its own trigger, as if 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headgate_contract import BatchControl, QueryControl, SourceControl
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.gate import Intervals
 from headgate_spark.planner.model import Trigger, TriggerKind
 from headgate_spark.planner.sizing import Grant

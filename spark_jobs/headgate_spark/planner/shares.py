@@ -9,9 +9,9 @@ split with ten records beside one with ten million would otherwise hold the wate
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import Position
 
 K = TypeVar("K", bound=Hashable)

@@ -47,9 +47,10 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headgate_contract import BatchControl
+from headgate_contract.newer import dataclass
 from headgate_spark.planner.ceiling import SAME, Ceiling
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
 from headgate_spark.planner.memory import MemoryBound, MemoryUse

@@ -221,7 +221,7 @@ class SourceState:
 
     def answered(self, answer: Answer, now: float) -> None:
         """Book an answer: for how long the source is held, and why."""
-        reason = answer.reason if isinstance(answer, Hold | Wait) else None
+        reason = answer.reason if isinstance(answer, (Hold, Wait)) else None
         self.held.answered(reason, now)
         if reason in KEPT_FROM_READING:
             self._active_at = now

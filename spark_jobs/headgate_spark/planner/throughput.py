@@ -21,9 +21,10 @@ there was no more data says little about what a large one would take.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
+
+from headgate_contract.newer import dataclass
 
 SAMPLES_PER_SIZE = 3
 """Batches remembered for each doubling of size: a steady size must not push out what the other sizes taught,

@@ -36,9 +36,19 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     implements SparkSessionExtensionsProvider {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    Function1<SparkSession, Rule<LogicalPlan>> taker = session -> new TakeSettings();
+    extensions.injectHintResolutionRule(taker); // of the rules that can be added, these alone come before sources are looked for
     Function1<SparkSession, Rule<LogicalPlan>> builder = session -> new GovernStreams();
     extensions.injectPostHocResolutionRule(builder);
+    PlannerProcess.start();
     return BoxedUnit.UNIT;
+  }
+
+  private static final class TakeSettings extends Rule<LogicalPlan> {
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+      return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(() -> plan.transform(new JobSettings.Take()));
+    }
   }
 
   private static final class GovernStreams extends Rule<LogicalPlan> {
@@ -84,7 +94,10 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
       return table((Table) element, originOf(relation));
     }
     if (element instanceof DataSource) {
-      return GatedProvider.disguise((DataSource) element, Origin.nameIn(relation));
+      return GatedProvider.disguise((DataSource) element, Origin.nameIn(relation), JobSettings.takenFrom(relation));
+    }
+    if (element instanceof CaseInsensitiveStringMap) {
+      return JobSettings.without((CaseInsensitiveStringMap) element);
     }
     if (element instanceof Some && isRelation(((Some<?>) element).get(), "StreamingRelation")) {
       // what Spark reads instead where spark.sql.streaming.disabledV2MicroBatchReaders names the source
@@ -104,6 +117,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
         options.putAll(((CaseInsensitiveStringMap) element).asCaseSensitiveMap());
       }
     }
+    options.putAll(JobSettings.takenFrom(relation));
     return new Origin(format, Origin.nameIn(relation), options);
   }
 

@@ -6,7 +6,6 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -18,6 +17,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Stands before one stream and turns the planner's answers into the end offset of the next batch.
@@ -32,6 +33,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
  * planner is asked again within the trigger.
  */
 final class Gate implements Governed.Handler {
+  private static final Logger LOG = LoggerFactory.getLogger(Gate.class);
   private static final long RETRY_MILLIS = 500;
 
   private final SparkDataStream stream;
@@ -43,6 +45,8 @@ final class Gate implements Governed.Handler {
   private final Patience patience;
   private final Outage outage;
   private final Triggers triggers = Triggers.ofThisQuery();
+
+  private final RunningQuery query;
 
   private Planner announcedTo;
   private Offset initial;
@@ -57,14 +61,16 @@ final class Gate implements Governed.Handler {
   private Offset frozen;
   private volatile long fileBytes = -1;
 
-  private Gate(SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
+  private Gate(
+      RunningQuery query, SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
+    this.query = query;
     this.stream = stream;
     this.limits = new ReadLimits(stream, another);
     this.v1 = !(stream instanceof MicroBatchStream);
     this.handle = Shim.open(this);
     this.descriptor = origin.describe(handle, thread.getName(), location, stream, limits, v1);
     String name = "source " + stream + " of " + thread.getName();
-    this.patience = new Patience(name);
+    this.patience = new Patience(name, this::patienceIsOver);
     this.outage = new Outage(name, handle);
   }
 
@@ -75,14 +81,20 @@ final class Gate implements Governed.Handler {
    */
   static <S extends SparkDataStream> Object before(Supplier<S> streams, Origin origin, String location) {
     SparkDataStream stream = streams.get();
-    Gate gate = new Gate(stream, streams, origin, location);
+    RunningQuery query = RunningQuery.ofThisThread();
+    if (query == null) {
+      LOG.warn("Headgate does not know the query that {} belongs to, which therefore runs ungoverned", stream);
+      return stream;
+    }
+    Gate gate = new Gate(query, stream, streams, origin, location);
     Object standIn = StandIn.of(stream, gate, SupportsTriggerAvailableNow.class);
     if (standIn == stream) {
       Shim.close(gate.handle);
       return stream;
     }
-    Planner planner = Shim.planner();
     try {
+      PlannerProcess.await();
+      Planner planner = Shim.planner();
       if (planner != null) {
         gate.isOpenedBy(planner); // early, so that a planner knows all sources of a query before it is asked for one
       }
@@ -105,6 +117,9 @@ final class Gate implements Governed.Handler {
         }
         return initial; // the same while it is held: neither I/O nor, for a source that begins at "now", a moving start
       case "getDefaultReadLimit":
+        if (Shim.planner() != null) {
+          query.asksForLimit();
+        }
         return limits.admission() ? Governed.forward(stream, method, arguments) : ReadLimit.allAvailable();
       case "reportLatestOffset":
         return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
@@ -218,7 +233,7 @@ final class Gate implements Governed.Handler {
 
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
     Planner planner;
-    while ((planner = Shim.planner()) != null) {
+    while ((planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
       if (Lease.holds(triggers.number())) {
         return hold(start);
       }
@@ -240,7 +255,15 @@ final class Gate implements Governed.Handler {
       }
       Shim.awaitRecall(asked.recalls(), answer == null ? RETRY_MILLIS : Math.max(1, answer.millis()));
     }
-    return latest(start, own);
+    PlannerProcess.requireIfWanted();
+    return query.isDue(triggers.number()) ? latest(start, own) : hold(start);
+  }
+
+  private void patienceIsOver(String why) {
+    if (!PlannerProcess.letsQueriesGoOn()) {
+      throw new PlannerException(why + " The query ends rather than stall in silence; see the driver's log, then start it again.");
+    }
+    query.isToBeLeftAlone(why);
   }
 
   /** The planner's last word on this planning, or null if it failed. */
@@ -249,9 +272,9 @@ final class Gate implements Governed.Handler {
     if (!areOpenedBy(planner)) {
       return null;
     }
-    String json = start == null ? null : Packed.of(start.json());
+    String json = start == null ? null : start.json();
     String trigger = triggers.told();
-    Answer answer = ask(() -> planner.admit(handle, trigger, json), Answer.TO_ADMIT);
+    Answer answer = ask(() -> admitted(planner, trigger, json), Answer.TO_ADMIT);
     if (answer != null && answer.is("survey")) {
       String latest = survey(answer.handles());
       answer = ask(() -> planner.plan(handle, trigger, json, latest), Answer.TO_PLAN);
@@ -260,6 +283,16 @@ final class Gate implements Governed.Handler {
       patience.served();
     }
     return answer;
+  }
+
+  private String admitted(Planner planner, String trigger, String start) throws Planner.Failed, InterruptedException {
+    query.progressed(planner);
+    return planner.admit(handle, trigger, start);
+  }
+
+  private String announced(Planner planner) throws Planner.Failed, InterruptedException {
+    query.begins(planner);
+    return planner.opened(handle, descriptor);
   }
 
   /** Whether all streams of this query are: a planner that knows some of them would plan for a query that there is not. */
@@ -277,7 +310,7 @@ final class Gate implements Governed.Handler {
   private boolean isOpenedBy(Planner planner) throws InterruptedException {
     if (planner != announcedTo) {
       announcedTo = null;
-      Answer answer = ask(() -> planner.opened(handle, descriptor), Answer.TO_OPENED);
+      Answer answer = ask(() -> announced(planner), Answer.TO_OPENED);
       if (answer == null) {
         return false;
       }
@@ -292,8 +325,8 @@ final class Gate implements Governed.Handler {
     return true;
   }
 
-  private Answer ask(Callable<String> call, Set<String> understood) throws InterruptedException {
-    String text = patience.ask(call);
+  private Answer ask(Patience.Question question, Set<String> understood) throws InterruptedException {
+    String text = patience.ask(question);
     if (text == null) {
       return null;
     }
@@ -328,7 +361,7 @@ final class Gate implements Governed.Handler {
         latest.put(name, gate.surveyed == null ? null : gate.surveyed.json());
       }
     }
-    return Packed.of(Origin.json(latest));
+    return Origin.json(latest);
   }
 
   private Offset carriedOut(Answer answer, Offset start, ReadLimit own) {
@@ -364,11 +397,25 @@ final class Gate implements Governed.Handler {
     return begun || Shim.gates().stream().anyMatch(gate -> gate.thread == thread && gate.begun) ? start : null;
   }
 
-  private void close() {
+  /** The stream is stopped, or its query is gone and has left it open; called on the query's thread, or by the next query's. */
+  void close() {
     Shim.close(handle);
     Planner planner = announcedTo;
+    announcedTo = null;
     if (planner != null) {
-      patience.end(() -> planner.closed(handle));
+      try {
+        planner.closed(handle, query.failure());
+      } catch (Planner.Failed e) {
+        LOG.warn("Headgate could not tell the planner of the end of source {} of {}: {}", stream, thread.getName(), e.getMessage());
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    if (Shim.gates().stream().noneMatch(gate -> gate.query == query)) {
+      query.ends();
+      if (planner != null && thread == Thread.currentThread()) {
+        planner.release();
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 package dev.headgate.spark;
 
+import java.util.HashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.SQLContext;
@@ -21,32 +22,43 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class GatedProvider implements StreamSourceProvider {
   private static final Logger LOG = LoggerFactory.getLogger(GatedProvider.class);
-  private static final String KEY = "headgate.original";
+  static final String KEY = "headgate.original";
   private static final Map<String, Original> ORIGINALS = new WeakHashMap<>();
   private static long keys;
 
-  private record Original(DataSource source, String name) {}
+  private record Original(DataSource source, String name, Map<String, String> options) {}
 
   /** Returns a copy of the source that is provided by this class; one that is already comes back as it is. */
-  static DataSource disguise(DataSource source, String name) {
+  static DataSource disguise(DataSource source, String name, Map<String, String> settings) {
     if (source.className().equals(GatedProvider.class.getName())) {
       return source;
     }
-    String key = keyOf(new Original(source, name));
-    Object[] elements = new Object[source.productArity()];
-    for (int i = 0; i < elements.length; i++) {
-      elements[i] = switch (source.productElementName(i)) {
-        case "className" -> GatedProvider.class.getName();
-        case "options" -> source.options().updated(KEY, key);
-        default -> source.productElement(i);
-      };
-    }
     try {
-      return (DataSource) DataSource.class.getConstructors()[0].newInstance(elements);
+      scala.collection.immutable.Map<String, String> options = source.options();
+      Map<String, String> told = new HashMap<>(CollectionConverters.asJava(options));
+      told.putAll(settings);
+      DataSource own = copy(source, source.className(), JobSettings.without(options));
+      String key = keyOf(new Original(own, name, told));
+      @SuppressWarnings("unchecked") // Java does not see the type of what is added
+      scala.collection.immutable.Map<String, String> keyed = options.updated(KEY, key);
+      return copy(source, GatedProvider.class.getName(), keyed);
     } catch (ReflectiveOperationException e) {
       LOG.warn("Headgate cannot stand in for {}, which therefore runs ungoverned", source.className(), e);
       return source;
     }
+  }
+
+  private static DataSource copy(DataSource source, String provider, scala.collection.immutable.Map<String, String> options)
+      throws ReflectiveOperationException {
+    Object[] elements = new Object[source.productArity()];
+    for (int i = 0; i < elements.length; i++) {
+      elements[i] = switch (source.productElementName(i)) {
+        case "className" -> provider;
+        case "options" -> options;
+        default -> source.productElement(i);
+      };
+    }
+    return (DataSource) DataSource.class.getConstructors()[0].newInstance(elements);
   }
 
   /** One key for equal sources, since Spark reads equal relations through one source. */
@@ -81,7 +93,7 @@ public final class GatedProvider implements StreamSourceProvider {
       scala.collection.immutable.Map<String, String> options) {
     Original original = original(options);
     DataSource source = original.source();
-    Origin origin = new Origin(source.className(), original.name(), CollectionConverters.asJava(source.options()));
+    Origin origin = new Origin(source.className(), original.name(), original.options());
     return (Source) Gate.before(() -> source.createSource(location), origin, location);
   }
 }

@@ -3,7 +3,6 @@ package dev.headgate.spark;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
@@ -30,7 +29,6 @@ final class Outage {
   private static final String RETRIABLE = "org.apache.kafka.common.errors.RetriableException";
 
   private static final int MOST_CAUSES = 10;
-  private static final ScheduledThreadPoolExecutor TELLER = teller();
 
   private final String stream;
   private final long handle;
@@ -47,7 +45,7 @@ final class Outage {
   <T> T watch(Callable<T> question) throws Exception {
     long millis = Shim.silenceMillis();
     long began = System.nanoTime();
-    Future<?> silence = TELLER.schedule(() -> tell(""), millis, TimeUnit.MILLISECONDS);
+    Future<?> silence = Teller.THREAD.schedule(() -> now(""), millis, TimeUnit.MILLISECONDS);
     try {
       return question.call();
     } finally {
@@ -67,18 +65,18 @@ final class Outage {
       LOG.info("Headgate: {} answers again", stream);
     }
     if (lasts || silent) {
-      TELLER.execute(() -> tell(null));
+      tell(null);
     }
     lasts = silent = false;
   }
 
   /** Tells the planner what the source has thrown, before the query fails of it. */
   void ends(Throwable failure) {
-    Planner planner = Shim.planner();
-    if (planner == null || causes(failure).anyMatch(InterruptedException.class::isInstance)) {
+    if (causes(failure).anyMatch(InterruptedException.class::isInstance)) {
       return; // it is being stopped
     }
-    Future<?> told = TELLER.submit(() -> planner.thrown(handle, text(failure)));
+    Future<?> told =
+        Teller.THREAD.submit(() -> Teller.now("of the failure of " + stream, planner -> planner.thrown(handle, text(failure))));
     try {
       told.get(Shim.callBudgetMillis(), TimeUnit.MILLISECONDS);
     } catch (TimeoutException | ExecutionException e) {
@@ -105,20 +103,16 @@ final class Outage {
     } else if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) >= Shim.outageMillis()) {
       return false;
     }
-    TELLER.execute(() -> tell(text(failure)));
+    tell(text(failure));
     return true;
   }
 
   private void tell(String failure) {
-    Planner planner = Shim.planner();
-    if (planner == null) {
-      return;
-    }
-    try {
-      planner.outage(handle, failure);
-    } catch (RuntimeException e) {
-      LOG.warn("Headgate could not tell the planner how {} answers: {}", stream, e.toString());
-    }
+    Teller.THREAD.execute(() -> now(failure));
+  }
+
+  private void now(String failure) {
+    Teller.now("how " + stream + " answers", planner -> planner.outage(handle, failure));
   }
 
   private static String text(Throwable failure) {
@@ -132,17 +126,5 @@ final class Outage {
 
   private static boolean isRetriable(Class<?> type) {
     return type != null && (type.getName().equals(RETRIABLE) || isRetriable(type.getSuperclass()));
-  }
-
-  private static ScheduledThreadPoolExecutor teller() {
-    ScheduledThreadPoolExecutor teller = new ScheduledThreadPoolExecutor(1, Outage::daemon);
-    teller.setRemoveOnCancelPolicy(true);
-    return teller;
-  }
-
-  private static Thread daemon(Runnable work) {
-    Thread thread = new Thread(work, "headgate-outages");
-    thread.setDaemon(true);
-    return thread;
   }
 }

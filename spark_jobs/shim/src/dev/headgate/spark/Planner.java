@@ -1,19 +1,56 @@
 package dev.headgate.spark;
 
+import java.io.IOException;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
 /**
- * Decides, per stream and per planning of a micro-batch, what Spark may read next.
+ * Decides, per stream and per planning of a micro-batch, what Spark may read next: the planner's process, as it is asked from here.
  *
- * <p>This is the whole language between the engine and whoever governs it; the implementation lives in the driver's Python
- * process and is reached through Py4J. Everything is a string, because a callback can return nothing richer cheaply, and because
- * an offset's JSON is the one form that every source can read back. Offsets that are long are {@link Packed}.
+ * <p>This is the whole language between the engine and whoever governs it. Everything is text, because an offset's JSON is the one
+ * form that every source can read back. {@code headgate_spark.engine.questions} is the other end.
  *
  * <p>A <em>handle</em> names one stream of one run of a query; handles rise in the order in which streams are opened. Calls for
- * different queries overlap. A call that throws, answers something unknown or is slow counts as failed, see {@link Patience}; the
- * same is asked again then, also while the slow one is still under way.
+ * different queries overlap, those of one query do not. A call that fails, or takes longer than {@link Shim#callBudgetMillis}, may be
+ * made again, also while the first one is still under way there. Each call throws {@link Failed} where nothing came of it.
  */
-public interface Planner {
+final class Planner {
+  /** A call of which nothing came; the message says why. */
+  static final class Failed extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    Failed(String message) {
+      super(message);
+    }
+  }
+
+  private final Link.Address address;
+
+  /** Calls that one thread may have given up and that have not come back: the next one waits for the oldest of them. */
+  private static final int MOST_OWED = 2;
+
+  /** By thread, and so by query, its connections: the last one is asked, those before it owe an answer. */
+  private final Map<Thread, Deque<Link>> links = new ConcurrentHashMap<>();
+
+  Planner(Link.Address address) {
+    this.address = address;
+  }
+
   /**
-   * A stream was created, or was running already when this planner was registered.
+   * A query begins, before its first stream is opened; or it was running already when this planner came to be.
+   *
+   * @param query JSON object, see {@link RunningQuery#describe}
+   */
+  void begins(String query) throws Failed, InterruptedException {
+    ask("begins", query);
+  }
+
+  /**
+   * A stream was created, or was running already when this planner came to be.
    *
    * @param descriptor JSON object: {@code handle}, {@code thread} (holds the query's name, id and run id), {@code checkpoint}
    *     (root of the query's checkpoint), {@code index} (of the source in it), {@code name} (given by the job, or null), {@code
@@ -23,15 +60,27 @@ public interface Planner {
    * @return {@code ok}; {@code resume:<json>}, the offset at which it goes on by the checkpoint, so that it can be surveyed before
    *     Spark asks it; or {@code refuse:<message>}: the query fails with that message
    */
-  String opened(long handle, String descriptor);
+  String opened(long handle, String descriptor) throws Failed, InterruptedException {
+    return ask("opened", Long.toString(handle), descriptor);
+  }
+
+  /**
+   * Spark has reported something of the query since this was last called: a batch has ended, or there was none for a while.
+   *
+   * @param progress JSON object, see {@link Progress}
+   */
+  void progressed(String runId, String progress) throws Failed, InterruptedException {
+    ask("progressed", runId, progress);
+  }
 
   /**
    * Asked at each planning, before the source is touched. In one trigger Spark asks every stream of a query once, in an order that
    * is not known; a stream may be asked about again in the same trigger, after {@code wait:} and after a call that has failed.
    *
    * @param trigger {@code <number>.<number>:<handle>=<number>,…}: the trigger of the query in which Spark asks, and which of the
-   *     query's questions this is, numbers that only grow; and for each stream of which Spark has been told to read, or {@code none}, by an answer of a planner, in which trigger that
-   *     was last. An answer whose trigger is not there has not reached Spark, and the stream was held
+   *     query's questions this is, numbers that only grow; and for each stream of which Spark has been told to read, or {@code
+   *     none}, by an answer of a planner, in which trigger that was last. An answer whose trigger is not there has not reached
+   *     Spark, and the stream was held
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
    * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty
    *     first one), {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
@@ -41,7 +90,9 @@ public interface Planner {
    *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
    *     something else than when it was last surveyed
    */
-  String admit(long handle, String trigger, String start);
+  String admit(long handle, String trigger, String start) throws Failed, InterruptedException {
+    return ask("admit", Long.toString(handle), trigger, start);
+  }
 
   /**
    * Asked after {@code survey:}, with what the surveyed sources have.
@@ -50,7 +101,9 @@ public interface Planner {
    *     not been asked to plan yet, that run in another query or are of the V1 kind are left out
    * @return as {@link #admit}, without {@code survey:}; after {@code wait:} it is {@code admit} that is asked again
    */
-  String plan(long handle, String trigger, String start, String latest);
+  String plan(long handle, String trigger, String start, String latest) throws Failed, InterruptedException {
+    return ask("plan", Long.toString(handle), trigger, start, latest);
+  }
 
   /**
    * The stream cannot be asked what it has. If it has been asked for the first time, its query waits for it, else it is held.
@@ -58,11 +111,107 @@ public interface Planner {
    * @param failure what it has thrown, class and message of it and of each cause on lines of their own; empty while it has only
    *     not answered for long; null: it answers again
    */
-  void outage(long handle, String failure);
+  void outage(long handle, String failure) throws Failed, InterruptedException {
+    ask("outage", Long.toString(handle), failure);
+  }
 
   /** The stream has thrown this, a text as that of {@link #outage}, when it was asked for something, and its query fails. */
-  void thrown(long handle, String failure);
+  void thrown(long handle, String failure) throws Failed, InterruptedException {
+    ask("thrown", Long.toString(handle), failure);
+  }
 
-  /** The stream was stopped; its handle will not be heard of again. */
-  void closed(long handle);
+  /**
+   * The stream was stopped; its handle will not be heard of again.
+   *
+   * @param failure JSON object, what its query has failed of, see {@link RunningQuery#failure}; null: of nothing, as far as is known
+   */
+  void closed(long handle, String failure) throws Failed, InterruptedException {
+    ask("closed", Long.toString(handle), failure);
+  }
+
+  /**
+   * Spark has started a query, whatever becomes of it.
+   *
+   * @param query JSON object of {@code id}, {@code runId}, {@code name} (or null), {@code unplanned} (the kind of its trigger, if
+   *     Spark plans no batches with it, or null)
+   */
+  void noticed(String query) throws Failed, InterruptedException {
+    ask("noticed", query);
+  }
+
+  /** A query has ended, also one whose streams were never opened; {@code failure} as with {@link #closed}. */
+  void ended(String runId, String failure) throws Failed, InterruptedException {
+    ask("ended", runId, failure);
+  }
+
+  /** The driver is told to end: plan nothing more, and return when no query is in the midst of a batch, or the time is over. */
+  void stop() throws Failed, InterruptedException {
+    askUntil(Long.MAX_VALUE / 2, "stop");
+  }
+
+  /** Tells where the driver's own things can be asked for, see {@link PlannerProcess}; a JSON object. */
+  void attached(String driver) throws Failed, InterruptedException {
+    ask("attached", driver);
+  }
+
+  /** The job decodes the records of a source by this, see {@code headgate_spark.event_time}. */
+  void decoder(String source, String decoder, String path) throws Failed, InterruptedException {
+    ask("decoder", source, decoder, path);
+  }
+
+  /** Gives back the connection of this thread. */
+  void release() {
+    Deque<Link> own = links.remove(Thread.currentThread());
+    if (own != null) {
+      own.forEach(Planner::close);
+    }
+  }
+
+  /** The connection of this thread that can be asked; those of threads that are gone are given back. */
+  private Link link(long until) throws IOException, TimeoutException, InterruptedException {
+    Deque<Link> own = links.computeIfAbsent(Thread.currentThread(), thread -> new ArrayDeque<>());
+    if (own.isEmpty() || !own.getLast().isFree()) {
+      own.removeIf(link -> !link.isFree() && link.isBack() && close(link));
+      if (own.size() > MOST_OWED) {
+        own.getFirst().awaitBack(until);
+        close(own.removeFirst());
+      }
+      links.entrySet().removeIf(each -> !each.getKey().isAlive() && each.getValue().stream().allMatch(Planner::close));
+      own.addLast(Link.to(address, until));
+    }
+    return own.getLast();
+  }
+
+  private String ask(String... fields) throws Failed, InterruptedException {
+    return askUntil(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Shim.callBudgetMillis()), fields);
+  }
+
+  private String askUntil(long until, String... fields) throws Failed, InterruptedException {
+    try {
+      String[] answer = link(until).ask(until, fields);
+      PlannerProcess.answered();
+      if (answer.length == 2 && "stranger".equals(answer[0])) {
+        PlannerProcess.attachAnew(this);
+        throw new Failed("the planner's process is another one, which is told of this driver now");
+      }
+      if (answer.length != 2 || !"ok".equals(answer[0])) {
+        throw new Failed(answer.length == 2 ? answer[1] : "an answer of " + answer.length + " fields");
+      }
+      return answer[1];
+    } catch (TimeoutException e) {
+      PlannerProcess.unanswered();
+      throw new Failed("no answer within " + Shim.callBudgetMillis() + " ms");
+    } catch (IOException e) {
+      throw new Failed("the planner's process cannot be reached: " + e);
+    }
+  }
+
+  private static boolean close(Link link) {
+    try {
+      link.close();
+    } catch (IOException e) {
+      // it is given up anyway
+    }
+    return true;
+  }
 }

@@ -3,6 +3,7 @@ package dev.headgate.spark;
 import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -13,11 +14,12 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 5;
+  private static final int PROTOCOL = 6;
 
   private static final long SILENCE_MILLIS = Long.getLong("headgate.source.silenceMillis", 5_000);
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
+  private static final Map<String, String[]> DECODERS = new ConcurrentHashMap<>();
   private static final Map<String, Gate> OPEN = new ConcurrentHashMap<>();
 
   private static volatile Planner planner;
@@ -34,9 +36,45 @@ public final class Shim {
   }
 
   /** Puts a planner in charge of all streams, running ones included; null lets them run plainly again. */
-  public static void register(Planner next) {
+  static void register(Planner next) {
     planner = next;
     recall();
+  }
+
+  /** The same for one that serves at a port of this machine; 0 lets streams run plainly again. */
+  public static void connect(int port, String token) {
+    QueryEvents.of(PlannerProcess.context());
+    register(port == 0 ? null : new Planner(new Link.Address(port, token)));
+  }
+
+  /** Gives the planner the decoder of a source, and each planner after it; it cannot load every one. */
+  public static void decoder(String source, String decoder, String path) throws Exception {
+    DECODERS.put(source, new String[] {decoder, path});
+    Planner now = planner;
+    if (now != null) {
+      now.decoder(source, decoder, path);
+    }
+  }
+
+  static Map<String, String[]> decoders() {
+    return DECODERS;
+  }
+
+  /** Waits, not for longer than that, until the planner has been told of all that has happened to queries so far. */
+  public static void settle(long millis) throws Exception {
+    var context = org.apache.spark.SparkContext$.MODULE$.getActive();
+    if (!context.isEmpty()) {
+      context.get().listenerBus().waitUntilEmpty(millis);
+    }
+    Teller.THREAD.submit(() -> {}).get(millis, TimeUnit.MILLISECONDS);
+  }
+
+  /** Stops a query as the job itself would; nothing where it runs no more. */
+  public static void stop(String runId) throws Exception {
+    RunningQuery query = RunningQuery.run(runId);
+    if (query != null) {
+      query.stop();
+    }
   }
 
   /** Ends every lease: the planner was told something, and may answer otherwise from now on. */
@@ -105,7 +143,7 @@ public final class Shim {
   }
 
   static long open(Gate gate) {
-    OPEN.values().removeIf(Gate::isOrphan);
+    OPEN.values().stream().filter(Gate::isOrphan).forEach(Gate::close);
     long handle = HANDLES.incrementAndGet();
     OPEN.put(Long.toString(handle), gate);
     return handle;

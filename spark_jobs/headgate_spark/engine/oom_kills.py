@@ -8,8 +8,9 @@ somebody else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from headgate_contract.newer import dataclass
 
 
 @dataclass(frozen=True, slots=True)

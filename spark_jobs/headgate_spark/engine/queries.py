@@ -1,0 +1,113 @@
+"""A query that Spark runs, as the shim tells of it: how it begins, how far it is, what it has failed of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate_spark.engine.settings import OfJob
+from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
+from headgate_spark.planner.model import Trigger, TriggerKind
+
+_KINDS = {
+    "processingTime": TriggerKind.PROCESSING_TIME,
+    "availableNow": TriggerKind.AVAILABLE_NOW,
+    "once": TriggerKind.ONCE,
+}
+"""The triggers whose batches are planned, by the argument of `trigger`."""
+
+
+class ShimQuery:
+    """What is known of a run of a query. What is told of it comes on any thread."""
+
+    def __init__(self, run_id: str, stop: Callable[[str], None]) -> None:
+        """`stop` stops a run as the job itself would."""
+        self._run_id = run_id
+        self._stop = stop
+        self._progress: str | None = None
+        self._failure: str | None = None
+        self._causes: str | None = None
+        self._is_active = True
+
+    def progressed(self, progress: str) -> None:
+        """A batch has ended; `progress` is a JSON object."""
+        self._progress = progress
+
+    def ended(self, failure: str | None) -> None:
+        """It has ended; `failure` is a JSON object: what it has failed of; `None`: it has not failed."""
+        if failure is not None and self._failure is None:
+            members = json.loads(failure)
+            self._failure, self._causes = in_words(members["failure"]), members["causes"]
+        self._is_active = False
+
+    def last_progress(self) -> str | None:
+        """Return what was told of the last batch that has ended, as JSON."""
+        return self._progress
+
+    def is_active(self) -> bool:
+        """Return whether it has not ended yet."""
+        return self._is_active
+
+    def failure(self) -> str | None:
+        """Return what it has failed of; `None`: it has not."""
+        return self._failure
+
+    def causes(self) -> str | None:
+        """Return the causes of its failure, by class and message and without its plan; `None`: it has not failed."""
+        return self._causes
+
+    def stop(self) -> None:
+        """Stop the query, whatever it is doing."""
+        self._stop(self._run_id)
+
+
+@dataclass(frozen=True)
+class Started:
+    """What is known of a query when it begins."""
+
+    trigger: Trigger
+    governed: bool
+    """False for triggers whose batches are not planned (continuous, real-time)."""
+    query: ShimQuery
+    watermark_delay: float | None
+    watermarks_below_union: int = 0
+    watermarks: int = 0
+    """In its plan."""
+    name: str = ""
+    """As a run of it is called: its name, or else its id."""
+    settings: OfJob = field(default_factory=OfJob)
+    """What the job says of it."""
+    owner: tuple[str, str] | None = None
+    """User and session of Spark Connect that it was started in."""
+
+
+def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
+    """Return what the shim tells of a query that begins (`RunningQuery.describe` in Java)."""
+    kind = _KINDS.get(members["trigger"])
+    millis = members.get("intervalMillis")
+    seconds = 0.0 if millis is None else float(millis) / 1000
+    plan = members["plan"]
+    return Started(
+        Trigger() if kind is None else Trigger(kind, seconds),
+        kind is not None,
+        ShimQuery(members["runId"], stop),
+        smallest_delay(plan),
+        watermarks_below_union(plan),
+        watermarks(plan),
+        called(members),
+        OfJob(members.get("options") or {}, members.get("properties") or {}),
+        (members["user"], members["session"]) if members.get("user") else None,
+    )
+
+
+def called(members: Mapping[str, str]) -> str:
+    """Return how a query is called: by its name, or else by its id."""
+    return members.get("name") or members["id"]
+
+
+def in_words(failure: str) -> str:
+    """Return the text of an exception of Java without the name of its class, as PySpark shows it."""
+    before, colon, words = failure.partition(": ")
+    return words if colon and " " not in before else failure

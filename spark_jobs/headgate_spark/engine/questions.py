@@ -1,0 +1,193 @@
+"""The questions of the shim, as they come over a socket, and the way back of the answers.
+
+Each query has a connection of its own, and each connection a thread here: none waits for another's answer. A frame is
+its length and the number of its fields, and of each field its length and its UTF-8 bytes; -1 stands for a field that
+is `None`. All numbers have four bytes. The first frame of a connection is a token: whoever does not know it is not
+answered. `Planner.java` says what is asked, `Link.java` is the other end.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Optional
+
+import structlog
+
+from headgate_spark import event_time
+from headgate_spark.engine.shim import ShimPlanner
+
+log = structlog.get_logger("headgate")
+
+Field = Optional[str]
+Verb = Callable[..., Optional[str]]
+"""Takes the fields of a question, and returns what is answered. What it raises is answered as a failed call."""
+
+OK, FAILED, STRANGER = "ok", "failed", "stranger"
+MOST_BYTES = 256 * 2**20
+TOKEN_SECONDS = 10.0
+"""How long a connection may take to say who calls."""
+TOKEN_BYTES = 1024
+"""Of the frame in which it does: for somebody who is not known yet no more room is made."""
+
+_NUMBER = struct.Struct(">i")
+_HEAD = struct.Struct(">ii")
+
+
+class StrangerError(Exception):
+    """Whoever asks has not told of the driver yet, or has told another process of it."""
+
+
+def verbs(planner: ShimPlanner) -> dict[str, Verb]:
+    """Return what a planner is asked, by the words of the shim."""
+    return {
+        "begins": planner.begins,
+        "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
+        "progressed": planner.progressed,
+        "admit": lambda handle, trigger, start: planner.admit(int(handle), trigger, start),
+        "plan": lambda handle, *about: planner.plan(int(handle), *about),
+        "outage": lambda handle, failure: planner.outage(int(handle), failure),
+        "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
+        "closed": lambda handle, failure: planner.closed(int(handle), failure),
+        "noticed": planner.noticed,
+        "ended": planner.ended,
+        "decoder": event_time.take,
+    }
+
+
+class Questions:
+    """Answers at a port of this machine, from `start` to `close`."""
+
+    def __init__(self, verbs: Mapping[str, Verb], token: str, listening: socket.socket | None = None) -> None:
+        """`listening` is a socket that listens already, at an address that outlives this process."""
+        self._verbs = verbs
+        self._token = token.encode()
+        self._listening = listening or socket.create_server(("127.0.0.1", 0))
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._is_closed = False
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._listening.getsockname()[1])
+
+    def start(self) -> None:
+        """Answer on daemon threads from now on."""
+        threading.Thread(target=self._accept, name="headgate-questions", daemon=True).start()
+
+    def close(self) -> None:
+        """Answer nothing more."""
+        with self._lock:
+            self._is_closed = True
+            left, self._open = self._open, set()
+        for connection in (self._listening, *left):
+            _shut(connection)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            with self._lock:
+                if self._is_closed:
+                    _shut(connection)
+                    return
+                self._open.add(connection)
+            threading.Thread(
+                target=self._serve, args=(connection,), name="headgate-question", daemon=True
+            ).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.settimeout(TOKEN_SECONDS)
+            token = receive(connection, TOKEN_BYTES)
+            if len(token) != 1 or not hmac.compare_digest((token[0] or "").encode(), self._token):
+                return
+            connection.settimeout(None)
+            while True:
+                send(connection, self._answer(receive(connection)))
+        except (OSError, EOFError, ValueError):
+            return  # it was closed, or it is none of ours
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            _shut(connection)
+
+    def _answer(self, question: Sequence[Field]) -> tuple[str, Field]:
+        verb, *fields = question
+        answered = self._verbs.get(verb or "")
+        if answered is None:
+            return FAILED, f"unknown question {verb!r}"
+        try:
+            return OK, answered(*fields)
+        except StrangerError:
+            return STRANGER, None
+        except Exception as error:  # whatever it is, it must reach whoever has asked
+            return FAILED, f"{type(error).__name__}: {error}"
+
+
+def ask(connection: socket.socket, *question: Field) -> str | None:
+    """Ask, and return the answer. Raises RuntimeError with the words of a failed call, OSError and EOFError."""
+    send(connection, question)
+    status, answer = receive(connection)
+    if status != OK:
+        raise RuntimeError(answer or status)
+    return answer
+
+
+def send(connection: socket.socket, fields: Sequence[Field]) -> None:
+    """Send a frame. Half a surrogate pair becomes a question mark, as in Java. Raises OSError."""
+    parts = [b""]
+    for field in fields:
+        encoded = None if field is None else field.encode(errors="replace")
+        parts += [_NUMBER.pack(-1)] if encoded is None else [_NUMBER.pack(len(encoded)), encoded]
+    length = _NUMBER.size + sum(map(len, parts))
+    parts[0] = _HEAD.pack(length, len(fields))
+    connection.sendall(b"".join(parts))
+
+
+def receive(connection: socket.socket, most_bytes: int = MOST_BYTES) -> list[Field]:
+    """Return the fields of the next frame. Raises OSError, EOFError at the end, ValueError for what is none."""
+    (length,) = _NUMBER.unpack(_bytes(connection, _NUMBER.size))
+    if not _NUMBER.size <= length <= most_bytes:
+        raise ValueError(f"a frame of {length} bytes")
+    try:
+        return list(_fields(memoryview(_bytes(connection, length))))
+    except struct.error:
+        raise ValueError("a frame that ends before its last field") from None
+
+
+def _fields(frame: memoryview) -> Iterator[Field]:
+    (count,) = _NUMBER.unpack_from(frame)
+    at = _NUMBER.size
+    for _ in range(count):
+        (size,) = _NUMBER.unpack_from(frame, at)
+        at += _NUMBER.size
+        if size > len(frame) - at:
+            raise ValueError("a frame that ends within a field")
+        yield None if size < 0 else str(frame[at : at + size], "utf-8")
+        at += max(0, size)
+
+
+def _bytes(connection: socket.socket, length: int) -> bytearray:
+    buffer = bytearray(length)
+    view, read = memoryview(buffer), 0
+    while read < length:
+        got = connection.recv_into(view[read:])
+        if got == 0:
+            raise EOFError
+        read += got
+    return buffer
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):  # it is not connected
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()

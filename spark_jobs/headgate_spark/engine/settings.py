@@ -1,0 +1,99 @@
+"""What the job itself says of one query, and what holds of it beside the control document.
+
+A query whose options or properties make no sense is refused when its sources are opened: it would run, and not do
+what somebody has written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from headgate_contract import QueryControl
+from headgate_contract.settings.contradictions import problems_of_query, problems_of_source
+from headgate_contract.settings.layers import SAYS_NOTHING, Job, circles, held, merged
+from headgate_contract.settings.said import in_options, in_properties, over
+from headgate_contract.settings.table import OPTION, Scope
+
+log = structlog.get_logger("headgate")
+
+
+class SettingsError(ValueError):
+    """What the job says of a query makes no sense; the message names each setting, and the remedy."""
+
+
+@dataclass(frozen=True)
+class OfJob:
+    """What is told of a query: the options of its `writeStream` that are ours, and the properties of its session."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, query: str, sources: Mapping[str, Mapping[str, str]]) -> Job:
+        """Return what is said of a query and its sources; `sources` has their options by name.
+
+        Raises `SettingsError` with all that is wrong.
+        """
+        said, problems = in_options(self.options, Scope.QUERY)
+        properties = in_properties(self.properties, query)
+        of_query = over(said, properties.query)
+        told = [*problems, *properties.problems]
+        of_sources = dict(properties.sources)
+        for name, options in sources.items():
+            given, problems = in_options(options, Scope.SOURCE)
+            of_sources[name] = over(given, properties.of_source(name))
+            told += [f"source {name}: {problem}" for problem in problems]
+        told += problems_of_query(of_query)
+        for name, given in of_sources.items():
+            told += [f"source {name}: {problem}" for problem in problems_of_source(of_query, given)]
+        job = Job(of_query, {name: given for name, given in of_sources.items() if given})
+        told += circles(job)
+        if told:
+            raise SettingsError(f"query {query}: {'; '.join(dict.fromkeys(told))}")
+        return job
+
+
+class Settings:
+    """What holds of one query: what a document says, put before what the job says."""
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._told: tuple[str, ...] = ()
+        self._origins: tuple[tuple[str, str, str], ...] | None = None
+        self.document: QueryControl | None = None
+        self.job = SAYS_NOTHING
+
+    def merged(self) -> QueryControl | None:
+        """Return what the query is to do."""
+        self._origins = None
+        return merged(self.document, self.job)
+
+    @property
+    def origins(self) -> Iterable[tuple[str, str, str]]:
+        """Of each setting that the job says: its source (empty: the query), its name, and whose word holds."""
+        if self._origins is None:
+            self._origins = tuple(self._found()) if self.job.says_something else ()
+        return self._origins
+
+    def _found(self) -> Iterator[tuple[str, str, str]]:
+        holding = {(each.source, each.setting): each.origin for each in held(self.document, self.job)}
+        for source, given in ((None, self.job.query), *sorted(self.job.sources.items())):
+            for name in given:
+                origin = holding.get((source, name))
+                yield source or "", name, "document" if origin is None else origin.value
+
+    def tell(self) -> None:
+        """Log what the job says and whose word holds, if that is new."""
+        told = tuple(self._words(*each) for each in self.origins)
+        if told != self._told:
+            self._told = told
+            log.info("settings of the job", query=self._query, holds=list(told))
+
+    def _words(self, source: str, name: str, origin: str) -> str:
+        given = self.job.sources[source] if source else self.job.query
+        at = f" of source {source}" if source else ""
+        if origin == "document":
+            return f"{OPTION}{name}{at}: the document's, not {given[name].text}"
+        return f"{OPTION}{name}{at}: {given[name].text}, by {given[name].spelling}"

@@ -1,0 +1,107 @@
+"""The driver under `headgate-run`, seen from the process that runs the script."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from headgate_spark import event_time
+from headgate_spark.engine.oom_kills import OomKills
+from headgate_spark.engine.shim import DriverJvm, require_protocol
+from headgate_spark.launch.jvm import oom_kills, ran_out_of_memory
+from headgate_spark.launch.planner import PlannerProcess
+from headgate_spark.launch.session import wrap_pyspark
+from headgate_spark.launch.stopping import Stopper, Stopping
+
+log = structlog.get_logger("headgate")
+
+GONE = (OSError, EOFError, RuntimeError)
+"""What asking raises where the planner's process is gone, or fails."""
+
+
+@dataclass(frozen=True)
+class End:
+    """What is to be said of the end of a driver."""
+
+    has_seen_query: bool = False
+    unread: Sequence[str] = ()
+    explanations: Sequence[str] = ()
+    checkpoint_in_use: str | None = None
+    gave_up: bool = False
+    too_large: Sequence[str] = ()
+    unnoted_memory: Sequence[str] = ()
+    cut_short: Sequence[str] = ()
+
+
+class Driver:
+    """The script's side of it: what the planner's process is asked, and what only this process can see."""
+
+    def __init__(self, planner: PlannerProcess) -> None:
+        self._planner = planner
+        self._context: Any = None
+        self._oom_kills: OomKills | None = None
+        self.stopper = Stopper(self)
+
+    def start(self) -> None:
+        """Take over signals, and what the script does with PySpark."""
+        wrap_pyspark(self._register, self.stopper.no_leaving)
+        event_time.send_by(self._planner.decode)
+        self.stopper.install()
+        self.stopper.start()
+        threading.Thread(target=self._await_wish, name="headgate-wish", daemon=True).start()
+
+    def end(self) -> End:
+        """Finish what goes on behind the script's back, and return what to say; called when it has ended.
+
+        Threads of the script may still go on, and queries with them: those are governed to the very end.
+        """
+        wants = ran_out_of_memory(self._context, self._oom_kills) if self._context is not None else False
+        try:
+            answer = self._planner.ask("end", {True: "yes", False: "no", None: "unknown"}[wants])
+        except GONE as error:
+            log.warning("nothing is known of how the queries have ended", error=str(error))
+            return End(has_seen_query=True)
+        members: Mapping[str, Any] = json.loads(answer or "{}")
+        return End(
+            has_seen_query=members["hasSeenQuery"],
+            unread=members["unread"],
+            explanations=members["explanations"],
+            checkpoint_in_use=members["checkpointInUse"],
+            gave_up=members["gaveUp"],
+            too_large=members["tooLarge"],
+            unnoted_memory=members["unnotedMemory"],
+            cut_short=members["cutShort"],
+        )
+
+    def stop_planning(self) -> Stopping:
+        """Plan nothing more; say what there is to stop."""
+        members = json.loads(self._planner.ask("stop_planning") or "{}")
+        return Stopping(members["queries"], members["endByThemselves"], members["someAreCut"])
+
+    def await_boundaries(self) -> None:
+        """Wait until no query is in a batch, or the grace period has passed."""
+        self._planner.ask("await_boundaries")
+
+    def stop_queries(self) -> None:
+        """Stop them."""
+        self._planner.ask("stop_queries")
+
+    def _await_wish(self) -> None:
+        """Stop when the planner's process wants it: another try of a batch would only repeat a failure."""
+        try:
+            self._planner.ask("await_wish")
+        except GONE:
+            return
+        self.stopper.ask()
+
+    def _register(self, context: Any) -> None:
+        """The script has a context. Raises `ShimError` where its queries could not be governed."""
+        require_protocol(int(DriverJvm.of(context).shim("Shim").protocol()))
+        self._context = context
+        self._oom_kills = oom_kills(context)
+        self.stopper.install()

@@ -1,0 +1,248 @@
+"""The composition root of the planner's process, and what it is asked from outside.
+
+The JVM asks what the shim asks, and tells where it is. `headgate-run` asks for a stop, step by step, since it has a
+script to end between two of them, and at the end what is to be said of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from headgate_contract import ControlDocument
+from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
+from headgate_spark import event_time
+from headgate_spark.engine import garbage
+from headgate_spark.engine.alignment import DriverAlignment
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
+from headgate_spark.engine.control_file import ControlFile
+from headgate_spark.engine.executors import Executors, look_after
+from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.oom_kills import OomKills
+from headgate_spark.engine.questions import StrangerError, Verb, verbs
+from headgate_spark.engine.shim import DriverJvm, require_protocol
+from headgate_spark.engine.task_memory import MemoryGauge, SparkMemoryGauge
+from headgate_spark.exporter.server import Exporter
+from headgate_spark.kafka.event_times import by_clients_of
+from headgate_spark.kafka.groups import JvmGroups, client_options
+from headgate_spark.kafka.lookups import JvmLookups, beginnings
+from headgate_spark.kafka.publishing import Publisher
+from headgate_spark.kafka.topics import JvmTopicIds
+from headgate_spark.runtime.jvm import connect
+from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.stopping import await_boundaries, stop_queries
+
+log = structlog.get_logger("headgate")
+
+NAMESPACE = "spark.kubernetes.namespace"
+"""Where a driver in a cluster has its executors made: its own."""
+DEFAULT_GRACE_SECONDS = ControlDocument(generation=0).grace_period_seconds
+SETTLE_MILLIS = 5_000
+"""How long the end of a driver waits until Spark has told of all queries that have ended."""
+
+
+class Runtime:
+    """Everything that lives beside a driver."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._jvm: DriverJvm | None = None
+        self._oom_kills: OomKills | None = None
+        self._gauge: MemoryGauge | None = None
+        self._wants_to_end = threading.Event()
+        self._exporter = Exporter(settings.application)
+        self._publisher = Publisher(
+            lambda options: JvmGroups(self._driver.view, client_options(options)), self._full_name
+        )
+        self.governor = Governor(
+            acquire_lock=self._acquire_lock,
+            open_checkpoint=self._open_checkpoint,
+            observer=self._exporter,
+            gauge=lambda: self._gauge,
+            give_up=self._wants_to_end.set,
+            stop_query=self._stop_query,
+            positions=self._publisher,
+            find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
+            open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
+            file_bytes=self._file_bytes,
+            alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
+            recall=self._recall,
+            wall_clock=time.time,
+            follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED,
+        )
+        self.executors = Executors(between_batches=lambda: self.governor.between_batches)
+        self._control = None if settings.control is None else self._watch(settings.control)
+
+    def start(self) -> int:
+        """Start everything that does not need Spark yet; returns the port of the metrics. Raises OSError."""
+        port = self._exporter.serve(
+            self.governor, self.executors, self._settings.metrics_port, self._settings.metrics_address
+        )
+        self.executors.start()
+        if self._control is not None:
+            self._control.start()
+        log.info("metrics are served", port=port)
+        return port
+
+    def verbs(self) -> Mapping[str, Verb]:
+        """Return all that it can be asked."""
+        of_the_shim = {name: self._of_this_driver(verb) for name, verb in verbs(self.governor).items()}
+        of_the_launcher: dict[str, Verb] = {
+            "stop_planning": self._stop_planning,
+            "await_boundaries": self._await_boundaries,
+            "stop_queries": self._stop_queries,
+            "await_wish": self._await_wish,
+            "end": self._end,
+            "decoder": event_time.take,  # may come before there is a JVM
+        }
+        return of_the_shim | of_the_launcher | {"attached": self._attached, "stop": self._stop}
+
+    def jvm_is_gone(self) -> None:
+        """Note, as far as it is known, what the JVM has died of; it is not there to be asked."""
+        killed = None if self._oom_kills is None else self._oom_kills.tell()
+        if killed:
+            self.governor.jvm_ran_out_of_memory(certain=True)
+
+    # What the JVM asks -----------------------------------------------------------------------
+
+    def _of_this_driver(self, verb: Verb) -> Verb:
+        def asked(*fields: str | None) -> str | None:
+            if self._jvm is None:
+                raise StrangerError
+            return verb(*fields)
+
+        return asked
+
+    def _attached(self, driver: str) -> None:
+        """A driver is there, or has another context now. Raises `ShimMismatchError`."""
+        members = json.loads(driver)
+        require_protocol(members["protocol"])
+        jvm = connect(members["gatewayPort"], members["gatewayToken"])
+        self._gauge = SparkMemoryGauge(jvm)
+        self._exporter.spark_is(members["spark"])
+        look_after(self.executors, jvm)
+        if self._settings.follows_jvm:
+            self._oom_kills = OomKills(members["pid"])
+        self._jvm = jvm
+        garbage.set_aside_soon()
+
+    def _stop(self) -> None:
+        """Stop every query at a batch boundary."""
+        self._stop_planning()
+        self._await_boundaries()
+        self._stop_queries()
+        self._publisher.close()
+
+    # What `headgate-run` asks ----------------------------------------------------------------
+
+    def _stop_planning(self) -> str:
+        """Plan nothing more. Returns a JSON object: what there is to stop."""
+        runs = self.governor.stop()
+        every = [*runs, *self.governor.ended_runs]
+        log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
+        ends = bool(every) and all(run.ends_by_itself for run in every)
+        some = any(run.ends_by_itself for run in runs)
+        return json.dumps(
+            {"queries": [run.name for run in runs], "endByThemselves": ends, "someAreCut": some}
+        )
+
+    def _await_boundaries(self) -> None:
+        await_boundaries(self.governor.runs, time.monotonic() + self._grace_seconds())
+
+    def _await_wish(self) -> None:
+        """Return when the driver had better end."""
+        self._wants_to_end.wait()
+
+    def _stop_queries(self) -> None:
+        runs = self.governor.runs
+        self.governor.cut()
+        stop_queries(runs)
+
+    def _end(self, wants_memory: str) -> str:
+        """The script has ended. `wants_memory` says whether the JVM has died for want of memory: `yes`, `no` or
+        `unknown`. Returns a JSON object: what is to be said of the end."""
+        self._publisher.close()
+        self._settle()
+        governor = self.governor
+        if governor.has_seen_a_query and wants_memory != "no":
+            governor.jvm_ran_out_of_memory(certain=wants_memory == "yes")
+        return json.dumps(
+            {
+                "hasSeenQuery": governor.has_seen_a_query,
+                "unread": governor.unread,
+                "explanations": governor.explanations,
+                "checkpointInUse": governor.checkpoint_in_use,
+                "gaveUp": governor.gave_up,
+                "tooLarge": [found.message for found in governor.too_large.values()],
+                "unnotedMemory": sorted(governor.unnoted_memory),
+                "cutShort": sorted(set(governor.cut_short.values())),
+            }
+        )
+
+    # -----------------------------------------------------------------------------------------
+
+    @property
+    def _driver(self) -> DriverJvm:
+        if self._jvm is None:
+            raise StrangerError
+        return self._jvm
+
+    def _settle(self) -> None:
+        """Wait until Spark has told of all that has happened."""
+        try:
+            if self._jvm is not None:
+                self._jvm.shim("Shim").settle(SETTLE_MILLIS)
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("Spark could not be asked for its last events", error=str(error))
+
+    def _watch(self, path: Any) -> ControlFile:
+        return ControlFile(
+            path,
+            on_document=self._take_document,
+            on_refusal=self.governor.count_refusal,
+            on_look=self.governor.deliver,
+        )
+
+    def _take_document(self, document: ControlDocument) -> None:
+        self.governor.take_document(document)
+        self.executors.want(document.executor_instances)
+
+    def _recall(self) -> None:
+        """Let the shim ask anew, if there is a JVM yet."""
+        if self._jvm is None:
+            return
+        try:
+            self._jvm.recall()
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("leases could not be recalled", error=str(error))
+
+    def _grace_seconds(self) -> float:
+        document = self.governor.document
+        return DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
+
+    def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
+        return acquire_lock(self._driver.view, checkpoint, self._settings.pid)
+
+    def _open_checkpoint(self, location: str) -> Checkpoint:
+        jvm = self._driver
+        return HadoopCheckpoint(jvm.view, jvm.context.hadoopConfiguration(), location)
+
+    def _stop_query(self, run_id: str) -> None:
+        self._driver.stop(run_id)
+
+    def _file_bytes(self, handle: int) -> int | None:
+        return self._driver.file_bytes(handle)
+
+    def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
+        return JvmLookups(self._driver.view, options)
+
+    def _full_name(self) -> str:
+        """Say whose positions are published, where two applications in a cluster may have one name."""
+        namespace = self._driver.context.conf().get(NAMESPACE, "")
+        return f"{namespace}/{self._settings.application}" if namespace else self._settings.application

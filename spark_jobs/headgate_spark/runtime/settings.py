@@ -1,0 +1,64 @@
+"""What the planner's process is told by whoever starts it, as one line of JSON on its standard input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headgate_contract.listening import every_address
+from headgate_spark.exporter.server import DEFAULT_PORT
+
+PREFIX = "spark.headgate."
+CONTROL = PREFIX + "control"
+APPLICATION = PREFIX + "application"
+METRICS_PORT = PREFIX + "metrics.port"
+METRICS_ADDRESS = PREFIX + "metrics.address"
+ADDRESS = PREFIX + "planner.address"
+"""A file with the port and the token of a planner's process that runs already."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the process is to run."""
+
+    token: str
+    """Without it nobody is answered."""
+    pid: int
+    """Of whoever is to be stopped to end the driver."""
+    application: str
+    """Label of the metrics."""
+    control: Path | None = None
+    metrics_port: int = DEFAULT_PORT
+    metrics_address: str = field(default_factory=every_address)
+    listening: int | None = None
+    """Descriptor of a socket that listens already."""
+
+    @property
+    def follows_jvm(self) -> bool:
+        """Whether the JVM has started it: then it ends with the JVM, and `headgate-run` asks for nothing."""
+        return self.listening is None
+
+    @classmethod
+    def parse(cls, line: str) -> Settings:
+        """Return the settings in a line. Raises ValueError for properties that make no sense, by their names."""
+        members: Mapping[str, Any] = json.loads(line)
+        properties: Mapping[str, str] = members["properties"]
+        control = properties.get(CONTROL)
+        return cls(
+            token=members["token"],
+            pid=members["pid"],
+            application=properties.get(APPLICATION) or members["application"],
+            control=None if control is None else Path(control),
+            metrics_port=_port(properties.get(METRICS_PORT, str(DEFAULT_PORT))),
+            metrics_address=properties.get(METRICS_ADDRESS) or every_address(),
+            listening=members.get("listening"),
+        )
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise ValueError(f"{METRICS_PORT} is {text!r}, which is no port: give a number from 0 to 65535")
+    return int(text)

@@ -1,0 +1,352 @@
+package dev.headgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.apache.hadoop.util.ShutdownHookManager;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import py4j.CallbackClient;
+import py4j.GatewayServer;
+import scala.Option;
+import scala.Tuple2;
+
+/**
+ * The planner's process: starts it beside the JVM, or finds the one that {@code headgate-run} has started, and tells it where this
+ * driver is.
+ *
+ * <p>It is a Python process of its own, so that no planning waits for the job's Python code. It ends when this JVM does: that closes
+ * its standard input. Where it dies, another one is started, and each query is told to it anew; until then streams are held, see
+ * {@link Patience}. What it asks of the driver (Kafka's clients, the checkpoint's file system) comes by a Py4J gateway that takes
+ * calls from whoever has its token, and from nobody else. All of its threads are daemons: none keeps a job's JVM from ending.
+ */
+public final class PlannerProcess {
+  private static final Logger LOG = LoggerFactory.getLogger(PlannerProcess.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String PROPERTIES = "spark.headgate.";
+
+  /** A file with {@code port} and {@code token} of a planner's process that runs already. */
+  private static final String ADDRESS = PROPERTIES + "planner.address";
+
+  private static final String ENABLED = PROPERTIES + "enabled";
+  private static final String PYTHON = PROPERTIES + "python";
+
+  /** What becomes of queries that nobody can plan: {@code continue} or {@code fail}. */
+  static final String ON_FAILURE = PROPERTIES + "onFailure";
+
+  /** Understood by every Python that there is: what is too old says so. */
+  private static final String BOOT =
+      "import json, sys; sys.path.insert(0, sys.argv[1]);"
+          + " sys.version_info >= (3, 9) or (sys.stdout.write(json.dumps({'error': 'it needs Python 3.9 or newer, and %s is %s; name"
+          + " another one in spark.headgate.python' % (sys.executable, sys.version.split()[0])}) + chr(10)), sys.exit(1));"
+          + " from headgate_spark.runtime.main import main; main()";
+  private static final long START_SECONDS = 60;
+  private static final long RESTART_MILLIS = 500;
+
+  /** One after the other, without a word of it: then no other is started. */
+  private static final int MOST_FAILED_STARTS = 3;
+
+  /** So long after the first call that got no answer, if no other has got one, the process hangs. */
+  private static final long HANGS_MILLIS = Long.getLong("headgate.planner.hangsMillis", 25_000);
+
+  /** Before Spark's own hook, which is run at 40, and for as long as the longest grace period: the planner bounds it. */
+  private static final int BEFORE_SPARK = 90;
+
+  private static final CountDownLatch READY = new CountDownLatch(1);
+  private static SparkContext known;
+  private static boolean begun;
+  private static GatewayServer gateway;
+  private static String gatewayToken;
+  private static volatile Link.Address address;
+  private static volatile Process child;
+  private static volatile String failure;
+  private static volatile boolean fails;
+  private static volatile long silentSince;
+
+  /** The process says that it cannot run as it is told to. */
+  private static final class RefusedException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    RefusedException(String message) {
+      super(message);
+    }
+  }
+
+  private PlannerProcess() {}
+
+  /** Starts it for this driver, or tells it of the context that has come after another one; asked again, it changes nothing. */
+  static synchronized void start() {
+    if (active().isEmpty() || active().get() == known) {
+      return;
+    }
+    known = active().get();
+    if (!known.getConf().getBoolean(ENABLED, true)) {
+      return;
+    }
+    QueryEvents.of(known);
+    if (begun) {
+      Teller.tell("of the next context", planner -> planner.attached(driver()));
+      return;
+    }
+    begun = true;
+    SparkConf conf = known.getConf();
+    fails = conf.get(ON_FAILURE, "continue").equals("fail");
+    Thread thread = new Thread(() -> run(conf), "headgate-planner-process");
+    thread.setDaemon(true);
+    thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
+    thread.start();
+  }
+
+  /**
+   * Waits until the first one can be asked, or could not be started.
+   *
+   * @throws PlannerException if there is none, and queries are to fail then
+   */
+  static void await() throws InterruptedException {
+    start();
+    if (begun && !READY.await(START_SECONDS, TimeUnit.SECONDS)) {
+      LOG.warn("Headgate: the planner's process has not answered within {} s", START_SECONDS);
+    }
+    requireIfWanted();
+  }
+
+  /** Throws {@link PlannerException} if it was given up, and queries are to fail then. */
+  static void requireIfWanted() {
+    if (failure != null && fails) {
+      throw new PlannerException("Headgate cannot govern this query: " + failure + "; it ends, as " + ON_FAILURE + "=fail wants it");
+    }
+  }
+
+  /**
+   * Whether a query that cannot be planned for long runs on as it would without Headgate. Under {@code headgate-run}, and with a planner
+   * that has come in another way, that has to be said.
+   */
+  static synchronized boolean letsQueriesGoOn() {
+    return begun && !fails && (known.getConf().contains(ON_FAILURE) || !known.getConf().contains(ADDRESS));
+  }
+
+  /** A call has got its answer. */
+  static void answered() {
+    if (silentSince != 0) {
+      silentSince = 0;
+    }
+  }
+
+  /** A call has got no answer in time. Where that goes on, and nobody else gets one, the process is ended: another one is started. */
+  static void unanswered() {
+    Process asked = child;
+    long now = System.nanoTime();
+    if (silentSince == 0) {
+      silentSince = now;
+    } else if (asked != null && TimeUnit.NANOSECONDS.toMillis(now - silentSince) >= HANGS_MILLIS) {
+      LOG.warn("Headgate: the planner's process has not answered for {} ms, and is ended", HANGS_MILLIS);
+      asked.destroyForcibly();
+      silentSince = 0;
+    }
+  }
+
+  /** The context of this driver, for the planner's process. */
+  public static SparkContext context() {
+    return SparkContext.getOrCreate();
+  }
+
+  private static Option<SparkContext> active() {
+    return org.apache.spark.SparkContext$.MODULE$.getActive();
+  }
+
+  private static void run(SparkConf conf) {
+    try {
+      openGateway();
+      if (conf.contains(ADDRESS)) {
+        JsonNode found = JSON.readTree(Path.of(conf.get(ADDRESS)).toFile());
+        address = new Link.Address(found.get("port").asInt(), found.get("token").asText());
+        attach();
+        READY.countDown();
+        return;
+      }
+      ShutdownHookManager.get().addShutdownHook(PlannerProcess::stopAtBoundary, BEFORE_SPARK, 1, TimeUnit.DAYS);
+      for (int failed = 0; failed < MOST_FAILED_STARTS; ) {
+        failed = runOnce(conf) ? 0 : failed + 1;
+        TimeUnit.MILLISECONDS.sleep(RESTART_MILLIS);
+      }
+      giveUp("the planner's process has ended " + MOST_FAILED_STARTS + " times before it could be asked; see above what it has said");
+    } catch (RefusedException e) {
+      giveUp(e.getMessage());
+    } catch (IOException | Planner.Failed | URISyntaxException e) {
+      giveUp("the planner's process cannot be started (" + e.getMessage() + ")");
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } finally {
+      READY.countDown();
+    }
+  }
+
+  /** Lets all queries run as without Headgate, or fail. */
+  private static void giveUp(String reason) {
+    failure = reason;
+    String then = fails ? "queries end" : "queries run as they would without it, each at its own trigger";
+    LOG.warn("Headgate governs no query of this driver from now on: {}; {} ({})", reason, then, ON_FAILURE);
+    Shim.register(null);
+  }
+
+  /** Starts the process, and returns when it has ended: whether it could be asked before that. */
+  private static boolean runOnce(SparkConf conf) throws IOException, InterruptedException, URISyntaxException, RefusedException {
+    String token = newToken();
+    Process started = new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    child = started;
+    boolean answered = false;
+    try (var out = new BufferedReader(new InputStreamReader(started.getInputStream(), StandardCharsets.UTF_8))) {
+      try {
+        started.getOutputStream().write((settings(conf, token) + "\n").getBytes(StandardCharsets.UTF_8));
+        started.getOutputStream().flush();
+      } catch (IOException e) {
+        LOG.debug("The planner's process has not waited for its settings", e); // it has said why, or ends with a code
+      }
+      String line = out.readLine();
+      if (line != null) {
+        JsonNode said = JSON.readTree(line);
+        if (said.has("error")) {
+          throw new RefusedException(said.get("error").asText());
+        }
+        address = new Link.Address(said.get("port").asInt(), token);
+        attach();
+        answered = true;
+        READY.countDown();
+      }
+      while (out.readLine() != null) {
+        // it has nothing more to say there
+      }
+    } catch (IOException | Planner.Failed e) {
+      LOG.warn("Headgate: the planner's process could not be asked: {}", e.toString());
+    } finally {
+      child = null;
+      closeQuietly(started);
+    }
+    LOG.warn("Headgate: the planner's process has ended with {}", started.waitFor());
+    return answered;
+  }
+
+  /** It ends when its standard input does. */
+  private static void closeQuietly(Process process) {
+    try {
+      process.getOutputStream().close();
+    } catch (IOException e) {
+      LOG.debug("The planner's process has gone before", e);
+    }
+  }
+
+  private static String settings(SparkConf conf, String token) {
+    var settings = JSON.createObjectNode().put("token", token).put("pid", ProcessHandle.current().pid());
+    var properties = settings.putObject("properties");
+    for (Tuple2<String, String> each : conf.getAll()) {
+      if (each._1().startsWith(PROPERTIES)) {
+        properties.put(each._1(), each._2());
+      }
+    }
+    return settings.put("application", conf.get("spark.app.name", "spark")).toString();
+  }
+
+  /** Registers it as the planner of all streams. */
+  private static synchronized void attach() throws Planner.Failed, InterruptedException {
+    Planner planner = new Planner(address);
+    planner.attached(driver());
+    for (Map.Entry<String, String[]> each : Shim.decoders().entrySet()) {
+      planner.decoder(each.getKey(), each.getValue()[0], each.getValue()[1]);
+    }
+    planner.release();
+    Shim.register(planner);
+  }
+
+  /** The process does not know this driver: it is another one at the same place. */
+  static void attachAnew(Planner stale) throws Planner.Failed, InterruptedException {
+    synchronized (PlannerProcess.class) {
+      if (address != null && Shim.planner() == stale) {
+        attach();
+      }
+    }
+  }
+
+  private static String driver() {
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("protocol", Shim.protocol());
+    members.put("pid", ProcessHandle.current().pid());
+    members.put("gatewayPort", gateway.getListeningPort());
+    members.put("gatewayToken", gatewayToken);
+    members.put("spark", context().version());
+    return Origin.json(members);
+  }
+
+  private static synchronized void openGateway() {
+    gatewayToken = newToken();
+    InetAddress here = InetAddress.getLoopbackAddress();
+    gateway =
+        new GatewayServer.GatewayServerBuilder()
+            .javaPort(0)
+            .javaAddress(here)
+            .callbackClient(new CallbackClient(0, here, 0, TimeUnit.SECONDS)) // never used; the usual one has a thread that is no daemon
+            .authToken(gatewayToken)
+            .build();
+    gateway.start(true);
+  }
+
+  private static String newToken() {
+    byte[] bytes = new byte[32];
+    new SecureRandom().nextBytes(bytes);
+    return HexFormat.of().formatHex(bytes);
+  }
+
+  /** The interpreter that is named for Headgate, or for the driver's Python, or the first {@code python3} on the path. */
+  private static String python(SparkConf conf) {
+    return Stream.of(conf.get(PYTHON, null), conf.get("spark.pyspark.driver.python", null), System.getenv("PYSPARK_DRIVER_PYTHON"),
+            conf.get("spark.pyspark.python", null), System.getenv("PYSPARK_PYTHON"))
+        .filter(name -> name != null && !name.isBlank())
+        .findFirst()
+        .orElse("python3");
+  }
+
+  /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
+  private static String runtime() throws URISyntaxException, IOException {
+    Path jar = Path.of(PlannerProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    try (var files = new java.util.zip.ZipFile(jar.toFile())) {
+      if (files.getEntry("python/headgate_spark/runtime/main.py") != null) {
+        return jar + "/python";
+      }
+    }
+    return Optional.ofNullable(jar.getParent()).map(Path::getParent).map(Path::getParent)
+        .filter(root -> Files.exists(root.resolve("headgate_spark/runtime/main.py")))
+        .map(Path::toString)
+        .orElseThrow(() -> new IOException("there is no runtime in " + jar + ", nor beside it; take the jar of a release"));
+  }
+
+  /** The JVM is told to end: lets the running batches end first. Nothing is planned after them. */
+  private static void stopAtBoundary() {
+    Planner planner = Shim.planner();
+    if (planner == null) {
+      return;
+    }
+    try {
+      planner.stop();
+    } catch (Planner.Failed e) {
+      LOG.warn("Headgate could not wait for a batch boundary: {}", e.getMessage());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,273 @@
+package dev.headgate.spark;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import org.apache.spark.sql.streaming.StreamingQueryException;
+import org.apache.spark.sql.streaming.StreamingQueryProgress;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
+
+/**
+ * The query whose thread this is: what is to be known of it, and how often Spark asks its streams.
+ *
+ * <p>A job's own trigger becomes the planner's affair, and Spark asks ten times a second. The query's execution has a trigger executor,
+ * which it makes before it asks its streams for their default limit and starts after that, in 4.0 to 4.3 (read in the bytecode of
+ * {@code MicroBatchExecution.logicalPlan}); at that question another one is put in its place, by the public setter. That class has
+ * moved between versions, so it is reached by name. Where it cannot be done, the job's own trigger stays: a stream is asked less
+ * often, and nothing is lost.
+ *
+ * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
+ */
+final class RunningQuery {
+  private static final Logger LOG = LoggerFactory.getLogger(RunningQuery.class);
+
+  /** How often the planner is asked; also the shortest interval that a query can have. */
+  private static final long BASE_MILLIS = 100;
+
+  private static final String QUERY_ID = "sql.streaming.queryId";
+
+  /** What Spark Connect calls the operation that has started a query by, which its thread inherits. */
+  private static final Pattern OF_CONNECT = Pattern.compile("SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_[^,]*");
+
+  private static final int MOST_CAUSES = 10;
+  private static final Map<String, RunningQuery> BY_RUN = new ConcurrentHashMap<>();
+  private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
+
+  private final StreamingQuery query;
+  private final String thread = Thread.currentThread().getName();
+  private final Map<String, String> options;
+  private Planner begunBy;
+  private boolean asked;
+  private StreamingQueryProgress told;
+  private final String user;
+  private final String session;
+  private long ownMillis; // the job's own interval, where its trigger was shortened
+  private long nextMillis;
+  private long decidedIn = -1;
+  private boolean due;
+  private boolean leftAlone;
+
+  private RunningQuery(StreamingQuery query) {
+    this(query, Map.of());
+  }
+
+  private RunningQuery(StreamingQuery query, Map<String, String> options) {
+    this.query = query;
+    this.options = options;
+    String tags = SparkContext.getOrCreate().getLocalProperty("spark.job.tags");
+    Matcher operation = OF_CONNECT.matcher(tags == null ? "" : tags);
+    boolean connected = operation.find();
+    user = connected ? operation.group(1) : null;
+    session = connected ? operation.group(2) : null;
+  }
+
+  /** The query of this thread; null where this is not the thread of one, or Spark does not know it. */
+  static RunningQuery ofThisThread() {
+    RunningQuery known = OF_THIS_THREAD.get();
+    if (known == null) {
+      Object found = inSpark(SparkContext.getOrCreate().getLocalProperty(QUERY_ID));
+      if (found instanceof StreamingQuery query) {
+        known = new RunningQuery(query, JobSettings.takenFrom(query));
+        OF_THIS_THREAD.set(known);
+        BY_RUN.put(known.runId(), known);
+      }
+    }
+    return known;
+  }
+
+  private static Object inSpark(String id) {
+    Option<SparkSession> session = SparkSession.getActiveSession();
+    if (id == null || session.isEmpty()) {
+      return null;
+    }
+    return session.get().sharedState().activeStreamingQueries().get(java.util.UUID.fromString(id));
+  }
+
+  /** The run with this id; null where it has no stream open. */
+  static RunningQuery run(String runId) {
+    return BY_RUN.get(runId);
+  }
+
+  /** Stops it as the job itself would. */
+  void stop() throws Exception {
+    query.stop();
+  }
+
+  String runId() {
+    return query.runId().toString();
+  }
+
+  /** Has the planner know of the query before it is told of a stream of it. */
+  void begins(Planner planner) throws Planner.Failed, InterruptedException {
+    if (planner != begunBy) {
+      planner.begins(describe());
+      begunBy = planner;
+      told = null;
+    }
+  }
+
+  /**
+   * JSON object of {@code thread}, {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan}, and
+   * what the job says of it: {@code options} of {@code writeStream} that are ours, {@code properties} of its session; {@code user} and
+   * {@code session} of Spark Connect, null where it was not started through it.
+   */
+  private String describe() {
+    Map<String, Object> members = new LinkedHashMap<>(named(query));
+    members.put("thread", thread);
+    Object trigger = call("trigger");
+    members.put("trigger", kindOf(trigger));
+    members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
+    members.put("plan", String.valueOf(call("analyzedPlan")));
+    members.put("options", options);
+    members.put("properties", JobSettings.ofSession());
+    members.put("user", user);
+    members.put("session", session);
+    return Origin.json(members);
+  }
+
+  private static Map<String, Object> named(StreamingQuery query) {
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("id", query.id().toString());
+    members.put("runId", query.runId().toString());
+    members.put("name", query.name());
+    return members;
+  }
+
+  /** What {@link Planner#noticed} is told of a query that Spark has just started; null where it is gone already. */
+  static String noticed(SparkSession session, java.util.UUID id) {
+    Object found = session.sharedState().activeStreamingQueries().get(id);
+    if (!(found instanceof StreamingQuery query)) {
+      return null;
+    }
+    String kind = kindOf(new RunningQuery(query).call("trigger"));
+    Map<String, Object> members = named(query);
+    members.put("unplanned", kind.equals("continuous") || kind.equals("realTime") ? kind : null);
+    return Origin.json(members);
+  }
+
+  /** As the argument of PySpark's {@code trigger} is called. */
+  private static String kindOf(Object trigger) {
+    String name = trigger.getClass().getSimpleName().replaceAll("Trigger\\$?$", "");
+    return name.equals("OneTime") ? "once" : name.substring(0, 1).toLowerCase(java.util.Locale.ROOT) + name.substring(1);
+  }
+
+  /** Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it. */
+  void asksForLimit() {
+    if (asked) {
+      return;
+    }
+    asked = true;
+    if (call("trigger") instanceof ProcessingTimeTrigger own && (own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS)) {
+      try {
+        shorten();
+        ownMillis = own.intervalMs();
+      } catch (ReflectiveOperationException | RuntimeException e) {
+        LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", thread, e);
+      }
+    }
+  }
+
+  /** No planner is asked about it any more. */
+  boolean isLeftAlone() {
+    return leftAlone;
+  }
+
+  /** Has it run on as it would without Headgate. */
+  void isToBeLeftAlone(String why) {
+    leftAlone = true;
+    LOG.warn("{} The query goes on as it would without Headgate, at its own trigger ({})", why, PlannerProcess.ON_FAILURE);
+  }
+
+  /**
+   * Whether the job's own trigger would ask in this one, where no planner is there to say when; for all streams of a trigger alike.
+   *
+   * <p>A trigger cannot be made long again while it runs. The grid is Spark's own: that of the wall clock.
+   */
+  boolean isDue(long trigger) {
+    if (ownMillis == 0) {
+      return true;
+    }
+    if (trigger != decidedIn) {
+      decidedIn = trigger;
+      long now = System.currentTimeMillis();
+      due = nextMillis != 0 && now >= nextMillis;
+      if (due || nextMillis == 0) {
+        nextMillis = now / ownMillis * ownMillis + ownMillis;
+      }
+    }
+    return due;
+  }
+
+  private void shorten() throws ReflectiveOperationException {
+    Object executor = call("triggerExecutor");
+    Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
+    Object next = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), call("triggerClock"));
+    Method setter = Arrays.stream(query.getClass().getMethods()).filter(m -> m.getName().equals("triggerExecutor_$eq")).findFirst().orElseThrow();
+    setter.invoke(query, next);
+    quieten(executor.getClass().getName());
+  }
+
+  /** It warns of each trigger that takes longer than its interval: under the short one, of every batch. */
+  private static void quieten(String logger) {
+    try {
+      Configurator.setLevel(logger, Level.ERROR);
+    } catch (LinkageError e) {
+      LOG.debug("Spark's warnings of long triggers stay on", e);
+    }
+  }
+
+  /** Tells the planner of what Spark has reported since it was last told: of a batch, or that there was none for a while. */
+  void progressed(Planner planner) throws Planner.Failed, InterruptedException {
+    StreamingQueryProgress last = query.lastProgress();
+    if (last != null && last != told) {
+      planner.progressed(runId(), Progress.of(last));
+      told = last;
+    }
+  }
+
+  /**
+   * JSON object of {@code failure}, what the query has failed of, and {@code causes}, a line each; null where it has not.
+   *
+   * <p>Spark sets it before it stops the streams.
+   */
+  String failure() {
+    Option<StreamingQueryException> exception = query.exception();
+    if (exception.isEmpty()) {
+      return null;
+    }
+    Stream<Throwable> causes = Stream.iterate(exception.get().getCause(), cause -> cause != null, Throwable::getCause);
+    String told = causes.limit(MOST_CAUSES).map(Throwable::toString).collect(Collectors.joining("\n"));
+    return Origin.json(Map.of("failure", exception.get().toString(), "causes", told));
+  }
+
+  /** Its last stream is closed. */
+  void ends() {
+    BY_RUN.remove(runId());
+    if (OF_THIS_THREAD.get() == this) {
+      OF_THIS_THREAD.remove();
+    }
+  }
+
+  private Object call(String method) {
+    try {
+      return query.getClass().getMethod(method).invoke(query);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Headgate does not know this version of Spark", e);
+    }
+  }
+}

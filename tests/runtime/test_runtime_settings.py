@@ -1,0 +1,59 @@
+"""What the planner's process is told when it starts, and what it says of settings that make no sense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headgate_spark.runtime.settings import Settings
+
+
+def line(properties: dict[str, str] | None = None, **more: object) -> str:
+    told = {"token": "secret", "pid": 4711, "application": "flights", "properties": properties or {}}
+    return json.dumps(told | more) + "\n"
+
+
+def test_without_properties_everything_is_usual() -> None:
+    assert Settings.parse(line()) == Settings(token="secret", pid=4711, application="flights")
+
+
+def test_properties_say_how_it_is_to_run() -> None:
+    given = {
+        "spark.headgate.control": "/run/control.json",
+        "spark.headgate.application": "departures",
+        "spark.headgate.metrics.port": "0",
+        "spark.headgate.metrics.address": "::1",
+        "spark.headgate.ofALaterVersion": "x",
+    }
+    assert Settings.parse(line(given)) == Settings(
+        token="secret",
+        pid=4711,
+        application="departures",
+        control=Path("/run/control.json"),
+        metrics_port=0,
+        metrics_address="::1",
+    )
+
+
+def test_empty_properties_are_none() -> None:
+    given = {"spark.headgate.application": "", "spark.headgate.metrics.address": ""}
+    assert Settings.parse(line(given)) == Settings.parse(line())
+
+
+@pytest.mark.parametrize("port", ["", "http", "-1", "65536", "8090.5", "٨٠", " 80", "1_000"])
+def test_a_port_that_is_none_is_named_with_its_property_and_what_to_give(port: str) -> None:
+    with pytest.raises(ValueError, match=r"spark\.headgate\.metrics\.port is ") as refused:
+        Settings.parse(line({"spark.headgate.metrics.port": port}))
+    assert str(refused.value).endswith(f"is {port!r}, which is no port: give a number from 0 to 65535")
+
+
+@pytest.mark.parametrize("port", [0, 8090, 65535])
+def test_a_port_that_is_one_is_taken(port: int) -> None:
+    assert Settings.parse(line({"spark.headgate.metrics.port": str(port)})).metrics_port == port
+
+
+def test_it_follows_the_jvm_unless_it_was_handed_a_socket() -> None:
+    assert Settings.parse(line()).follows_jvm
+    assert not Settings.parse(line(listening=7)).follows_jvm

@@ -1,0 +1,60 @@
+"""A plain job that gets Headgate by `--packages`, from the Maven repository of a build, and by nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from headgate_contract import ControlDocument, QueryControl
+from headgate_contract.receiving import write
+from support.driver import CONF, ENVIRONMENT
+
+JOB = Path(__file__).parents[1] / "data" / "packaged" / "hourly.py"
+SECONDS = 300
+NOWHERE_ELSE = """<ivysettings>
+  <settings defaultResolver="nowhere"/>
+  <resolvers><chain name="nowhere"/></resolvers>
+</ivysettings>
+"""
+"""For Spark's Ivy, which would ask Maven Central before it looks into the repository that it is given."""
+ARTIFACT = "headgate-spark_2.13"
+
+
+def check(python: Path, built: Path, folder: Path) -> None:
+    """Submit the job with this Python and its PySpark. Raises AssertionError with what went wrong.
+
+    Only the planner's process could get at a package that is installed there, and it is let see none.
+    """
+    [version] = [
+        path.name for path in (built / "maven" / "dev" / "headgate" / ARTIFACT).iterdir() if path.is_dir()
+    ]
+    bare = folder / "bare-python"
+    bare.write_text(f'#!/bin/sh\nexec "{python}" -I -S "$@"\n')
+    bare.chmod(0o755)
+    (folder / "ivysettings.xml").write_text(NOWHERE_ELSE)
+    control = ControlDocument(generation=1, queries={"hourly": QueryControl(interval_seconds=0.5)})
+    (folder / "control.json").write_text(write(control))
+    conf = {name: value for name, value in CONF.items() if name != "spark.driver.defaultJavaOptions"} | {
+        "spark.jars.repositories": (built / "maven").as_uri(),
+        "spark.jars.ivySettings": str(folder / "ivysettings.xml"),
+        "spark.jars.ivy": str(folder / "ivy"),
+        "spark.headgate.python": str(bare),
+        "spark.headgate.control": str(folder / "control.json"),
+        "spark.headgate.metrics.port": "0",
+        "spark.headgate.metrics.address": "127.0.0.1",
+    }
+    home = "import pyspark; print(pyspark.__path__[0])"
+    spark = subprocess.run([python, "-c", home], capture_output=True, text=True, check=True, timeout=60)
+    command = [f"{spark.stdout.strip()}/bin/spark-submit", "--packages", f"dev.headgate:{ARTIFACT}:{version}"]
+    command += [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    command += [str(JOB), str(folder / "checkpoint")]
+    hidden = ("SPARK_", "PYSPARK_", "PYTHONPATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    environ = kept | ENVIRONMENT | {"PYSPARK_PYTHON": str(python)}
+    done = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, (
+        f"it ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-4000:]}"
+    )
