@@ -1,0 +1,257 @@
+"""What becomes of a job whose planner cannot be started, dies or hangs: never a loss, never a wait without end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from headgate_contract import ControlDocument, QueryControl
+from headgate_contract.receiving import write
+from headgate_spark.engine.shim import EXTENSION, jar_path
+from support.kafka import Broker
+from support.kafka_connector import connector_jars
+from support.kafka_records import Record, send
+from support.kinds import Java, Query, planned, planned_at, rows
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.spark
+
+START_MS = 1_700_000_000_000
+WAIT_SECONDS = 240.0
+GAVE_UP = "Headgate governs no query of this driver from now on: "
+
+
+@dataclass
+class Job:
+    """A job in Java with one query of one topic."""
+
+    kind: Java
+    broker: Broker
+    query: Query
+    sent: int = field(default=0)
+
+    def start(self, **properties: str) -> None:
+        """Start it, with more properties than the one; `_` is for `.` after `spark.headgate.`."""
+        control = self.kind.folder / "control.json"
+        queries = {self.query.name: QueryControl(interval_seconds=0.2)}
+        control.write_text(write(ControlDocument(generation=1, queries=queries)))
+        more = {f"spark.headgate.{name.replace('_', '.')}": value for name, value in properties.items()}
+        self.kind.start(
+            [self.query], {"spark.headgate.control": str(control), "spark.headgate.metrics.port": "0"} | more
+        )
+
+    def send(self, count: int = 10) -> None:
+        """Let records come."""
+        numbers = range(self.sent, self.sent + count)
+        records = [Record(0, START_MS + number, str(number).encode()) for number in numbers]
+        send(self.broker.bootstrap, self.query.topics[0], records)
+        self.sent += count
+
+    def await_all(self) -> None:
+        """Wait until it has written what was sent."""
+        self._until(lambda: len(self._values()) >= self.sent, f"{self.sent} rows")
+
+    def await_log(self, text: str, times: int = 1) -> None:
+        """Wait until it has said something, so many times."""
+        self._until(lambda: self.kind.log.count(text) >= times, text)
+
+    def await_end(self) -> int:
+        """Return its exit code."""
+        return self.kind.await_end()
+
+    def has_all_once(self) -> bool:
+        """Whether each record was written, and none twice."""
+        return sorted(map(int, self._values())) == list(range(self.sent))
+
+    def planner(self) -> psutil.Process:
+        """Return the planner's process."""
+        jvm = self.kind.jvm()
+
+        def found() -> psutil.Process | None:
+            for child in jvm.children():
+                with suppress(psutil.NoSuchProcess):  # it has died, and nobody has taken note yet
+                    if "headgate_spark" in " ".join(child.cmdline()):
+                        return child
+            return None
+
+        return wait_until(found, "the planner's process", seen=lambda: self.kind.log[-3000:])
+
+    def _values(self) -> list[str]:
+        return [value for _, value in rows(self.kind, self.query)]
+
+    def _until(self, condition: Callable[[], object], what: str) -> None:
+        wait_until(condition, what, WAIT_SECONDS, seen=lambda: self.kind.log[-4000:])
+
+
+@pytest.fixture
+def job(kafka: Broker, tmp_path: Path) -> Iterator[Job]:
+    with a_job(kafka, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def a_job(kafka: Broker, folder: Path, trigger: str = "1 hour") -> Iterator[Job]:
+    kind = Java(folder, kafka.bootstrap)
+    made = Job(kind, kafka, Query("copy", (kafka.topic(),), 0, folder, trigger))
+    made.send()
+    try:
+        yield made
+    finally:
+        kind.kill()
+
+
+def script(path: Path, text: str) -> str:
+    """Return an interpreter that is a script of the shell."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def too_old(folder: Path) -> str:
+    """Return a Python that takes itself for one of version 3.8."""
+    claim = "import sys; sys.version_info = (3, 8, 20); sys.version = '3.8.20 (main)';"
+    return script(folder / "python3.8", f'exec {sys.executable} -c "{claim} $3" "$4"')
+
+
+def nowhere(folder: Path) -> str:
+    """Return the name of a Python that is not there."""
+    return str(folder / "no-python")
+
+
+def dying(folder: Path) -> str:
+    """Return a Python that ends at once."""
+    return script(folder / "dying", f"echo started >> {folder}/starts; exit 7")
+
+
+UNUSABLE = [
+    (nowhere, "the planner's process cannot be started"),
+    (too_old, "it needs Python 3.9 or newer, and "),
+    (dying, "the planner's process has ended 3 times before it could be asked"),
+]
+
+
+@pytest.mark.parametrize(("python", "reason"), UNUSABLE, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_job_whose_planner_cannot_be_started_runs_as_it_would_without_it_and_says_so_once(
+    job: Job, tmp_path: Path, python, reason: str
+):
+    job.start(python=python(tmp_path))
+    job.await_all()
+    assert job.has_all_once()
+    job.await_log(GAVE_UP + reason)
+    assert job.kind.log.count(GAVE_UP) == 1
+    assert "Exception" not in job.kind.log.replace("IOException", "")
+    if python is dying:
+        assert (tmp_path / "starts").read_text().count("started") == 3
+
+
+@pytest.mark.parametrize(("python", "reason"), UNUSABLE, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_job_that_wants_to_be_governed_or_fail_fails(job: Job, tmp_path: Path, python, reason: str):
+    job.start(python=python(tmp_path), onFailure="fail")
+    assert job.await_end() != 0
+    assert f"Headgate cannot govern this query: {reason}" in job.kind.log
+    assert rows(job.kind, job.query) == []
+
+
+def test_a_planner_that_is_killed_ten_times_is_started_again_and_nothing_is_lost_or_doubled(job: Job):
+    job.start()
+    job.await_all()
+    for _ in range(10):
+        planner = job.planner()
+        planner.kill()
+        planner.wait(60)
+        job.send()
+        job.await_all()
+    assert job.has_all_once()
+    assert GAVE_UP not in job.kind.log
+
+
+def test_a_planner_that_stands_still_holds_its_queries_which_then_go_on(job: Job):
+    job.start(python=sys.executable)
+    job.await_all()
+    planner = job.planner()
+    planner.suspend()
+    before = rows(job.kind, job.query)
+    job.send()
+    job.await_log("Headgate holds source")
+    assert rows(job.kind, job.query) == before
+    planner.resume()
+    job.await_all()
+    assert job.has_all_once()
+    assert job.planner().pid == planner.pid
+
+
+def test_a_planner_that_hangs_is_replaced(job: Job):
+    job.kind.java_options = "-Dheadgate.planner.hangsMillis=1000"
+    job.start()
+    job.await_all()
+    planner = job.planner()
+    planner.suspend()
+    job.send()
+    job.await_all()
+    assert job.has_all_once()
+    assert job.planner().pid != planner.pid
+    assert not planner.is_running()
+
+
+def once_only(folder: Path) -> str:
+    """Return a Python that can be started once."""
+    marker = folder / "started"
+    return script(folder / "once", f'test -e {marker} && exit 7; touch {marker}; exec {sys.executable} "$@"')
+
+
+def test_a_query_whose_planner_is_given_up_goes_on_at_its_own_interval(kafka: Broker, tmp_path: Path):
+    """Its trigger was made shorter than that, and stays so."""
+    interval = 5
+    with a_job(kafka, tmp_path, f"{interval} seconds") as job:
+        job.start(python=once_only(tmp_path))
+        job.await_all()
+        job.planner().kill()
+        job.await_log(GAVE_UP)
+        governed = planned(job.kind, job.query)
+        for _ in range(3):
+            job.send()
+            job.await_all()
+        assert job.has_all_once()
+        later = [batch for batch in planned(job.kind, job.query) if batch not in governed]
+        assert len(later) == 3
+        for batch in later:
+            assert planned_at(job.kind, job.query, batch) % interval < 1
+
+
+def test_a_query_that_is_to_be_governed_or_fail_fails_when_its_planner_is_given_up(job: Job, tmp_path: Path):
+    job.start(python=once_only(tmp_path), onFailure="fail")
+    job.await_all()
+    job.planner().kill()
+    assert job.await_end() != 0
+    assert "Headgate cannot govern this query: the planner's process has ended 3 times" in job.kind.log
+
+
+def test_a_port_that_is_taken_and_a_jar_that_is_there_twice_change_nothing(job: Job, tmp_path: Path):
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        copy = tmp_path / "another.jar"
+        copy.write_bytes(jar_path().read_bytes())
+        job.kind.more = {
+            "spark.driver.extraClassPath": str(jar_path()),
+            "spark.jars": ",".join(map(str, (copy, *connector_jars()))),
+            "spark.sql.extensions": f"{EXTENSION},{EXTENSION}",
+        }
+        job.start(metrics_port=str(port))
+        job.await_log("metrics are served on the next free one")
+    job.await_all()
+    job.send()
+    job.await_all()
+    assert job.has_all_once()
+    assert job.kind.log.count("source opened") == 1
+    os.kill(job.kind.jvm().pid, signal.SIGTERM)
+    job.await_end()
+    assert "Exception" not in job.kind.log

@@ -1,0 +1,124 @@
+"""Sessions that live long: queries in the batches of another one, one context after the other, clients that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate_contract import BatchControl, ControlDocument, QueryControl
+from headgate_contract.receiving import write
+from support.kafka import Broker
+from support.kafka_records import Record, send
+from support.kinds import Connect, Kind, Notebook, Query, committed, rows
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.spark
+
+START_MS = 1_700_000_000_000
+WAIT_SECONDS = 240.0
+RECORDS = 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One with a control document: of each query that a test starts, batches of 5 records."""
+    small = QueryControl(interval_seconds=0.2, batch=BatchControl(initial_records=5, max_records=5))
+    queries = dict.fromkeys(("outer", "inner", "first", "second"), small)
+    (tmp_path / "control.json").write_text(write(ControlDocument(generation=1, queries=queries)))
+    return tmp_path
+
+
+@pytest.fixture
+def notebook(kafka: Broker, folder: Path) -> Iterator[Notebook]:
+    kind = Notebook(folder, kafka.bootstrap)
+    try:
+        kind.start([], properties(folder))
+        yield kind
+    finally:
+        kind.kill()
+
+
+@pytest.fixture
+def connect(kafka: Broker, folder: Path) -> Iterator[Connect]:
+    kind = Connect(folder, kafka.bootstrap)
+    try:
+        yield kind
+    finally:
+        kind.kill()
+
+
+def properties(folder: Path) -> dict[str, str]:
+    return {"spark.headgate.control": str(folder / "control.json"), "spark.headgate.metrics.port": "0"}
+
+
+def query(kafka: Broker, folder: Path, name: str) -> Query:
+    """Return a query of a topic of its own that has some records."""
+    made = Query(name, (kafka.topic(),), 0, folder)
+    more(kafka, made, 0)
+    return made
+
+
+def more(kafka: Broker, of: Query, so_far: int) -> None:
+    numbers = range(so_far, so_far + RECORDS)
+    send(kafka.bootstrap, of.topics[0], [Record(0, START_MS + n, str(n).encode()) for n in numbers])
+
+
+def await_rows(kind: Kind, of: Query, count: int) -> None:
+    """Wait until a query has written so many rows, and has read them in batches of 5 records."""
+    wait_until(
+        lambda: len(rows(kind, of)) >= count, f"{count} rows", WAIT_SECONDS, seen=lambda: kind.log[-4000:]
+    )
+    assert sorted(int(value) for _, value in rows(kind, of)) == list(range(count))
+    assert len(committed(kind, of)) >= count / 5 - 1
+
+
+def test_a_query_that_is_started_in_a_batch_of_another_one_is_governed(
+    notebook: Notebook, kafka: Broker, folder: Path
+):
+    """Its session is a copy that Spark makes for the outer query, and its thread a child of that one's."""
+    outer, inner = (query(kafka, folder, name) for name in ("outer", "inner"))
+    notebook.run(f"""
+OUTER, INNER = {outer.line.split(chr(9))!r}, {inner.line.split(chr(9))!r}
+seen, inside = [], []
+
+def each(batch, number):
+    seen.append(batch.count())
+    if not inside:
+        inside.append(start(batch.sparkSession, *INNER))
+
+(topic(spark, OUTER[1]).writeStream.queryName("outer").foreachBatch(each)
+    .option("checkpointLocation", OUTER[3]).trigger(processingTime="1 hour").start())
+""")
+    await_rows(notebook, inner, RECORDS)
+    wait_until(lambda: len(committed(notebook, outer)) >= 4, "the outer query's batches", WAIT_SECONDS)
+    assert int(notebook.run("print(max(seen))")) <= 5
+
+
+def test_a_context_after_another_one_in_the_same_process_is_governed(
+    notebook: Notebook, kafka: Broker, folder: Path
+):
+    first, second = (query(kafka, folder, name) for name in ("first", "second"))
+    notebook.run(f"start(spark, *{first.line.split(chr(9))!r})")
+    await_rows(notebook, first, RECORDS)
+    notebook.run("spark.stop(); spark = SparkSession.builder.getOrCreate()")
+    notebook.run(f"start(spark, *{second.line.split(chr(9))!r})")
+    await_rows(notebook, second, RECORDS)
+    assert {s.labels["query"] for s in notebook.metrics() if s.name == "headgate_query_active"} == {
+        "first",
+        "second",
+    }
+
+
+def test_clients_of_spark_connect_come_and_go(connect: Connect, kafka: Broker, folder: Path):
+    first, second = (query(kafka, folder, name) for name in ("first", "second"))
+    connect.start([first], properties(folder))
+    await_rows(connect, first, RECORDS)
+    connect.end_clients()
+    later = [s for s in connect.metrics() if s.name == "headgate_query_active"]
+    assert {s.labels["application"] for s in later} == {"Spark Connect server"}
+    connect.client("ada", [second])
+    await_rows(connect, second, RECORDS)
+    more(kafka, second, RECORDS)
+    await_rows(connect, second, 2 * RECORDS)
