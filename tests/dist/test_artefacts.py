@@ -17,12 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from support import packaged
+from support import packaged, pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 600
-BARE = [sys.executable, "-I", "-S", "-u"]
+BARE = ["-I", "-S", "-u"]
 """A Python that sees its standard library alone, whatever is installed with it or named in the environment."""
+PYTHONS = pythons.found()
+"""What older ones lack is checked where there is none, too: `tests/contract/test_oldest_python.py`."""
 START = "import sys; sys.path.insert(0, sys.argv[1]); from headgate_spark.runtime.main import main; main()"
 IMPORT = "import sys, importlib; sys.path.insert(0, sys.argv[1]); [importlib.import_module(name) for name in sys.argv[2:]]"
 
@@ -105,13 +107,14 @@ def test_a_second_build_leaves_nothing_of_an_older_version(twice: tuple[Built, B
 # The jar -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
 def test_a_bare_python_runs_the_planner_out_of_the_jar_and_unpacks_nothing(
-    built: Built, tmp_path: Path
+    python: Path, built: Built, tmp_path: Path
 ) -> None:
     properties = {"spark.headgate.metrics.port": "0", "spark.headgate.metrics.address": "127.0.0.1"}
     settings = {"token": "t", "pid": os.getpid(), "application": "bare", "properties": properties}
     process = subprocess.Popen(
-        [*BARE, "-c", START, f"{built.jar}/python"],
+        [python, *BARE, "-c", START, f"{built.jar}/python"],
         cwd=tmp_path,
         env={"TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
         stdin=subprocess.PIPE,
@@ -125,7 +128,8 @@ def test_a_bare_python_runs_the_planner_out_of_the_jar_and_unpacks_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_of_ours_in_the_jar_can_be_imported_with_what_is_in_there(built: Built) -> None:
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
+def test_all_of_ours_in_the_jar_can_be_imported_with_what_is_in_there(python: Path, built: Built) -> None:
     with zipfile.ZipFile(built.jar) as jar:
         files = [name for name in jar.namelist() if name.startswith("python/headgate_")]
     modules = [
@@ -134,7 +138,7 @@ def test_all_of_ours_in_the_jar_can_be_imported_with_what_is_in_there(built: Bui
         if not name.endswith("__main__.py")
     ]
     assert "headgate_spark.runtime.driver" in modules
-    run = [*BARE, "-c", IMPORT, f"{built.jar}/python", *modules]
+    run = [python, *BARE, "-c", IMPORT, f"{built.jar}/python", *modules]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -211,8 +215,11 @@ def test_each_file_of_the_maven_repository_has_its_checksums(built: Built) -> No
 def test_a_plain_job_that_names_it_in_packages_is_governed_from_its_first_batch(
     built: Built, tmp_path: Path
 ) -> None:
-    """Its trigger is an hour, and the control document's interval half a second. Others: `make test-spark-versions`."""
-    packaged.check(Path(sys.executable), built.folder, tmp_path)
+    """Its trigger is an hour, and the control document's interval half a second. Others: `make test-spark-versions`.
+
+    The planner's process is of the oldest Python that is here.
+    """
+    packaged.check(Path(sys.executable), built.folder, tmp_path, planner=next(iter(PYTHONS.values())))
 
 
 # The wheel -----------------------------------------------------------------------------------

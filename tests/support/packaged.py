@@ -21,16 +21,17 @@ NOWHERE_ELSE = """<ivysettings>
 ARTIFACT = "headgate-spark_2.13"
 
 
-def check(python: Path, built: Path, folder: Path) -> None:
+def check(python: Path, built: Path, folder: Path, planner: Path | None = None) -> None:
     """Submit the job with this Python and its PySpark. Raises AssertionError with what went wrong.
 
-    Only the planner's process could get at a package that is installed there, and it is let see none.
+    Only the planner's process could get at a package that is installed there, and it is let see none. `planner` is
+    another Python for it.
     """
     [version] = [
         path.name for path in (built / "maven" / "dev" / "headgate" / ARTIFACT).iterdir() if path.is_dir()
     ]
     bare = folder / "bare-python"
-    bare.write_text(f'#!/bin/sh\nexec "{python}" -I -S "$@"\n')
+    bare.write_text(f'#!/bin/sh\nexec "{planner or python}" -I -S "$@"\n')
     bare.chmod(0o755)
     (folder / "ivysettings.xml").write_text(NOWHERE_ELSE)
     control = ControlDocument(generation=1, queries={"hourly": QueryControl(interval_seconds=0.5)})
