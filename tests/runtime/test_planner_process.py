@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -120,10 +121,14 @@ def test_a_stop_that_is_sent_to_every_process_does_not_end_it(
 
 
 def test_it_ends_when_it_may_and_no_other_follows(started: Started) -> None:
+    before = threading.enumerate()
     planner = started()
+    (supervisor,) = (thread for thread in threading.enumerate() if thread not in before)
     process = running(planner)
     planner.end()
     assert process.wait(DEADLINE_SECONDS) == 0
+    supervisor.join(DEADLINE_SECONDS)
+    assert not supervisor.is_alive()
     assert running(planner) is process
 
 

@@ -161,7 +161,10 @@ def test_whoever_does_not_know_the_token_is_never_answered(
     assert heard == []
 
 
-def test_nobody_makes_room_for_a_token_as_long_as_a_stranger_says(answering: Answering) -> None:
+def test_nobody_makes_room_for_a_token_as_long_as_a_stranger_says(
+    answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TOKEN_SECONDS", 3600)  # it is cut for its length
     with answering().connected() as connection:
         connection.sendall(numbers(module.MOST_BYTES))
         assert is_cut(connection)
