@@ -149,6 +149,7 @@ def known_of_a_run() -> SimpleNamespace:
         last_ended_at=120.0,
         retention_margins=lambda: {"flights": 0.5},
         settings=(("flights", "paused", "option"),),
+        started=SimpleNamespace(owner=("ada", "5f0c2f4e")),
         started_at=90.0,
         spilled_bytes=9,
         memory=SimpleNamespace(repeated=1),
