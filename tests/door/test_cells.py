@@ -56,8 +56,8 @@ TOPICS = {
 }
 MILLIS_PER_RECORD = {"slow": 30}
 WAIT_SECONDS = 300.0
-LONG_BATCH = 50
-"""Records in a batch of the slow query that is stopped."""
+LARGEST_BATCH, LONG_BATCH = 50, 20
+"""Records in a batch of the slow query: what it may have, and what takes long enough to be stopped in it."""
 STEP = 20
 """Records that the live topic has at first, and gets each time when all before have been committed."""
 
@@ -128,9 +128,9 @@ def run(kind: Kind, kafka: Broker, topics: Mapping[str, str]) -> Course:
             await_rows(course, {"live": so_far})
             fill(kafka, topics, "live", range(so_far, so_far + STEP))
     await_rows(course, {n: sum(RECORDS[role] for role in TOPICS[n]) for n in TOPICS if n != "slow"})
-    control(course, slow=at_most(LONG_BATCH))
-    course.stopped_in = await_mid_batch(course)
     course.metrics = kind.metrics()
+    control(course, slow=at_most(LARGEST_BATCH))
+    course.stopped_in = await_mid_batch(course)
     kind.stop()
     course.log = kind.log
     course.after_stop = {
@@ -174,7 +174,7 @@ def control(course: Course, slow: SourceControl) -> None:
         "ordered": replace(
             fast, batch=small, sources={topics["second"]: SourceControl(after=topics["first"])}
         ),
-        "slow": replace(fast, sources={topics["slow"]: slow}),
+        "slow": replace(fast, interval_seconds=2, sources={topics["slow"]: slow}),
     }
     path = course.kind.folder / "control.json"
     generation = json.loads(path.read_text())["generation"] + 1 if path.exists() else 1
