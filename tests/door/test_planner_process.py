@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -16,17 +17,20 @@ import pytest
 
 from headgate_contract import ControlDocument, QueryControl
 from headgate_contract.receiving import write
+from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import EXTENSION, jar_path
 from support.kafka import Broker
 from support.kafka_connector import connector_jars
 from support.kafka_records import Record, send
 from support.kinds import Java, Query, planned, planned_at, rows
+from support.spark import ScriptedPlanner
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
 START_MS = 1_700_000_000_000
 WAIT_SECONDS = 240.0
+TOKEN = "of the tests"
 GAVE_UP = "Headgate governs no query of this driver from now on: "
 
 
@@ -159,6 +163,43 @@ def test_a_job_that_wants_to_be_governed_or_fail_fails(job: Job, tmp_path: Path,
     assert job.await_end() != 0
     assert f"Headgate cannot govern this query: {reason}" in job.kind.log
     assert rows(job.kind, job.query) == []
+
+
+def elsewhere(folder: Path, port: int) -> str:
+    """Return the file that tells of a planner which somebody else has started, as `headgate-run` does."""
+    file = folder / "address.json"
+    file.write_text(json.dumps({"port": port, "token": TOKEN}))
+    return str(file)
+
+
+def test_a_planner_of_somebody_else_that_does_not_answer_lets_no_query_run_ungoverned(
+    job: Job, tmp_path: Path
+):
+    job.kind.java_options = "-Dheadgate.planner.patienceMillis=1000"
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    job.start(planner_address=elsewhere(tmp_path, port))
+    assert job.await_end() != 0
+    assert "Headgate cannot govern this query: the planner's process cannot be started" in job.kind.log
+    assert rows(job.kind, job.query) == []
+
+
+def test_a_planner_of_somebody_else_that_comes_late_is_waited_for(job: Job, tmp_path: Path):
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    job.start(planner_address=elsewhere(tmp_path, listening.getsockname()[1]))
+    job.await_log("could not be asked, and is asked again")
+    listening.listen()
+    questions = Questions(
+        verbs(ScriptedPlanner("all")) | {"attached": lambda _driver: None}, TOKEN, listening
+    )
+    questions.start()
+    try:
+        job.await_all()
+        assert job.has_all_once()
+        assert GAVE_UP not in job.kind.log
+    finally:
+        questions.close()
 
 
 def test_a_planner_that_is_killed_ten_times_is_started_again_and_nothing_is_lost_or_doubled(job: Job):

@@ -29,7 +29,6 @@ import scala.runtime.AbstractPartialFunction;
 final class JobSettings {
   private static final Logger LOG = LoggerFactory.getLogger(JobSettings.class);
   private static final String PREFIX = "headgate.";
-  private static final String PROPERTIES = "spark.headgate.";
 
   /** What Flink calls some of them. */
   private static final Set<String> FLINK =
@@ -111,7 +110,7 @@ final class JobSettings {
   /** The properties of the session that a query runs in, which has those of the application. */
   static Map<String, String> ofSession() {
     Map<String, String> every = CollectionConverters.asJava(SQLConf.get().getAllConfs());
-    return matching(every, key -> key.startsWith(PROPERTIES));
+    return matching(every, key -> key.startsWith(PlannerProcess.PROPERTIES));
   }
 
   /**

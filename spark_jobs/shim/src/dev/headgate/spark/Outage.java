@@ -115,7 +115,8 @@ final class Outage {
     Teller.now("how " + stream + " answers", planner -> planner.outage(handle, failure));
   }
 
-  private static String text(Throwable failure) {
+  /** A failure and what has caused it, class and message of each on a line of its own; nothing of null. */
+  static String text(Throwable failure) {
     return causes(failure).map(Throwable::toString).collect(Collectors.joining("\n"));
   }
 

@@ -40,7 +40,7 @@ import scala.Tuple2;
 public final class PlannerProcess {
   private static final Logger LOG = LoggerFactory.getLogger(PlannerProcess.class);
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final String PROPERTIES = "spark.headgate.";
+  static final String PROPERTIES = "spark.headgate.";
 
   /** A file with {@code port} and {@code token} of a planner's process that runs already. */
   private static final String ADDRESS = PROPERTIES + "planner.address";
@@ -48,7 +48,10 @@ public final class PlannerProcess {
   private static final String ENABLED = PROPERTIES + "enabled";
   private static final String PYTHON = PROPERTIES + "python";
 
-  /** What becomes of queries that nobody can plan: {@code continue} or {@code fail}. */
+  /**
+   * What becomes of queries that nobody can plan: {@code continue} or {@code fail}. Under {@code headgate-run}, whose script is to be
+   * governed, they fail unless {@code continue} is said.
+   */
   static final String ON_FAILURE = PROPERTIES + "onFailure";
 
   /** Understood by every Python that there is: what is too old says so. */
@@ -107,7 +110,7 @@ public final class PlannerProcess {
     }
     begun = true;
     SparkConf conf = known.getConf();
-    fails = conf.get(ON_FAILURE, "continue").equals("fail");
+    fails = conf.get(ON_FAILURE, conf.contains(ADDRESS) ? "fail" : "continue").equals("fail");
     Thread thread = new Thread(() -> run(conf), "headgate-planner-process");
     thread.setDaemon(true);
     thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
@@ -123,6 +126,9 @@ public final class PlannerProcess {
     start();
     if (begun && !READY.await(START_SECONDS, TimeUnit.SECONDS)) {
       LOG.warn("Headgate: the planner's process has not answered within {} s", START_SECONDS);
+      if (fails) {
+        throw new PlannerException("Headgate cannot govern this query: the planner's process has not answered within " + START_SECONDS + " s");
+      }
     }
     requireIfWanted();
   }
@@ -134,12 +140,9 @@ public final class PlannerProcess {
     }
   }
 
-  /**
-   * Whether a query that cannot be planned for long runs on as it would without Headgate. Under {@code headgate-run}, and with a planner
-   * that has come in another way, that has to be said.
-   */
+  /** Whether a query that cannot be planned for long runs on as it would without Headgate; not with a planner from elsewhere. */
   static synchronized boolean letsQueriesGoOn() {
-    return begun && !fails && (known.getConf().contains(ON_FAILURE) || !known.getConf().contains(ADDRESS));
+    return begun && !fails;
   }
 
   /** A call has got its answer. */
@@ -177,9 +180,8 @@ public final class PlannerProcess {
       if (conf.contains(ADDRESS)) {
         JsonNode found = JSON.readTree(Path.of(conf.get(ADDRESS)).toFile());
         address = new Link.Address(found.get("port").asInt(), found.get("token").asText());
-        attach();
-        READY.countDown();
-        return;
+        attachPatiently();
+        return; // whoever has started it starts it again
       }
       ShutdownHookManager.get().addShutdownHook(PlannerProcess::stopAtBoundary, BEFORE_SPARK, 1, TimeUnit.DAYS);
       for (int failed = 0; failed < MOST_FAILED_STARTS; ) {
@@ -272,6 +274,23 @@ public final class PlannerProcess {
     }
     planner.release();
     Shim.register(planner);
+  }
+
+  /** The same for a process that runs already, and may be slow, or be started again just now. */
+  private static void attachPatiently() throws Planner.Failed, InterruptedException {
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Shim.patienceMillis());
+    while (true) {
+      try {
+        attach();
+        return;
+      } catch (Planner.Failed e) {
+        if (System.nanoTime() >= until) {
+          throw e;
+        }
+        LOG.warn("Headgate: the planner's process could not be asked, and is asked again: {}", e.getMessage());
+        TimeUnit.MILLISECONDS.sleep(RESTART_MILLIS);
+      }
+    }
   }
 
   /** The process does not know this driver: it is another one at the same place. */

@@ -8,8 +8,6 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.spark.SparkContext;
@@ -44,7 +42,6 @@ final class RunningQuery {
   /** What Spark Connect calls the operation that has started a query by, which its thread inherits. */
   private static final Pattern OF_CONNECT = Pattern.compile("SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_[^,]*");
 
-  private static final int MOST_CAUSES = 10;
   private static final Map<String, RunningQuery> BY_RUN = new ConcurrentHashMap<>();
   private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
 
@@ -61,10 +58,6 @@ final class RunningQuery {
   private long decidedIn = -1;
   private boolean due;
   private boolean leftAlone;
-
-  private RunningQuery(StreamingQuery query) {
-    this(query, Map.of());
-  }
 
   private RunningQuery(StreamingQuery query, Map<String, String> options) {
     this.query = query;
@@ -154,7 +147,7 @@ final class RunningQuery {
     if (!(found instanceof StreamingQuery query)) {
       return null;
     }
-    String kind = kindOf(new RunningQuery(query).call("trigger"));
+    String kind = kindOf(call(query, "trigger"));
     Map<String, Object> members = named(query);
     members.put("unplanned", kind.equals("continuous") || kind.equals("realTime") ? kind : null);
     return Origin.json(members);
@@ -250,9 +243,7 @@ final class RunningQuery {
     if (exception.isEmpty()) {
       return null;
     }
-    Stream<Throwable> causes = Stream.iterate(exception.get().getCause(), cause -> cause != null, Throwable::getCause);
-    String told = causes.limit(MOST_CAUSES).map(Throwable::toString).collect(Collectors.joining("\n"));
-    return Origin.json(Map.of("failure", exception.get().toString(), "causes", told));
+    return Origin.json(Map.of("failure", exception.get().toString(), "causes", Outage.text(exception.get().getCause())));
   }
 
   /** Its last stream is closed. */
@@ -264,6 +255,10 @@ final class RunningQuery {
   }
 
   private Object call(String method) {
+    return call(query, method);
+  }
+
+  private static Object call(StreamingQuery query, String method) {
     try {
       return query.getClass().getMethod(method).invoke(query);
     } catch (ReflectiveOperationException e) {
