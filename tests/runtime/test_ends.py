@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from headgate_spark.launch.command import SCRIPT_CUT, out_of_memory, told
-from headgate_spark.launch.driver import End
+from headgate_spark.runtime.answers import End
 
 CUT = "query now was stopped before its end; start it again, and it goes on where it was stopped"
 IN_USE = "checkpoint file:/ck is in use by the run with pid 4711"

@@ -23,7 +23,7 @@ from headgate_spark.launch.planner import PlannerError, PlannerProcess
 from support.driver import Driver, driver, ids_in, recording, wait_for
 from support.waiting import DEADLINE_SECONDS, wait_until
 
-NOTHING_TO_STOP = {"queries": [], "endByThemselves": False, "someAreCut": False}
+NOTHING_TO_STOP = {"queries": [], "end_by_themselves": False, "some_are_cut": False}
 OF_ANY_PORT = {"spark.headgate.metrics.port": "0", "spark.headgate.metrics.address": "127.0.0.1"}
 Started = Callable[..., PlannerProcess]
 

@@ -129,7 +129,8 @@ def test_a_second_signal_ends_a_script_that_will_not_be_ended(tmp_path: Path) ->
 DELIVERED_AGAIN = """
 import signal, threading, time
 from headgate_contract.signals import StopSignals
-from headgate_spark.launch.stopping import Stopper, Stopping
+from headgate_spark.launch.stopping import Stopper
+from headgate_spark.runtime.answers import Stopping
 
 came = threading.Semaphore(0)
 

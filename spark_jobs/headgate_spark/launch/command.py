@@ -24,12 +24,13 @@ from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.announcement import Announcement
-from headgate_spark.launch.driver import Driver, End
+from headgate_spark.launch.driver import Driver
 from headgate_spark.launch.environment import UnsupportedSessionError, prepare, written_down
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
 from headgate_spark.launch.script import INTERRUPTED, run_script
 from headgate_spark.launch.stopping import Stopper
 from headgate_spark.runtime import settings
+from headgate_spark.runtime.answers import End
 from headgate_spark.runtime.logs import configure
 
 log = structlog.get_logger("headgate")

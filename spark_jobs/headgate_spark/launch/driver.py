@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -16,26 +13,13 @@ from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.launch.jvm import oom_kills, ran_out_of_memory
 from headgate_spark.launch.planner import PlannerProcess
 from headgate_spark.launch.session import wrap_pyspark
-from headgate_spark.launch.stopping import Stopper, Stopping
+from headgate_spark.launch.stopping import Stopper
+from headgate_spark.runtime.answers import End, Stopping, read
 
 log = structlog.get_logger("headgate")
 
 GONE = (OSError, EOFError, RuntimeError)
 """What asking raises where the planner's process is gone, or fails."""
-
-
-@dataclass(frozen=True)
-class End:
-    """What is to be said of the end of a driver."""
-
-    has_seen_query: bool = False
-    unread: Sequence[str] = ()
-    explanations: Sequence[str] = ()
-    checkpoint_in_use: str | None = None
-    gave_up: bool = False
-    too_large: Sequence[str] = ()
-    unnoted_memory: Sequence[str] = ()
-    cut_short: Sequence[str] = ()
 
 
 class Driver:
@@ -66,22 +50,11 @@ class Driver:
         except GONE as error:
             log.warning("nothing is known of how the queries have ended", error=str(error))
             return End(has_seen_query=True)
-        members: Mapping[str, Any] = json.loads(answer or "{}")
-        return End(
-            has_seen_query=members["hasSeenQuery"],
-            unread=members["unread"],
-            explanations=members["explanations"],
-            checkpoint_in_use=members["checkpointInUse"],
-            gave_up=members["gaveUp"],
-            too_large=members["tooLarge"],
-            unnoted_memory=members["unnotedMemory"],
-            cut_short=members["cutShort"],
-        )
+        return read(End, answer)
 
     def stop_planning(self) -> Stopping:
         """Plan nothing more; say what there is to stop."""
-        members = json.loads(self._planner.ask("stop_planning") or "{}")
-        return Stopping(members["queries"], members["endByThemselves"], members["someAreCut"])
+        return read(Stopping, self._planner.ask("stop_planning"))
 
     def await_boundaries(self) -> None:
         """Wait until no query is in a batch, or the grace period has passed."""

@@ -22,9 +22,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
@@ -33,6 +32,7 @@ import structlog
 from headgate_contract.exit_codes import ExitCode
 from headgate_contract.signals import StopSignals
 from headgate_spark.launch.forks import give_back_in_children, read_elsewhere
+from headgate_spark.runtime.answers import Stopping
 
 log = structlog.get_logger("headgate")
 
@@ -63,17 +63,6 @@ class Queries(Protocol):
 
     def stop_queries(self) -> None:
         """Stop them."""
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """What there is to stop."""
-
-    queries: Sequence[str] = ()
-    end_by_themselves: bool = False
-    """Whether all that the job has run ends by itself: then the script's own end is the end of its work."""
-    some_are_cut: bool = False
-    """Whether one of those that run would have ended by itself."""
 
 
 class Stopper:

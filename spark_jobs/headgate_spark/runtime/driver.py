@@ -34,6 +34,7 @@ from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.kafka.topics import JvmTopicIds
+from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.jvm import connect
 from headgate_spark.runtime.settings import Settings
 from headgate_spark.runtime.stopping import await_boundaries, stop_queries
@@ -142,15 +143,13 @@ class Runtime:
     # What `headgate-run` asks ----------------------------------------------------------------
 
     def _stop_planning(self) -> str:
-        """Plan nothing more. Returns a JSON object: what there is to stop."""
+        """Plan nothing more. Returns what there is to stop."""
         runs = self.governor.stop()
         every = [*runs, *self.governor.ended_runs]
         log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         ends = bool(every) and all(run.ends_by_itself for run in every)
         some = any(run.ends_by_itself for run in runs)
-        return json.dumps(
-            {"queries": [run.name for run in runs], "endByThemselves": ends, "someAreCut": some}
-        )
+        return written(Stopping([run.name for run in runs], ends, some))
 
     def _await_boundaries(self) -> None:
         await_boundaries(self.governor.runs, time.monotonic() + self._grace_seconds())
@@ -166,23 +165,23 @@ class Runtime:
 
     def _end(self, wants_memory: str) -> str:
         """The script has ended. `wants_memory` says whether the JVM has died for want of memory: `yes`, `no` or
-        `unknown`. Returns a JSON object: what is to be said of the end."""
+        `unknown`. Returns what is to be said of the end."""
         self._publisher.close()
         self._settle()
         governor = self.governor
         if governor.has_seen_a_query and wants_memory != "no":
             governor.jvm_ran_out_of_memory(certain=wants_memory == "yes")
-        return json.dumps(
-            {
-                "hasSeenQuery": governor.has_seen_a_query,
-                "unread": governor.unread,
-                "explanations": governor.explanations,
-                "checkpointInUse": governor.checkpoint_in_use,
-                "gaveUp": governor.gave_up,
-                "tooLarge": [found.message for found in governor.too_large.values()],
-                "unnotedMemory": sorted(governor.unnoted_memory),
-                "cutShort": sorted(set(governor.cut_short.values())),
-            }
+        return written(
+            End(
+                has_seen_query=governor.has_seen_a_query,
+                unread=governor.unread,
+                explanations=governor.explanations,
+                checkpoint_in_use=governor.checkpoint_in_use,
+                gave_up=governor.gave_up,
+                too_large=[found.message for found in governor.too_large.values()],
+                unnoted_memory=sorted(governor.unnoted_memory),
+                cut_short=sorted(set(governor.cut_short.values())),
+            )
         )
 
     # -----------------------------------------------------------------------------------------
@@ -219,8 +218,8 @@ class Runtime:
             return
         try:
             self._jvm.recall()
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("leases could not be recalled", error=str(error))
+        except Exception:  # a JVM that is ending answers in many ways
+            log.warning("leases could not be recalled; they end within two seconds", exc_info=True)
 
     def _grace_seconds(self) -> float:
         document = self.governor.document

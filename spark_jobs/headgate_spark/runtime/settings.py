@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headgate_contract.listening import every_address
+from headgate_contract.settings.table import PROPERTY
 from headgate_spark.exporter.server import DEFAULT_PORT
 
-PREFIX = "spark.headgate."
+PREFIX = PROPERTY
 CONTROL = PREFIX + "control"
 APPLICATION = PREFIX + "application"
 METRICS_PORT = PREFIX + "metrics.port"
