@@ -8,6 +8,14 @@ import typer
 from headgate.errors import UsageError
 
 
+def keep(path: Path, text: str, *, check: bool) -> None:
+    """Write a file that `make generate` makes, or compare it with the one that is there."""
+    if check:
+        compare(path, text, remedy="make generate")
+    else:
+        write(path, text)
+
+
 def write(path: Path, text: str) -> None:
     """Write the file and its folder; raise UsageError if that cannot be done."""
     try:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from headgate.api.application import application_schema
-from headgate.cli.generated import compare, write
+from headgate.cli.generated import keep
 from headgate_contract.settings.table import OF, PROPERTY, QUERIES, SOURCES, Scope, Setting
 
 _HEAD: Final = f"""\
@@ -116,11 +116,7 @@ def main(
     path: Annotated[Path, typer.Option(help="Where the page is.")] = Path("docs/options.md"),
 ) -> None:
     """Write the page of settings in the job, or compare it with the one that is there."""
-    text = render_options()
-    if check:
-        compare(path, text, remedy="make generate")
-    else:
-        write(path, text)
+    keep(path, render_options(), check=check)
 
 
 if __name__ == "__main__":
