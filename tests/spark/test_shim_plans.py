@@ -214,7 +214,7 @@ def test_a_query_stops_cleanly_while_it_waits_within_a_trigger(
 ) -> None:
     planner.answer = "wait:3600000"
     with running(numbers(spark).writeStream.format("noop"), tmp_path) as query:
-        planner.await_more_questions(1)
+        wait_until(lambda: planner.asked, "the question that is answered with a wait")
     assert query.exception() is None
 
 
