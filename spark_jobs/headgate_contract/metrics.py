@@ -227,7 +227,5 @@ SOURCE_HELD_BACK = _gauge(
     ("query", "source", "reason"),
     "Time of the last minute for which the source was kept from what it could read, by reason.",
 )
-NORMAL_REASONS = frozenset({"Interval", "MinPause", "NothingPending", "FirstLook", "Grant"})
-"""Reasons of the normal pace: a source that waits for its commit interval or its turn is not held back."""
 
 ALL: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from charts.generate.dashboards.drivers import NORMAL_PACE
-from headgate_spark.planner.model import HeldBy
+from headgate_contract.held import HeldBy
 from support.chart import CHART, of_kind, render
 from support.exposed import of_an_operator, of_drivers
 from support.prometheus import Prometheus, prometheus

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
-from headgate_spark.planner.model import HeldBy
+from headgate_contract.held import HeldBy
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, Record, fill, send

@@ -19,7 +19,7 @@ from headgate_contract import (
     QueryControl,
     SourceControl,
 )
-from headgate_spark.planner.model import HeldBy
+from headgate_contract.held import HeldBy
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker
 from support.kafka_records import Record, offsets_in, send

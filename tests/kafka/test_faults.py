@@ -13,7 +13,7 @@ from pyspark.sql.streaming import StreamingQuery
 from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HeldBy
+from headgate_contract.held import HeldBy
 from support.driver import ids_in
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker, kafka_in

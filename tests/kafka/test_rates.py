@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from headgate_contract import QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HeldBy
+from headgate_contract.held import HeldBy
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, fill

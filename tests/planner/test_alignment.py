@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from headgate_contract import BatchControl, EventTimeControl, QueryControl, RateControl, SourceControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Sampled, Split
-from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
+from headgate_spark.planner.model import Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import NO_TIME, FakeEventTimes
 

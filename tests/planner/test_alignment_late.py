@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment_slice import Room, slice_of
 from headgate_spark.planner.event_times import EventTimesUnknownError, Found, LateAnswers, Latest, Split
-from headgate_spark.planner.model import HeldBy, Trigger, TriggerKind
+from headgate_spark.planner.model import Trigger, TriggerKind
 from headgate_spark.planner.time_index import TimeIndex
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes

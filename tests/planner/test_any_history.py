@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import burst_of
-from headgate_spark.planner.model import HeldBy, Hold, HybridMemory, TakeUpTo
+from headgate_spark.planner.model import Hold, HybridMemory, TakeUpTo
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
 NAMES = ("flights", "weather", "airports")

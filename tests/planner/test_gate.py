@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_contract import QueryControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.gate import BASE_SECONDS, TICK_JITTER_SECONDS, Gate, Intervals
-from headgate_spark.planner.model import HeldBy, Trigger
+from headgate_spark.planner.model import Trigger
 
 MINUTE = 60.0
 

@@ -3,7 +3,8 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, SourceControl
-from headgate_spark.planner.model import HeldBy, HybridMemory, Lane
+from headgate_contract.held import HeldBy
+from headgate_spark.planner.model import HybridMemory, Lane
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 

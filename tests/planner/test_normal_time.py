@@ -3,10 +3,10 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
-    HeldBy,
     Hold,
     Lane,
     Source,

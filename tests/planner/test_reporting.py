@@ -3,7 +3,8 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import BatchReport, HeldBy, Lane, Source, Trigger
+from headgate_contract.held import HeldBy
+from headgate_spark.planner.model import BatchReport, Lane, Source, Trigger
 from support.asked import AskedPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 

@@ -3,11 +3,11 @@
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.gate import BASE_SECONDS
 from headgate_spark.planner.model import (
     BatchReport,
     Fail,
-    HeldBy,
     Hold,
     HybridMemory,
     Lane,

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HeldBy, Lane
+from headgate_contract.held import HeldBy
+from headgate_spark.planner.model import Lane
 from support.driver import recording
 from support.governed import Driver, await_rows, driver_in
 from support.python_sources import (

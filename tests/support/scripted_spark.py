@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from headgate_contract import QueryControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.memory import MemoryBound
@@ -23,7 +24,6 @@ from headgate_spark.planner.model import (
     Answer,
     BatchReport,
     Fail,
-    HeldBy,
     Hold,
     HybridMemory,
     Lane,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from headgate.decision import Progress, arrival_rate
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
-from headgate_contract.metrics import NORMAL_REASONS
+from headgate_contract.held import holds_back
 
 WINDOW_SECONDS = 60.0
 """Over how long arrivals are averaged. Long enough that a tick more or less does not matter."""
@@ -74,9 +74,7 @@ class Track:
 
 def _longest(held: Mapping[str, float]) -> str | None:
     """Return the remarkable reason that held for longest; `None` where none did."""
-    remarkable = {
-        reason: held[reason] for reason in held if reason not in NORMAL_REASONS and held[reason] > 0
-    }
+    remarkable = {reason: held[reason] for reason in held if holds_back(reason) and held[reason] > 0}
     return max(remarkable, key=lambda reason: remarkable[reason], default=None)
 
 

@@ -17,6 +17,7 @@ from typing import Optional, Protocol
 import structlog
 
 from headgate_contract import QueryControl, SourceControl
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.asking import Asking
@@ -44,7 +45,6 @@ from headgate_spark.planner.model import (
     Answer,
     BatchReport,
     Fail,
-    HeldBy,
     Hold,
     HybridMemory,
     Lane,
@@ -79,9 +79,6 @@ STOP_WAIT_MILLIS = 1000
 """Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
 NAMED = 5
 """Partitions that a log line names."""
-
-LEFT_ALONE = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.STOP})
-"""Holds of a source that is not to be read: what has become of its log is seen when it is."""
 
 _UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
 _NO_LIMIT = 2**31 - 1
@@ -728,7 +725,7 @@ class QueryRun:
 
     def _checked(self, opened: OpenSource, answer: Answer) -> Answer:
         """Return the answer for a source; where its log is not the one that was read, what Spark would do."""
-        if isinstance(answer, (Hold, Wait)) and answer.reason in LEFT_ALONE:
+        if isinstance(answer, (Hold, Wait)) and answer.reason.is_deliberate:
             return answer
         moves = isinstance(answer, TakeUpTo) or answer == Hold(HeldBy.NOTHING_PENDING)
         problem = opened.problem(self.clock(), moves=moves, at_once=self.ends_by_itself)

@@ -226,7 +226,7 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     for reason, seconds in source.held_seconds.items():
         yield m.SOURCE_HELD, (*labels, reason.value), seconds
     for reason, seconds in source.held_lately_seconds.items():
-        if reason not in m.NORMAL_REASONS:
+        if not reason.is_normal_pace:
             yield m.SOURCE_HELD_BACK, (*labels, reason.value), seconds
 
 

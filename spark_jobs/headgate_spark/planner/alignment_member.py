@@ -15,6 +15,7 @@ from dataclasses import field
 from functools import cached_property
 
 from headgate_contract import AlignmentControl
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment import (
     RELEASED,
@@ -28,7 +29,7 @@ from headgate_spark.planner.alignment import (
 )
 from headgate_spark.planner.alignment_slice import Room, Slice, slice_of
 from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
-from headgate_spark.planner.model import HeldBy, Position
+from headgate_spark.planner.model import Position
 from headgate_spark.planner.time_index import TimeIndex
 
 Rooms = Mapping[Split, Room]

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from headgate_contract import AlignmentControl, EventTimeControl, SourceControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Membership, Part, View
 from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis
-from headgate_spark.planner.model import AlignmentSnapshot, HeldBy
+from headgate_spark.planner.model import AlignmentSnapshot
 from headgate_spark.planner.time_index import TimeIndex
 
 Columns = Mapping[str, Optional[EventTimeControl]]

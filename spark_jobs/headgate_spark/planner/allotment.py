@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import HeldBy
 from headgate_spark.planner.shares import Demand, share_grant
 
 

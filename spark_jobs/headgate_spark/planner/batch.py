@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import HeldBy, Lane, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import Lane, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState

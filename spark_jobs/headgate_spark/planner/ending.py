@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.gate import BASE_SECONDS
 from headgate_spark.planner.hybrid import Hybrid
-from headgate_spark.planner.model import HeldBy, Hold, Wait
+from headgate_spark.planner.model import Hold, Wait
 from headgate_spark.planner.source import SourceState
 
 MIN_WAIT_SECONDS = 0.001
@@ -27,15 +28,10 @@ MIN_WAIT_SECONDS = 0.001
 MAX_WAIT_SECONDS = 1.0
 """The engine asks again after this long at the latest, so that a new document or a stop is seen."""
 
-UNANSWERED = frozenset({HeldBy.EVENT_TIME, HeldBy.UNKNOWN})
-"""Holds of a source that has not said yet what there is. It is asked as often as in a run that goes on."""
-PASSING = UNANSWERED | {HeldBy.RATE_LIMIT, HeldBy.ALIGNMENT}
-"""Holds that pass by themselves."""
-
 
 def wait_for(state: SourceState, hold: Hold, now: float) -> Wait:
     """Return the wait until the source may read on: until its tokens suffice for what is pending, if for tokens."""
-    if hold.reason in UNANSWERED:
+    if hold.reason.needs_an_answer:
         return Wait(BASE_SECONDS, hold.reason)
     if hold.reason is not HeldBy.RATE_LIMIT:
         return Wait(MAX_WAIT_SECONDS, hold.reason)

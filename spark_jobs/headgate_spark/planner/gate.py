@@ -15,8 +15,9 @@ import math
 from collections import deque
 
 from headgate_contract import QueryControl
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import HeldBy, Trigger
+from headgate_spark.planner.model import Trigger
 
 BASE_SECONDS = 0.1
 """The trigger at which the engine drives every query: no interval is shorter."""

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.gate import BASE_SECONDS
-from headgate_spark.planner.model import HeldBy
 from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
 
 MAX_SECONDS = 1.0
@@ -23,11 +22,6 @@ MAX_SECONDS = 1.0
 LOOK_PART = 1 / 10
 """A record that meets an idle query waits for the next look, at most this part of the interval. Looking costs a round
 trip to the broker, or a listing of files, and is little worth beside what records wait anyway."""
-
-CLOSED = frozenset({HeldBy.INTERVAL, HeldBy.MIN_PAUSE})
-"""Holds that end with time alone."""
-LASTING = frozenset({HeldBy.NOTHING_PENDING, HeldBy.PAUSED, HeldBy.AFTER})
-"""Holds of an open gate that only new records, or a new document, can end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ def of_open_gate(
     `readers` are the sources that may read, `look` is how long (seconds) one that had nothing is left alone. Those
     that can be counted are looked at by the shim, at each trigger at most.
     """
-    if any(state.held.reason not in LASTING for state in states):
+    if not all(state.held.reason is not None and state.held.reason.lasts for state in states):
         return None
     readers = tuple(readers)
     looks = [state.looks_again_at(look) - now for state in readers if not state.is_counted]

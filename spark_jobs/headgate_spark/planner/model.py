@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Union
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import StrEnum, dataclass
 
 Position = Mapping[str, int]
@@ -37,27 +38,6 @@ class TriggerKind(StrEnum):
     """The ends were frozen at the start; a trigger in which nothing is planned ends the query."""
     ONCE = "Once"
     """One batch of everything there is."""
-
-
-class HeldBy(StrEnum):
-    """Why a source was not allowed to read; the label `reason` of its held time."""
-
-    INTERVAL = "Interval"
-    MIN_PAUSE = "MinPause"
-    STOP = "Stop"
-    PAUSED = "Paused"
-    AFTER = "After"
-    RATE_LIMIT = "RateLimit"
-    ALIGNMENT = "Alignment"
-    EVENT_TIME = "EventTime"
-    """Alignment needs event times that are not known (yet)."""
-    FIRST_LOOK = "FirstLook"
-    """Not every source of the query has been seen yet."""
-    NOTHING_PENDING = "NothingPending"
-    GRANT = "Grant"
-    """The batch was full before its turn came; it is served first in one of the next."""
-    UNKNOWN = "Unknown"
-    """The source could not tell its latest position."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,22 +16,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import replace
 
 from headgate_contract import BatchControl, QueryControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Part, View
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.allotment import Allotment, Reader, allot, work_left
 from headgate_spark.planner.batch import PlannedBatch
-from headgate_spark.planner.ending import MAX_WAIT_SECONDS, MIN_WAIT_SECONDS, PASSING, unread_input, wait_for
+from headgate_spark.planner.ending import MAX_WAIT_SECONDS, MIN_WAIT_SECONDS, unread_input, wait_for
 from headgate_spark.planner.event_times import NoEventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, Progress
-from headgate_spark.planner.lease import CLOSED, Lease, look_seconds, of_closed_gate, of_open_gate
+from headgate_spark.planner.lease import Lease, look_seconds, of_closed_gate, of_open_gate
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
     Fail,
-    HeldBy,
     Hold,
     HybridMemory,
     Lane,
@@ -207,7 +207,7 @@ class QueryPlanner:
         if current.held is None:
             readers = [s for s in states.values() if self._may_read(s)]
             return of_open_gate(states.values(), readers, self._look_seconds, now)
-        return of_closed_gate(self._is_open_at(now), now) if current.held in CLOSED else None
+        return of_closed_gate(self._is_open_at(now), now) if current.held.closes_the_gate else None
 
     def batch_ended(self, report: BatchReport) -> None:
         """A batch was committed. Called before Spark asks again."""
@@ -375,7 +375,7 @@ class QueryPlanner:
 
     def _instead_of_a_batch_without_data(self, hold: Hold, current: Round, now: float) -> Hold | Wait:
         """Wait for the gate if it opens before a batch that Spark may run for the watermark alone would be over."""
-        if self._stopping or current.held not in CLOSED:
+        if self._stopping or current.held is None or not current.held.closes_the_gate:
             return hold
         seconds = self._is_open_at(now) - now
         if not self._gate.keeps_waiting(seconds):
@@ -388,7 +388,7 @@ class QueryPlanner:
             return hold
         if current.runs_empty:
             return self._begins_empty(state, hold)
-        passes = hold.reason in PASSING
+        passes = hold.reason.passes_by_itself
         if self._reads(current, surely=passes):
             return hold
         if self._waits_for_unseen(state) if passes else self._waits_for_history(state, current):

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Union
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
-from headgate_spark.planner.model import HeldBy, Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span

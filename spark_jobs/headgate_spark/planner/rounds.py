@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.allotment import Allotment
-from headgate_spark.planner.model import Answer, HeldBy
+from headgate_spark.planner.model import Answer
 from headgate_spark.planner.sizing import Grant
 
 

@@ -12,19 +12,11 @@ from collections import deque
 from typing import NamedTuple
 
 from headgate_contract import SourceControl
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.files import FileCount
 from headgate_spark.planner.hybrid import Progress
-from headgate_spark.planner.model import (
-    Answer,
-    HeldBy,
-    Hold,
-    Lane,
-    Position,
-    Source,
-    SourceSnapshot,
-    Wait,
-)
+from headgate_spark.planner.model import Answer, Hold, Lane, Position, Source, SourceSnapshot, Wait
 from headgate_spark.planner.shares import room
 
 SURVEY_SECONDS = 2.0
@@ -37,10 +29,6 @@ EMPTY_BATCHES = 2
 RESTLESS_BATCHES = 10
 """Batches in a row that brought all there was, while the next one found more: nothing that such a source is read to
 the end of."""
-
-KEPT_FROM_READING = frozenset({HeldBy.PAUSED, HeldBy.AFTER, HeldBy.ALIGNMENT, HeldBy.EVENT_TIME, HeldBy.STOP})
-"""Holds that keep a source from records it could read. Such a source is never idle."""
-
 
 LATELY_SECONDS = 60.0
 """What counts as lately. Long enough that a source which is held back in each batch is so without a break."""
@@ -223,7 +211,7 @@ class SourceState:
         """Book an answer: for how long the source is held, and why."""
         reason = answer.reason if isinstance(answer, (Hold, Wait)) else None
         self.held.answered(reason, now)
-        if reason in KEPT_FROM_READING:
+        if reason is not None and reason.keeps_from_reading:
             self._active_at = now
 
     def found_nothing(self, now: float) -> None:
@@ -246,7 +234,8 @@ class SourceState:
 
     def idle_seconds(self, now: float, *, in_flight: bool) -> float | None:
         """Return for how long nothing was pending, in flight or new; `None`: not known."""
-        if in_flight or self.pending or self.held.reason in KEPT_FROM_READING:
+        held = self.held.reason
+        if in_flight or self.pending or (held is not None and held.keeps_from_reading):
             return 0.0
         return None if self.pending is None else max(0.0, now - self._active_at)
 
