@@ -93,7 +93,7 @@ def test_a_failed_save_plans_nothing():
     def full(memory: HybridMemory) -> None:
         raise OSError("disk full")
 
-    spark.planner._hybrid._save = full
+    spark.planner._save_hybrid = full
     with pytest.raises(OSError, match="disk full"):
         spark.round()
     assert spark.batches == []

@@ -12,8 +12,8 @@ history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import HybridMemory, Position
@@ -42,49 +42,43 @@ class Progress:
         return all(start.get(s, 0) >= min(end[s], self.latest[s]) for s in end if s in self.latest)
 
 
+@dataclass(frozen=True, slots=True)
 class Hybrid:
-    """The chains of one query. `save` must have kept the memory when it returns."""
+    """The chains of one query, as far as they have come."""
 
-    def __init__(self, memory: HybridMemory, save: Callable[[HybridMemory], None]) -> None:
-        self._memory = memory
-        self._save = save
-        self._after: Mapping[str, str] = {}
-
-    def follow(self, after: Mapping[str, str]) -> None:
-        """Take the declared chains: which source comes after which."""
-        self._after = after
+    memory: HybridMemory = field(default_factory=HybridMemory)
+    after: Mapping[str, str] = field(default_factory=dict)
+    """The declared chains: which source comes after which."""
 
     def waits(self, source: str) -> bool:
         """Tell whether the source is held behind a history."""
-        return source in self._after and self._after[source] not in self._memory.finished
+        return source in self.after and self.after[source] not in self.memory.finished
 
     def is_history(self, source: str) -> bool:
         """Tell whether another source comes after this one."""
-        return source in self._after.values()
+        return source in self.after.values()
 
     def has_finished(self, source: str) -> bool:
         """Tell whether the source is a history that has been read to its end."""
-        return self.is_history(source) and source in self._memory.finished
+        return self.is_history(source) and source in self.memory.finished
 
     def phase(self, source: str) -> bool:
         """Tell whether the source is in a historical part, or waits behind one."""
         return self.waits(source) or (self.is_history(source) and not self.has_finished(source))
 
-    def advance(self, progress: Mapping[str, Progress]) -> None:
-        """Fix the ends that are not fixed yet and release whoever waits for a history that is at its end.
+    def advanced(self, progress: Mapping[str, Progress]) -> Hybrid:
+        """Return the chains with all ends fixed that are known, and whoever waits for a history at its end released.
 
-        Called at each planning before anything is handed out, so that what is remembered is never behind
-        what is read.
+        Asked at each planning before anything is handed out. Its memory must be kept before the first answer that
+        relies on it, so that what is remembered is never behind what is read.
         """
-        memory = replace(self._memory, ends={**self._new_ends(progress), **self._memory.ends})
+        memory = replace(self.memory, ends={**self._new_ends(progress), **self.memory.ends})
         while more := self._newly_finished(progress, memory):
             memory = replace(memory, finished=memory.finished | more)
-        if memory != self._memory:
-            self._save(memory)
-            self._memory = memory
+        return replace(self, memory=memory)
 
     def _new_ends(self, progress: Mapping[str, Progress]) -> dict[str, Position]:
-        histories = {name: progress[name] for name in self._after.values() if name in progress}
+        histories = {name: progress[name] for name in self.after.values() if name in progress}
         counted = {name: p.latest for name, p in histories.items() if p.start is not None}
         return {name: dict(latest) for name, latest in counted.items() if latest is not None}
 
@@ -92,8 +86,8 @@ class Hybrid:
         """Return the histories that are at their end; not one that itself still waits in the chain."""
         return frozenset(
             name
-            for name in set(self._after.values()) - memory.finished
-            if (name not in self._after or self._after[name] in memory.finished)
+            for name in set(self.after.values()) - memory.finished
+            if (name not in self.after or self.after[name] in memory.finished)
             and name in progress
             and progress[name].has_reached(memory.ends.get(name))
         )

@@ -87,7 +87,8 @@ class QueryPlanner:
         for source, position in (resumed or {}).items():
             self._sources[source].moved_to(position)
         self._gate = Gate(self._settings.intervals, now)
-        self._hybrid = Hybrid(hybrid or HybridMemory(), save_hybrid)
+        self._hybrid = Hybrid(hybrid or HybridMemory())
+        self._save_hybrid = save_hybrid
         self._sizer = BatchSizer(memory)
         self._alignment = alignment or QueryAlignment(name, Groups(), NoEventTimes())
         self._parts: Mapping[str, Part] = {}
@@ -112,7 +113,8 @@ class QueryPlanner:
         for name, state in self._sources.items():
             state.control = self._settings.of_source(name)
         afters = {name: state.control.after for name, state in self._sources.items()}
-        self._hybrid.follow({name: after for name, after in afters.items() if after is not None})
+        chains = {name: after for name, after in afters.items() if after is not None}
+        self._hybrid = replace(self._hybrid, after=chains)
         planned = self._sources.values() if self._settings.bounds_batches else ()
         self._alignment.control({state.name: state.control for state in planned}, now)
         self._put_in_force(now)
@@ -458,7 +460,11 @@ class QueryPlanner:
 
     def _plan_round(self, asked: SourceState, current: Round, now: float) -> None:
         """Plan for every source that can be planned and has not been, nor was answered before in this round."""
-        self._hybrid.advance({s.name: self._progress(s) for s in self._sources.values() if self._tells(s)})
+        told = {s.name: self._progress(s) for s in self._sources.values() if self._tells(s)}
+        hybrid = self._hybrid.advanced(told)
+        if hybrid.memory != self._hybrid.memory:
+            self._save_hybrid(hybrid.memory)
+        self._hybrid = hybrid
         self._put_in_force(now)
         answered = (current.asked - {asked.name}) | current.plan.keys()
         unplanned = (s for s in self._sources.values() if self._can_plan(s) and s.name not in answered)
@@ -481,7 +487,7 @@ class QueryPlanner:
 
     def _share_out(self, states: Sequence[SourceState], current: Round, now: float) -> None:
         if self._spans_backlog:
-            self._span.fix(states, self._sources.values())
+            self._span = self._span.fixed(states, self._sources.values())
         self._parts = {name: part for name, part in self._parts.items() if name in current.plan}
         readers = self._readers(states, now)
         current.grant = self._grant = self._next_grant(readers, current.handed_out)
@@ -492,7 +498,9 @@ class QueryPlanner:
             plan = allot(self._readers(states, now), left, self._turn)
         current.plan |= plan
         if self._alignment.has_members and not any(a.hold is None for a in current.plan.values()):
-            self._span.clear()  # a member at its end holds those before theirs: what has arrived there lets all go on
+            self._span = (
+                Span()
+            )  # a member at its end holds those before theirs: what has arrived there lets all go on
         if current.is_unbounded:
             self._grant = None
 
@@ -558,7 +566,7 @@ class QueryPlanner:
         if not backlog:
             self._refilling = frozenset()
         if not self._spans_backlog:
-            self._span.clear()
+            self._span = Span()
         for state in self._sources.values():
             limit = state.control.rate_limit_during_backlog if backlog else state.control.rate_limit
             state.rate.set(limit, self._gate.longest_cycle, now)
