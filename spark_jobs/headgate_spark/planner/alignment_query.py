@@ -1,6 +1,6 @@
 """One query's side of alignment, as its planner sees it.
 
-When the latest positions and the grant are known, `query.QueryPlanner` has the batch cut, group by group (`cut`).
+When the latest positions and the grant are known, `steps.aligned` has the batch cut, group by group (`cut`).
 What cannot be found out in time holds the members of that group, and nobody else.
 """
 

@@ -1,8 +1,6 @@
 """One batch divided among the sources that may read: grant, rates and limits come together here.
 
-    pending -> reach (alignment, span of a backlog) -> rate limit -> share of the grant -> allotment
-
-Values in, values out. `planner.query` describes each source as a `Reader` and turns allotments into answers.
+Values in, values out. `planner.reading` describes each source as a `Reader`, and turns allotments into answers.
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@ window of W seconds:
 
     planned <= rate * W + burst + 1
 
-Asked by `planner.query`, once per source and planning.
+Asked by `planner.steps`, once per source and planning.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
 
 from headgate_contract import RateControl
 from headgate_spark.planner.gate import BASE_SECONDS
@@ -103,6 +104,13 @@ class RateLimit:
             self._bucket = Bucket(rate, burst, now)
         else:
             self._bucket.change(rate, burst, now)
+
+    def changed(self, control: RateControl | None, cycle: float, now: float) -> RateLimit:
+        """Return what holds under another limit, with the tokens that there are; `cycle` as for `set`."""
+        limit = copy(self)
+        limit._bucket = copy(self._bucket)
+        limit.set(control, cycle, now)
+        return limit
 
     @property
     def has_cap(self) -> bool:

@@ -12,13 +12,14 @@ expected, and what they read beyond that is a debt that the next batches wait fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Union
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
+from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.model import Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.source import SourceState
@@ -42,26 +43,15 @@ class Limits:
         return state.rooms(*(b for b in bounds if b is not None))
 
 
-def reader(state: SourceState, limits: Limits, now: float, *, look: float, whole: bool) -> Reader:
-    """Return the source as a reader.
+def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, whole: bool) -> Reader:
+    """Return the source as a reader: what it could read if no rate limited it.
 
     `look` is how long (seconds) it is left alone after it had nothing, `whole` asks for one batch of all it has.
     """
-    if state.is_counted:
-        return _counted(state, limits, now)
-    if state.looked_lately(now, look):
-        return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
-    if state.lane is not Lane.ROWS and not state.rate.allows_blindly(state.expected_records, now):
-        return Reader(name=state.name, hold=HeldBy.RATE_LIMIT)
-    return Reader(
-        name=state.name,
-        takes_all=whole or state.lane in (Lane.GATE, Lane.OFFSETS),
-        allowance=state.rate.allowance(now),
-        tokens=state.rate.tokens(now),
-    )
-
-
-def _counted(state: SourceState, limits: Limits, now: float) -> Reader:
+    if not state.is_counted:
+        if state.looked_lately(now, look):
+            return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
+        return Reader(name=state.name, takes_all=whole or state.lane in (Lane.GATE, Lane.OFFSETS))
     if state.pending is None:
         return Reader(name=state.name, hold=HeldBy.UNKNOWN)
     part = limits.parts.get(state.name)
@@ -71,9 +61,17 @@ def _counted(state: SourceState, limits: Limits, now: float) -> Reader:
         reach=sum(limits.rooms(state).values()),
         sliced=None if part is None else part.left,
         new_splits=state.has_new_splits,
-        allowance=state.rate.allowance(now),
-        tokens=state.rate.tokens(now),
     )
+
+
+def rated(reader: Reader, state: SourceState, rate: RateLimit, now: float) -> Reader:
+    """Return the reader of a source under its rate limit."""
+    if reader.hold is not None:
+        return reader
+    goes_blindly = not state.is_counted and state.lane is not Lane.ROWS
+    if goes_blindly and not rate.allows_blindly(state.expected_records, now):
+        return Reader(name=state.name, hold=HeldBy.RATE_LIMIT)
+    return replace(reader, allowance=rate.allowance(now), tokens=rate.tokens(now))
 
 
 def take(

@@ -6,13 +6,18 @@ is looked at once per round, and the first source that is asked has everything p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
+from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Allotment
+from headgate_spark.planner.batch import PlannedBatch
 from headgate_spark.planner.model import Answer
 from headgate_spark.planner.sizing import Grant
+from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.state import QueryState
 
 
 @dataclass(slots=True)
@@ -29,14 +34,11 @@ class Round:
     survey: tuple[str, ...] | None = None
     """Sources whose latest positions were asked for last; `None`: not decided yet."""
     grant: Grant | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """What alignment lets sources read."""
     plan: dict[str, Allotment] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     """What has been answered for good. A question that comes again, because an answer came late, finds it here."""
-
-    @property
-    def handed_out(self) -> int:
-        """Records planned so far."""
-        return sum(allotment.count or 0 for allotment in self.plan.values())
 
     @property
     def drains(self) -> bool:
@@ -57,3 +59,15 @@ class Round:
     def capped(self) -> frozenset[str]:
         """The sources that `recordsPerCheckpoint` cuts."""
         return frozenset(name for name, allotment in self.plan.items() if allotment.capped)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One source is asked for, in a round."""
+
+    query: QueryState
+    round: Round
+    batch: PlannedBatch | None
+    """What has been handed out in the round; `None`: nothing has."""
+    source: SourceState
+    now: float

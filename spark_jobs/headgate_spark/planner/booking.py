@@ -1,0 +1,126 @@
+"""What is handed out, and what becomes of it: batches from their planning to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from headgate_contract.held import HeldBy
+from headgate_spark.planner.allotment import work_left
+from headgate_spark.planner.batch import PlannedBatch
+from headgate_spark.planner.model import BatchReport
+from headgate_spark.planner.reading import Take
+from headgate_spark.planner.rounds import Round
+from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.state import QueryState
+
+
+class Booking:
+    """The batches of one query. Spark runs one after the other."""
+
+    def __init__(self, query: QueryState) -> None:
+        self._query = query
+        self.batch: PlannedBatch | None = None
+        """The one that is planned, or runs."""
+        self.data_batches = 0
+        self.no_data_batches = 0
+
+    def book(self, state: SourceState, take: Take, count: int | None, current: Round, now: float) -> None:
+        """Book what a source is told to take, `count` records where that is known."""
+        if self.batch is None:
+            self.batch = self._begun(current, now)
+        self.batch.add(state, take, count, now)
+
+    def _begun(self, current: Round, now: float) -> PlannedBatch:
+        query = self._query
+        query.refilling = query.cut = frozenset()
+        query.gate.planned(now)
+        if current.drains and not query.anything_waits:
+            query.gate.drained(now)
+        grant = current.grant
+        if grant is None or (query.in_force.spans and not current.is_counted):
+            grant = query.settings.unbounded  # nobody knows what it was to bring
+        return PlannedBatch(now, grant, left=work_left(current.plan), capped=current.capped)
+
+    def give_back(self, passed: Collection[str], now: float) -> bool:
+        """Give back what was booked for sources that Spark was not told to read; return whether there were any."""
+        batch = self.batch
+        lost = frozenset() if batch is None else batch.takes.keys() - passed
+        if batch is None or not lost:
+            return False
+        for name in lost:
+            batch.withdraw(self._query.sources[name], now)
+        if not batch.takes:
+            self.batch = None
+            self._query.gate.found_nothing()
+        return True
+
+    def trigger_without_report(self, now: float) -> None:
+        """A trigger begins and no batch was reported: what was planned last was a look that found nothing.
+
+        Unless a batch was certain: then there was one, and only its report is missing. Nothing is learnt from it, but
+        a query in backlog must not wait for a report that does not come.
+        """
+        batch, self.batch = self.batch, None
+        if batch is None:
+            return
+        if batch.is_certain:
+            self._go_on(batch, now)
+            return
+        for name in self._withdraw(batch, now):
+            self._query.sources[name].found_nothing(now)
+
+    def ended(self, report: BatchReport) -> None:
+        """A batch was committed."""
+        query, now = self._query, report.ended_at
+        batch, self.batch = self.batch, None
+        query.gate.ended(now)
+        for name, records in report.records.items():
+            if name in query.sources:
+                query.sources[name].processed_total += records
+        if not report.has_data and (batch is None or not batch.is_certain):
+            self.no_data_batches += 1
+            query.gate.ended_without_data(report.duration_seconds)
+            if batch is not None:
+                self._withdraw(batch, now)
+            return
+        self.data_batches += 1
+        if report.has_data:
+            cut = batch is not None and bool(batch.left)
+            grant = batch.grant if batch else query.settings.unbounded
+            query.sizer.ended(grant, report.total, report.duration_seconds, cut=cut, batch_id=report.batch_id)
+        if batch is not None:
+            self._settle(batch, report)
+            self._go_on(batch, now)
+
+    def _withdraw(self, batch: PlannedBatch, now: float) -> frozenset[str]:
+        """No batch came of a planning: return the sources that it was for."""
+        self._query.gate.found_nothing()
+        names = frozenset(batch.takes)
+        for name in names:
+            batch.withdraw(self._query.sources[name], now)
+        return names
+
+    def _settle(self, batch: PlannedBatch, report: BatchReport) -> None:
+        growth = self._query.settings.batch.max_growth
+        for name in batch.takes:
+            state, records = self._query.sources[name], report.records.get(name, 0)
+            state.files.measured(records, report.file_bytes.get(name))
+            more = batch.settle(state, records, growth, report.ended_at)
+            if more is not None:
+                batch.left[name] = more
+
+    def _go_on(self, batch: PlannedBatch, now: float) -> None:
+        """In a backlog, a query with work goes on at once; one whose rate limits cut it, with a full bucket.
+
+        What `recordsPerCheckpoint` cut has no bucket to wait for: the next batch comes when it is due.
+        """
+        query = self._query
+        query.cut = frozenset(name for name, why in batch.left.items() if why is HeldBy.RATE_LIMIT)
+        if not query.gate.backlog:
+            return
+        if not batch.left and not query.anything_waits:
+            query.gate.drained(batch.planned_at)
+        elif batch.left and all(why is HeldBy.RATE_LIMIT for why in batch.left.values()):
+            query.refilling = batch.left.keys() - batch.capped
+        else:
+            query.gate.open(now)

@@ -1,0 +1,156 @@
+"""What is known of one query from its first trigger to its last: all that outlives a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import replace
+
+from headgate_contract import QueryControl
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.alignment_query import QueryAlignment
+from headgate_spark.planner.bucket import RateLimit
+from headgate_spark.planner.event_times import NoEventTimes
+from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
+from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.lease import look_seconds
+from headgate_spark.planner.memory import MemoryBound
+from headgate_spark.planner.model import HybridMemory, Position, Source, Trigger
+from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.sizing import BatchSizer, Grant
+from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What trigger, document and histories put in force together."""
+
+    intervals: Intervals
+    backlog: bool
+    """The verdict, or that a source is in a historical part."""
+    spans: bool
+    """One batch is to span the backlog."""
+    rates: Mapping[str, RateLimit]
+    """By source."""
+
+    @property
+    def look_seconds(self) -> float:
+        """How long a source that had nothing is left alone; in a backlog not longer than in normal time."""
+        return look_seconds(min(self.intervals.in_force(self.backlog), self.intervals.normal))
+
+
+class QueryState:
+    """One query. Whoever plans reads it; it changes when something has happened, or when a planning is kept."""
+
+    def __init__(  # noqa: PLR0913 - as `QueryPlanner`, which alone makes one
+        self,
+        name: str,
+        trigger: Trigger,
+        sources: Sequence[Source],
+        *,
+        now: float,
+        hybrid: HybridMemory | None,
+        resumed: Mapping[str, Position] | None,
+        unplanned: Collection[str] | None,
+        memory: MemoryBound | None,
+        alignment: QueryAlignment | None,
+    ) -> None:
+        self.name = name
+        self.settings = Settings(trigger)
+        self.sources = {source.name: SourceState(source, now) for source in sources}
+        if unplanned is None:
+            unplanned = self.sources if resumed is None else ()
+        self.unplanned = frozenset(unplanned)
+        """Sources whose first answer makes a batch, even if it is their start."""
+        for source, position in (resumed or {}).items():
+            self.sources[source].moved_to(position)
+        self.gate = Gate(self.settings.intervals, now)
+        self.hybrid = Hybrid(hybrid or HybridMemory())
+        self.sizer = BatchSizer(memory)
+        self.alignment = alignment or QueryAlignment(name, Groups(), NoEventTimes())
+        rates = {name: state.rate for name, state in self.sources.items()}
+        self.in_force = InForce(self.settings.intervals, backlog=False, spans=False, rates=rates)
+        self.span = Span()
+        self.stopping = False
+        self.grant: Grant | None = None
+        """Of the last batch; `None`: there was none, or nothing bounded it."""
+        self.refilling: Set[str] = frozenset()
+        """Sources whose bucket cut the last batch of a backlog."""
+        self.cut: Set[str] = frozenset()
+        """Sources that would have read on in the last batch, had their rate limit let them."""
+
+    def control(self, control: QueryControl | None, now: float) -> None:
+        """Take a new document; `None`: it does not list this query."""
+        before, self.settings = self.settings, replace(self.settings, control=control)
+        for name, state in self.sources.items():
+            state.control = self.settings.of_source(name)
+        afters = {name: state.control.after for name, state in self.sources.items()}
+        chains = {name: after for name, after in afters.items() if after is not None}
+        self.hybrid = replace(self.hybrid, after=chains)
+        planned = self.sources.values() if self.settings.bounds_batches else ()
+        self.alignment.control({state.name: state.control for state in planned}, now)
+        self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
+        if self.settings.new_checkpoint_request(before):
+            self.gate.open(now)
+
+    # What is in force
+
+    def to_be_in_force(self, hybrid: Hybrid, now: float) -> InForce:
+        """Return what is to be in force where the histories have come so far.
+
+        Commit intervals are not longer than those of other queries in the same alignment groups. A batch that spans a
+        backlog has no interval, so it neither shortens that of others nor has its own shortened.
+        """
+        backlog = self.settings.says_backlog or any(hybrid.phase(name) for name in self.sources)
+        spans = backlog and self.settings.one_batch_in_backlog
+        own = self.settings.intervals
+        intervals = own if spans else own.capped(self.alignment.interval)
+        cycle = intervals.in_force(backlog) + intervals.min_pause
+        rates = {}
+        for name, state in self.sources.items():
+            limit = state.control.rate_limit_during_backlog if backlog else state.control.rate_limit
+            rates[name] = state.rate.changed(limit, cycle, now)
+        return InForce(intervals, backlog, spans, rates)
+
+    def put_in_force(self, in_force: InForce, now: float) -> None:
+        """Bring verdict, intervals and rates in force: after a document, and when a history ended."""
+        own = self.settings.intervals.in_force(in_force.backlog)
+        self.alignment.commits_every(None if in_force.spans else own, now)
+        self.gate.set(in_force.intervals, in_force.backlog, now)
+        if not in_force.backlog:
+            self.refilling = frozenset()
+        if not in_force.spans:
+            self.span = Span()
+        for name, rate in in_force.rates.items():
+            self.sources[name].rate = rate
+        self.in_force = in_force
+
+    # Questions
+
+    def may_read(self, state: SourceState) -> bool:
+        """Tell whether neither a person nor a history keeps a source from being read."""
+        return not state.control.paused and not self.hybrid.waits(state.name)
+
+    @property
+    def anything_waits(self) -> bool:
+        """Whether a source waits behind a history: the end of one is not the end of the work."""
+        return any(self.hybrid.waits(name) for name in self.sources)
+
+    @property
+    def turn(self) -> int:
+        """Who is served first where there is not a record for everybody."""
+        return sum(state.planned_total for state in self.sources.values())
+
+    def has_refilled(self, now: float) -> bool:
+        """Tell whether a bucket that is waited for is full before the next trigger: what comes in later is lost."""
+        return any(self._refills_in(name, now) <= BASE_SECONDS for name in self.refilling)
+
+    def is_open_at(self, now: float) -> float:
+        """Return when the gate is open, by itself or because a bucket is full."""
+        refilled = (now + self._refills_in(name, now) - BASE_SECONDS for name in self.refilling)
+        return min([self.gate.is_open_at, *refilled])
+
+    def _refills_in(self, source: str, now: float) -> float:
+        return self.sources[source].rate.seconds_until(math.inf, now)

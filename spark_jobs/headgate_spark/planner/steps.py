@@ -1,0 +1,298 @@
+"""The steps of a planning, each with its question.
+
+A step takes the query as it is and a draft, and returns a draft that is one step further. The query is left as it
+was, and is moved on only when the draft is kept (`QueryPlanner`); but what alignment promises to the other queries of
+a group stands from its step on. Which steps a query takes is in `pipelines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import field, replace
+
+from headgate_contract.held import HeldBy
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.alignment_member import Part, View
+from headgate_spark.planner.allotment import Allotment, Reader, allot
+from headgate_spark.planner.ending import can_begin_empty
+from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
+from headgate_spark.planner.reading import Limits, rated, reach_of
+from headgate_spark.planner.rounds import Question
+from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
+from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.span import Span
+from headgate_spark.planner.state import InForce, QueryState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A planning, as far as its steps have come."""
+
+    now: float
+    answered: Set[str]
+    """Sources that have their answer, or their plan, in this trigger."""
+    planned: Mapping[str, Allotment]
+    """What has been planned in this trigger before."""
+    ends: Mapping[str, Position]
+    """How far the sources are read that were told to read in this trigger."""
+    can_begin_empty: bool
+    """Whether the trigger can have an empty batch."""
+    hybrid: Hybrid
+    in_force: InForce
+    span: Span
+    parts: Mapping[str, Part]
+    """What alignment lets sources read; one without a part is free."""
+    held: HeldBy | None = None
+    """Why nothing is planned after all."""
+    reading: tuple[SourceState, ...] = ()
+    """The sources that are planned now."""
+    readers: tuple[Reader, ...] = ()
+    """The same, as what they could read."""
+    grant: Grant | None = None
+    """`None`: nothing bounds the batch, or nothing is planned."""
+    shares: Mapping[str, Allotment] = field(default_factory=dict)
+    """What each of them gets."""
+
+    @classmethod
+    def of(cls, asked: Question) -> Draft:
+        """Begin the planning that a question needs."""
+        query, current = asked.query, asked.round
+        takes = {} if asked.batch is None else asked.batch.takes
+        return cls(
+            now=asked.now,
+            answered=(current.asked - {asked.source.name}) | current.plan.keys(),
+            planned=dict(current.plan),
+            ends={name: take.ends for name, take in takes.items() if isinstance(take, TakeUpTo)},
+            can_begin_empty=can_begin_empty(query, current),
+            hybrid=query.hybrid,
+            in_force=query.in_force,
+            span=query.span,
+            parts={name: part for name, part in current.parts.items() if name in current.plan},
+        )
+
+    @property
+    def plan(self) -> dict[str, Allotment]:
+        """All that is planned in this trigger."""
+        return {**self.planned, **self.shares}
+
+    @property
+    def handed_out(self) -> int:
+        """Records planned in this trigger before."""
+        return sum(allotment.count or 0 for allotment in self.planned.values())
+
+    @property
+    def limits(self) -> Limits:
+        """Ends that the batch may not go past."""
+        return Limits(self.span, self.parts)
+
+    def may_read(self, state: SourceState) -> bool:
+        """Tell whether neither a person nor a history keeps a source from being read."""
+        return not state.control.paused and not self.hybrid.waits(state.name)
+
+
+Step = Callable[[QueryState, Draft], Draft]
+
+
+# gate: in a run that ends by itself it is always open
+
+
+def empty_batch_first(query: QueryState, draft: Draft) -> Draft:
+    """Hold everything where it is not known yet what all sources have, and where an empty batch can come first.
+
+    What one source is given of a grant the others are not: the first one would read all of it, far ahead of them,
+    and take the watermark with it.
+    """
+    if draft.in_force.spans or draft.planned or not draft.can_begin_empty:
+        return draft
+    reading = [state for state in query.sources.values() if draft.may_read(state)]
+    is_blind = len(reading) > 1 and not all(_is_known(state) for state in reading)
+    return replace(draft, held=HeldBy.FIRST_LOOK) if is_blind else draft
+
+
+# history: which sources wait behind another?
+
+
+def history(query: QueryState, draft: Draft) -> Draft:
+    """Release what waits for a history that is at its end."""
+    told = (s for s in query.sources.values() if s.seen or s.position is not None)
+    return replace(draft, hybrid=draft.hybrid.advanced({state.name: state.progress for state in told}))
+
+
+def history_at_once(query: QueryState, draft: Draft) -> Draft:
+    """The same, but a history that cannot be counted is read in one batch, and that is its end: there would be no
+    further trigger to see that it has nothing more."""
+    told = (s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted)
+    progress = {
+        s.name: s.progress if s.is_counted or not draft.may_read(s) else replace(s.progress, exhausted=True)
+        for s in told
+    }
+    return replace(draft, hybrid=draft.hybrid.advanced(progress))
+
+
+# verdict: which interval and which rates hold? The end of a history can be the end of a backlog.
+
+
+def verdict(query: QueryState, draft: Draft) -> Draft:
+    """Put in force what the document says, and what the histories make of it."""
+    in_force = query.to_be_in_force(draft.hybrid, draft.now)
+    return replace(draft, in_force=in_force, span=draft.span if in_force.spans else Span())
+
+
+# reading: whose position is known, and who may read?
+
+
+def seen(query: QueryState, draft: Draft) -> Draft:
+    """Plan for the sources that Spark has asked, and that neither a person nor a history holds."""
+    return _reading(query, draft, lambda state: state.seen)
+
+
+def known(query: QueryState, draft: Draft) -> Draft:
+    """The same, but for those that have not been asked yet as well, where it is known what they have."""
+    return _reading(query, draft, _is_known)
+
+
+def _is_known(state: SourceState) -> bool:
+    """In a run that ends by itself Spark asks a source only once the one before it has its answer; and that is a part
+    of what all of them have. One that cannot be counted need not be asked."""
+    return state.seen or state.latest is not None or not state.is_counted
+
+
+def _reading(query: QueryState, draft: Draft, is_known: Callable[[SourceState], bool]) -> Draft:
+    open_for = (s for s in query.sources.values() if is_known(s) and s.name not in draft.answered)
+    return replace(draft, reading=tuple(state for state in open_for if draft.may_read(state)))
+
+
+def everything(_query: QueryState, draft: Draft) -> Draft:
+    """Let all of them read whatever they have."""
+    return replace(draft, shares={state.name: Allotment() for state in draft.reading})
+
+
+# reach: which ends may not be passed, whatever the grant?
+
+
+def span(query: QueryState, draft: Draft) -> Draft:
+    """Fix the ends of a backlog that is read in one batch."""
+    if not draft.in_force.spans or not draft.reading:
+        return draft
+    return replace(draft, span=draft.span.fixed(draft.reading, query.sources.values()))
+
+
+def reach(query: QueryState, draft: Draft) -> Draft:
+    """Find out what each source could read."""
+    return _reach(query, draft, draft.in_force.look_seconds)
+
+
+def reach_of_all(query: QueryState, draft: Draft) -> Draft:
+    """The same, but nobody is left alone, and a history that cannot be counted is read whole, whatever its size."""
+    return _reach(query, draft, 0.0, is_whole=draft.hybrid.is_history)
+
+
+def _reach(
+    query: QueryState, draft: Draft, look: float, is_whole: Callable[[str], bool] = lambda _: False
+) -> Draft:
+    readers = (
+        Reader(name=s.name, hold=HeldBy.ALIGNMENT)
+        if query.alignment.rests(s.name, draft.now)
+        else reach_of(s, draft.limits, draft.now, look=look, whole=is_whole(s.name))
+        for s in draft.reading
+    )
+    return replace(draft, readers=tuple(readers))
+
+
+# rate: what do the rate limits allow?
+
+
+def rate(_query: QueryState, draft: Draft) -> Draft:
+    """Put each source under its limit."""
+    rates = draft.in_force.rates
+    both = zip(draft.readers, draft.reading)
+    return replace(draft, readers=tuple(rated(r, s, rates[s.name], draft.now) for r, s in both))
+
+
+# grant: how many records may the batch have?
+
+
+def grant(query: QueryState, draft: Draft) -> Draft:
+    """Size the batch by what batches have taken."""
+    batch, in_force = query.settings.batch, draft.in_force
+    return _granted(query, draft, target_seconds(in_force.intervals, in_force.backlog, batch))
+
+
+def grant_without_gate(query: QueryState, draft: Draft) -> Draft:
+    """The same; outside of a backlog no record waits for a gate, so that `targetDuration` is the target."""
+    if draft.in_force.backlog:
+        return grant(query, draft)
+    return _granted(query, draft, query.settings.batch.target_seconds)
+
+
+def _granted(query: QueryState, draft: Draft, target: float) -> Draft:
+    if not draft.reading:
+        return draft
+    batch, memory = query.settings.batch, query.sizer.memory
+    reaches = [r.reach for r in draft.readers if r.hold is None and not r.takes_all]
+    counts = [records for records in reaches if records is not None]
+    pending = sum(counts) + draft.handed_out if len(counts) == len(reaches) else None
+    if draft.in_force.spans:
+        most = min(batch.max_records, memory.halved_to or batch.max_records)
+        return replace(draft, grant=Grant(max(1, min(most if pending is None else pending, most)), None))
+    least = draft.handed_out + sum(r.hold is None and r.reach != 0 for r in draft.readers)
+    granted = query.sizer.grant(target, batch, least)
+    if pending is not None and draft.in_force.backlog:
+        granted = with_remainder(granted, pending, batch, memory)
+    return replace(draft, grant=granted)
+
+
+# shares: who gets what?
+
+
+def shares(query: QueryState, draft: Draft) -> Draft:
+    """Divide what is left of the grant."""
+    if draft.grant is None:
+        return draft
+    left = draft.grant.records - draft.handed_out
+    return replace(draft, shares=allot(draft.readers, left, query.turn))
+
+
+# alignment: how much of that lies in one slice of event time?
+
+
+def aligned(*again: Step) -> Step:
+    """Return the step that cuts a batch for the alignment groups, and takes some steps `again` with what is left."""
+
+    def alignment(query: QueryState, draft: Draft) -> Draft:
+        if not draft.reading:
+            if not any(draft.may_read(state) for state in query.sources.values()):
+                _cut(query, draft)  # what waits behind a history that is paused holds nobody
+            return draft
+        if not query.alignment.has_members:
+            return draft
+        draft = replace(draft, parts={**draft.parts, **_cut(query, draft)})
+        for step in again:
+            draft = step(query, draft)
+        if any(allotment.hold is None for allotment in draft.plan.values()):
+            return draft
+        # a member at its end holds those before theirs: what has arrived there lets all go on
+        return replace(draft, span=Span())
+
+    return alignment
+
+
+def _cut(query: QueryState, draft: Draft) -> dict[str, Part]:
+    """Return what alignment lets each member read of what the grant would give it."""
+    views = [_view(query, draft, s) for s in query.sources.values() if query.alignment.is_member(s.name)]
+    counts = {name: allotment.count or 0 for name, allotment in draft.shares.items()}
+    return query.alignment.cut(views, counts, draft.now, turn=query.turn)
+
+
+def _view(query: QueryState, draft: Draft, state: SourceState) -> View:
+    """Return a source for its alignment group: at its planned position."""
+    return View(
+        name=state.name,
+        start=draft.ends.get(state.name, state.position),
+        latest=state.latest,
+        rooms=draft.limits.rooms(state) if state.name in draft.shares else {},
+        allowance=draft.in_force.rates[state.name].allowance(draft.now),
+        released=not draft.may_read(state),
+        ends_at_latest=query.settings.trigger.kind is TriggerKind.AVAILABLE_NOW,
+    )
