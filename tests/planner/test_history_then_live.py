@@ -93,10 +93,29 @@ def test_a_failed_save_plans_nothing():
     def full(memory: HybridMemory) -> None:
         raise OSError("disk full")
 
-    spark.planner._save_hybrid = full
+    spark.save = full
     with pytest.raises(OSError, match="disk full"):
         spark.round()
     assert spark.batches == []
+
+
+def test_an_answer_that_a_failed_save_has_kept_back_is_undone_and_the_memory_is_kept_before_the_next():
+    past, present = history(1000), live()
+    spark = ScriptedSpark(present, past, control=control(live="history"))
+    spark.round()
+
+    def full(memory: HybridMemory) -> None:
+        raise OSError("disk full")
+
+    spark.save = full
+    for _ in range(3):
+        with pytest.raises(OSError, match="disk full"):
+            spark.round()
+        spark.now += 0.1
+    spark.save = spark.saved.append
+    spark.run_until(lambda: bool(spark.batches))
+    assert spark.saved == [HybridMemory({"history": {"0": 1000}})]
+    assert spark.source("history").planned_records_total == sum(spark.sizes)
 
 
 def test_a_chain_of_three_is_read_in_order():

@@ -219,6 +219,7 @@ class ScriptedSpark:
         self.fixed_seconds = fixed_seconds
         self.records_per_second = records_per_second
         self.saved: list[HybridMemory] = []
+        self.save: Callable[[HybridMemory], None] = self.saved.append
         self.batches: list[Batch] = []
         self.surveys: list[tuple[float, tuple[str, ...]]] = []
         self.answers: dict[str, Answer] = {}
@@ -236,7 +237,6 @@ class ScriptedSpark:
             [Source(s.name, s.lane) for s in sources],
             now=now,
             hybrid=memory,
-            save_hybrid=self.saved.append,
             resumed=resumed,
             unplanned=None if resumed is None else self.unplanned,
             memory=bound,
@@ -290,6 +290,9 @@ class ScriptedSpark:
                 self.surveys.append((self.now, answer.sources))
                 answer = self.planner.plan(name, self._latest(answer.sources), self.now)
             assert not isinstance(answer, Survey)
+            if (memory := self.planner.to_remember) is not None:
+                self.save(memory)
+                self.planner.remembered(memory)
             if isinstance(answer, Fail):
                 self.ended = answer.message
             if not isinstance(answer, Wait):

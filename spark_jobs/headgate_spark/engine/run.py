@@ -611,7 +611,6 @@ class QueryRun:
                 [opened.source for opened in self.sources.values()],
                 now=self.clock(),
                 hybrid=self._load_hybrid(),
-                save_hybrid=self._save_hybrid,
                 resumed=self._resumed(),
                 unplanned=self._unplanned(),
                 memory=self.memory.bound,
@@ -684,12 +683,16 @@ class QueryRun:
             self.beside.tell(Kept.HISTORIES, error, written=False)
         return HybridMemory()
 
-    def _save_hybrid(self, memory: HybridMemory) -> None:
+    def _keep_histories(self, planner: QueryPlanner) -> None:
+        """Keep what the planner has found of histories; the answer that relies on it is given after that."""
+        if (memory := planner.to_remember) is None:
+            return
         try:
             self.checkpoint.hybrid.save(value_of(memory))
         except Exception as error:
             problem = self.beside.problem(error)
             raise FolderError(f"query {self.name}: where histories end cannot be kept: {problem}") from error
+        planner.remembered(memory)
 
     def _unknown_histories(self) -> str | None:
         """Return why the query cannot go on with what is kept of histories, with the remedy."""
@@ -713,6 +716,7 @@ class QueryRun:
         return [opened.source.name for opened, offset in self._ends(self.resumption) if offset is None]
 
     def _said(self, opened: OpenSource, answer: Answer) -> str:
+        self._keep_histories(self._planner())
         checked = self._checked(opened, answer)
         if isinstance(checked, Hold):
             return self._held()

@@ -12,7 +12,7 @@ Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from headgate_contract import QueryControl
@@ -54,15 +54,13 @@ class QueryPlanner:
         *,
         now: float,
         hybrid: HybridMemory | None = None,
-        save_hybrid: Callable[[HybridMemory], None] = lambda _: None,
         resumed: Mapping[str, Position] | None = None,
         unplanned: Collection[str] | None = None,
         memory: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
     ) -> None:
-        """`save_hybrid` must have kept the memory when it returns: it is called before the first answer that
-        relies on it, and whatever it raises is raised to the caller. `resumed` is where sources were when the query
-        ran last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
+        """`hybrid` is what was kept of histories (`to_remember`). `resumed` is where sources were when the query ran
+        last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
         the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
         none of one that has. `alignment` shares its groups with the other queries of the driver; without it nothing
         is aligned."""
@@ -77,7 +75,7 @@ class QueryPlanner:
             memory=memory,
             alignment=alignment,
         )
-        self._save_hybrid = save_hybrid
+        self._remembered = self._query.hybrid.memory
         self._round: Round | None = None
         self._booking = Booking(self._query)
 
@@ -108,6 +106,10 @@ class QueryPlanner:
     def was_too_large(self, records: int) -> None:
         """A batch of so many records has failed for want of memory."""
         self._query.sizer.memory = self._query.sizer.memory.halved(records)
+
+    def remembered(self, memory: HybridMemory) -> None:
+        """What was `to_remember` has been kept."""
+        self._remembered = memory
 
     # What Spark asks
 
@@ -163,6 +165,16 @@ class QueryPlanner:
         for name in current.survey or ():
             self._query.sources[name].surveyed(latest.get(name), now)
         return self._answer(state, current, now)
+
+    @property
+    def to_remember(self) -> HybridMemory | None:
+        """What must be kept of histories before any answer is given that came after it; `None`: nothing new.
+
+        So what is remembered is never behind what is read. An answer that cannot be given for that is lost, as one
+        that comes too late is.
+        """
+        memory = self._query.hybrid.memory
+        return None if memory == self._remembered else memory
 
     def lease(self, now: float) -> Lease | None:
         """Return for how long the engine may hold every source by itself; `None`: it is to ask again.
@@ -250,8 +262,6 @@ class QueryPlanner:
             if draft.held is not None:
                 current.held, current.runs_empty = draft.held, True
                 return
-        if draft.hybrid.memory != query.hybrid.memory:
-            self._save_hybrid(draft.hybrid.memory)
         query.hybrid, query.span = draft.hybrid, draft.span
         query.put_in_force(draft.in_force, asked.now)
         current.plan, current.parts = draft.plan, draft.parts
