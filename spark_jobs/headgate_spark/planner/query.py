@@ -18,6 +18,7 @@ from dataclasses import replace
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment_query import QueryAlignment
+from headgate_spark.planner.answering import answer_to, to_survey
 from headgate_spark.planner.booking import Booking
 from headgate_spark.planner.lease import Lease, of_closed_gate, of_open_gate
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
@@ -33,14 +34,11 @@ from headgate_spark.planner.model import (
     Survey,
     Trigger,
     TriggerKind,
-    Wait,
 )
-from headgate_spark.planner.pipelines import Pipeline, pipeline_of
-from headgate_spark.planner.reading import Limits, take
+from headgate_spark.planner.pipelines import pipeline_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
-from headgate_spark.planner.steps import Draft
 
 
 class QueryPlanner:
@@ -145,7 +143,7 @@ class QueryPlanner:
         current = self._enter_round(state, start, now)
         survey: tuple[str, ...] = ()
         if current.survey is None:
-            survey = current.survey = self._to_survey(current, now)
+            survey = current.survey = to_survey(self._query, current, now)
         elif is_first_question and current.held is None and state.could_not_tell:
             survey = current.survey = (source,)
         if not survey:
@@ -194,97 +192,28 @@ class QueryPlanner:
 
     # ------------------------------------------------------------------------------------------
 
-    @property
-    def _pipeline(self) -> Pipeline:
-        return pipeline_of(self._query.settings)
-
     def _enter_round(self, state: SourceState, start: Position | None, now: float) -> Round:
         """Note that a source is asked: the first one of its trigger, another one, or one that has waited."""
         moved = state.has_moved_to(start)
         state.asked(start)
+        gate = pipeline_of(self._query.settings).gate
         current = self._round
         if current is None:
             self._booking.trigger_without_report(now)
-            current = Round(self._pipeline.gate(self._query, now))
+            current = Round(gate(self._query, now))
         elif current.waiting == state.name:
-            held = self._pipeline.gate(self._query, now)
-            current = Round(held, current.asked, current.runs_empty, answers=current.answers)
+            current = Round(
+                gate(self._query, now), current.asked, current.runs_empty, answers=current.answers
+            )
         elif moved:
             current.plan.pop(state.name, None)  # planned where its checkpoint said that it was
         current.asked.add(state.name)
         self._round = current
         return current
 
-    def _to_survey(self, current: Round, now: float) -> tuple[str, ...]:
-        """Return the sources whose latest positions are needed: those that may read, and those that are stale."""
-        query = self._query
-        if query.settings.control is None or query.stopping:
-            return ()
-
-        def could_read(state: SourceState) -> bool:
-            is_free = query.may_read(state) and not query.alignment.rests(state.name, now)
-            return is_free and state.rate.allowance(now) != 0
-
-        needed = (state for state in query.sources.values() if state.is_counted)
-        return tuple(s.name for s in needed if s.is_stale(now) or (current.held is None and could_read(s)))
-
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
-        answer = self._decide(state, current, now)
-        if isinstance(answer, Hold):
-            asked = Question(self._query, current, self._booking.batch, state, now)
-            answer = self._pipeline.instead_of_hold(asked, answer)
-        current.waiting = state.name if isinstance(answer, Wait) else None
-        if current.waiting is None:
-            current.answers[state.name] = answer
-        state.answered(answer, now)
-        return answer
-
-    def _decide(self, state: SourceState, current: Round, now: float) -> Answer:
-        query = self._query
-        if query.stopping:
-            return Hold(HeldBy.STOP)
-        if state.control.paused:
-            return Hold(HeldBy.PAUSED)
-        if current.held is None and state.name not in current.plan:
-            self._plan(Question(query, current, self._booking.batch, state, now))
-        if query.hybrid.waits(state.name):
-            return Hold(HeldBy.AFTER)
-        if current.held is not None:  # what its rate limit cut could have been read already, but for that
-            was_cut = current.held is HeldBy.INTERVAL and state.name in query.cut
-            return Hold(HeldBy.RATE_LIMIT if was_cut else current.held)
-        return self._take(state, current, now)
-
-    def _plan(self, asked: Question) -> None:
-        """Plan for every source that can be planned and has not been, nor was answered before in this round."""
-        query, current, draft = self._query, asked.round, Draft.of(asked)
-        for step in self._pipeline.steps:
-            draft = step(query, draft)
-            if draft.held is not None:
-                current.held, current.runs_empty = draft.held, True
-                return
-        query.hybrid, query.span = draft.hybrid, draft.span
-        query.put_in_force(draft.in_force, asked.now)
-        current.plan, current.parts = draft.plan, draft.parts
-        if draft.grant is not None:
-            current.grant = draft.grant
-            query.grant = None if current.is_unbounded else draft.grant
-
-    def _take(self, state: SourceState, current: Round, now: float) -> Answer:
-        """Tell a source what it has, in the unit of its lane."""
-        query, allotment = self._query, current.plan[state.name]
-        if allotment.hold is not None:
-            return Hold(allotment.hold)
-        answer, count = take(
-            state,
-            allotment.count,
-            Limits(query.span, current.parts),
-            grows_freely=query.in_force.spans,
-            max_growth=query.settings.batch.max_growth,
-        )
-        if count == 0 and not state.has_new_splits:
-            return Hold(HeldBy.NOTHING_PENDING)
-        self._booking.book(state, answer, count, current, now)
-        return answer
+        asked = Question(self._query, current, self._booking.batch, state, now)
+        return answer_to(asked, self._booking)
 
     # What is reported
 

@@ -1,0 +1,90 @@
+"""One question of Spark's: what a source is told, and what has to be known before."""
+
+from __future__ import annotations
+
+from headgate_contract.held import HeldBy
+from headgate_spark.planner.booking import Booking
+from headgate_spark.planner.model import Answer, Hold, Wait
+from headgate_spark.planner.pipelines import pipeline_of
+from headgate_spark.planner.reading import Limits, take
+from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.state import QueryState
+from headgate_spark.planner.steps import Draft
+
+
+def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
+    """Return the sources whose latest positions are needed: those that may read, and those that are stale."""
+    if query.settings.control is None or query.stopping:
+        return ()
+
+    def could_read(state: SourceState) -> bool:
+        is_free = query.may_read(state) and not query.alignment.rests(state.name, now)
+        return is_free and state.rate.allowance(now) != 0
+
+    needed = (state for state in query.sources.values() if state.is_counted)
+    return tuple(s.name for s in needed if s.is_stale(now) or (current.held is None and could_read(s)))
+
+
+def answer_to(asked: Question, booking: Booking) -> Answer:
+    """Answer for a source; all but a `Wait` stays the answer for the rest of the round."""
+    current, source = asked.round, asked.source
+    answer = _planned(asked, booking)
+    if isinstance(answer, Hold):
+        answer = pipeline_of(asked.query.settings).instead_of_hold(asked, answer)
+    current.waiting = source.name if isinstance(answer, Wait) else None
+    if current.waiting is None:
+        current.answers[source.name] = answer
+    source.answered(answer, asked.now)
+    return answer
+
+
+def _planned(asked: Question, booking: Booking) -> Answer:
+    query, current, source = asked.query, asked.round, asked.source
+    if query.stopping:
+        return Hold(HeldBy.STOP)
+    if source.control.paused:
+        return Hold(HeldBy.PAUSED)
+    if current.held is None and source.name not in current.plan:
+        _plan(asked)
+    if query.hybrid.waits(source.name):
+        return Hold(HeldBy.AFTER)
+    if current.held is not None:  # what its rate limit cut could have been read already, but for that
+        was_cut = current.held is HeldBy.INTERVAL and source.name in query.cut
+        return Hold(HeldBy.RATE_LIMIT if was_cut else current.held)
+    return _told(asked, booking)
+
+
+def _plan(asked: Question) -> None:
+    """Plan for every source that can be planned and has not been, nor was answered before in this round."""
+    query, current, draft = asked.query, asked.round, Draft.of(asked)
+    for step in pipeline_of(query.settings).steps:
+        draft = step(query, draft)
+        if draft.held is not None:
+            current.held, current.runs_empty = draft.held, True
+            return
+    query.hybrid, query.span = draft.hybrid, draft.span
+    query.put_in_force(draft.in_force, asked.now)
+    current.plan, current.parts = draft.plan, draft.parts
+    if draft.grant is not None:
+        current.grant = draft.grant
+        query.grant = None if current.is_unbounded else draft.grant
+
+
+def _told(asked: Question, booking: Booking) -> Answer:
+    """Tell a source its part of the plan, in the unit of its lane."""
+    query, current, source = asked.query, asked.round, asked.source
+    allotment = current.plan[source.name]
+    if allotment.hold is not None:
+        return Hold(allotment.hold)
+    answer, count = take(
+        source,
+        allotment.count,
+        Limits(query.span, current.parts),
+        grows_freely=query.in_force.spans,
+        max_growth=query.settings.batch.max_growth,
+    )
+    if count == 0 and not source.has_new_splits:
+        return Hold(HeldBy.NOTHING_PENDING)
+    booking.book(source, answer, count, current, asked.now)
+    return answer
