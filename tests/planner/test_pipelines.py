@@ -1,0 +1,90 @@
+"""The steps of a planning: their order, and that they leave the query as it was."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.model import Lane, Trigger, TriggerKind
+from headgate_spark.planner.pipelines import AT_ONCE, LIVE, TO_THE_END, UNLISTED, pipeline_of
+from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.steps import Draft
+from support.scripted_spark import ScriptedSpark, Stream, Uncounted
+
+PAGE = Path(__file__).parents[2] / "docs" / "planner.md"
+
+
+def test_the_page_tells_the_steps_in_the_order_in_which_they_are_taken():
+    (told,) = re.findall(r"^gate -> (.*) -> ends in the unit of the lane$", PAGE.read_text(), re.MULTILINE)
+    taken = iter([step.__name__ for step in LIVE.steps])
+    assert all(name in taken for name in told.split(" -> "))
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed", "pipeline"),
+    [
+        (TriggerKind.PROCESSING_TIME, True, LIVE),
+        (TriggerKind.PROCESSING_TIME, False, UNLISTED),
+        (TriggerKind.AVAILABLE_NOW, True, TO_THE_END),
+        (TriggerKind.AVAILABLE_NOW, False, AT_ONCE),
+        (TriggerKind.ONCE, True, AT_ONCE),
+        (TriggerKind.ONCE, False, AT_ONCE),
+    ],
+)
+def test_what_a_query_is_like_says_how_it_is_planned(kind, listed, pipeline):
+    assert pipeline_of(Settings(Trigger(kind), QueryControl() if listed else None)) is pipeline
+
+
+limits = st.none() | st.builds(RateControl, records_per_second=st.sampled_from([5.0, 1e4]))
+controls = st.none() | st.builds(
+    QueryControl,
+    interval_seconds=st.sampled_from([None, 0.3, 5.0]),
+    interval_during_backlog_seconds=st.sampled_from([None, 0.0, 20.0]),
+    backlog=st.booleans(),
+    batch=st.builds(BatchControl, max_records=st.sampled_from([100, 10**6])),
+    sources=st.fixed_dictionaries(
+        {
+            "live": st.builds(
+                SourceControl, after=st.sampled_from([None, "history"]), rate_limit_during_backlog=limits
+            ),
+            "history": st.builds(SourceControl, paused=st.booleans(), rate_limit=limits),
+        }
+    ),
+)
+
+
+@settings(max_examples=60)
+@given(
+    before=controls,
+    then=controls,
+    rounds=st.integers(1, 12),
+    kind=st.sampled_from([TriggerKind.PROCESSING_TIME, TriggerKind.AVAILABLE_NOW]),
+    lane=st.sampled_from([Lane.OFFSETS, Lane.FILES]),
+)
+def test_a_planning_that_is_not_kept_changes_nothing(before, then, rounds, kind, lane):
+    spark, twin = (a_run(before, then, rounds, kind, lane) for _ in range(2))
+    query = spark.planner._query
+    known = [dict(vars(part)) for part in (query, query.gate, *query.sources.values())]
+    for source in query.sources.values():
+        draft = Draft.of(Question(query, Round(None), None, source, spark.now))
+        for step in pipeline_of(query.settings).steps:
+            draft = step(query, draft)
+    assert [vars(part) for part in (query, query.gate, *query.sources.values())] == known
+    for _ in range(3):
+        if spark.ended is None:
+            assert (spark.round(), spark.snapshot) == (twin.round(), twin.snapshot)
+
+
+def a_run(before, then, rounds, kind, lane) -> ScriptedSpark:
+    history = Stream("history", {"0": 3000}) if lane is Lane.OFFSETS else Uncounted("history", lane, [90] * 9)
+    live = Stream("live", {"0": 500, "1": 9})
+    spark = ScriptedSpark(live, history, control=before, trigger=Trigger(kind), leases=False)
+    for _ in range(rounds):
+        if spark.ended is None:
+            spark.round()
+    spark.control(then)
+    return spark
