@@ -66,7 +66,7 @@ def last_planned(checkpoint: Path) -> str:
 
 
 def explanation(driver: Driver) -> str:
-    found: list[str] = wait_until(lambda: driver.governor.explanations, "an explanation")
+    found: list[str] = wait_until(lambda: driver.governor.endings.explanations, "an explanation")
     return found[-1]
 
 
@@ -249,7 +249,7 @@ def test_a_topic_that_is_missing_of_listed_partitions_is_told_by_the_option_of_t
         f"query reader: source kafka: topic nowhere does not exist at {kafka.bootstrap}; create it, or correct "
         "`assign` in the job"
     )
-    assert driver.governor.failed == {"reader": explanation(driver)}
+    assert driver.governor.endings.failures == {"reader": explanation(driver)}
 
 
 def test_of_two_sources_the_one_whose_topic_is_missing_is_named(

@@ -62,8 +62,8 @@ def test_a_topic_that_does_not_exist_is_named_with_its_source_and_the_remedy(
     driver.control(QueryControl())
     with driver.running(topic_of(spark, kafka, "nowhere"), tmp_path) as query:
         failure(query)
-        wait_until(lambda: driver.governor.explanations, "the explanation")
-    assert driver.governor.explanations == [
+        wait_until(lambda: driver.governor.endings.explanations, "the explanation")
+    assert driver.governor.endings.explanations == [
         f"query governed: source nowhere: topic nowhere does not exist at {kafka.bootstrap}; create it, or correct "
         "`subscribe` in the job"
     ]

@@ -17,6 +17,7 @@ from headgate_spark.engine.beside import FolderError, words_of
 from headgate_spark.engine.checkpoint import FileCheckpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.services import Services
 from support.asked import admit, plan
 from support.engine import Unmeasured, begins, described
 from support.faulty_directory import Fault, FaultyDirectory
@@ -51,9 +52,11 @@ def governor_of(folder: FaultyDirectory, *, repeats: bool = False) -> Governor:
         return logs.get(uri.rpartition("/")[2], folder)
 
     return Governor(
-        acquire_lock=lambda _: None,
-        open_checkpoint=lambda location: FileCheckpoint(location, open_directory),
-        observer=Unmeasured(),
+        Services(
+            acquire_lock=lambda _: None,
+            open_checkpoint=lambda location: FileCheckpoint(location, open_directory),
+            observer=Unmeasured(),
+        )
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
 from headgate_contract.held import HeldBy
-from headgate_spark.engine.run import QueryRun
 from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.planner.model import AlignmentSnapshot, Lane, QuerySnapshot, SourceSnapshot
+from support.engine import MadeUpCheckpoint, a_run
 
 LABELS = ("delays", "flights")
 
@@ -46,20 +46,15 @@ def test_of_many_splits_all_are_counted_and_a_few_are_named():
 class FailedQueries:
     """A governor all of whose queries have failed, one of them before it had opened anything."""
 
-    refused: Mapping[object, int] = {}
     failures = 0
-    control_failures = 0
-    stopping = False
-    generation = None
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
-    unplanned = ()
-    ended_runs = (SimpleNamespace(name="delays"),)
-
-    failed: Mapping[str, str] = {
-        "delays": "query delays: no room",
-        "totals": "query totals: no such option",
-    }
+    documents = SimpleNamespace(generation=None, refused={}, failures=0)
+    table = SimpleNamespace(unplanned=(), is_stopping=False)
+    endings = SimpleNamespace(
+        runs=(SimpleNamespace(name="delays"),),
+        failures={"delays": "query delays: no room", "totals": "query totals: no such option"},
+    )
 
 
 def test_queries_that_have_failed_are_told_with_the_cause():
@@ -80,10 +75,10 @@ def test_queries_that_have_failed_are_told_with_the_cause():
 
 
 def test_a_source_that_cannot_be_asked_is_told_with_the_cause_before_its_first_planning():
-    run = QueryRun("33-44", "delays", checkpoint=None)  # type: ignore[arg-type]
+    run = a_run("delays", MadeUpCheckpoint())
     cause = "query delays: source flights: broker:9092 has not answered yet"
-    run.sources[1] = SimpleNamespace(
-        source=SimpleNamespace(name="flights"), out_of_reach=cause, retention_margin=lambda now: None
+    run.sources.by_handle[1] = SimpleNamespace(
+        name="flights", out_of_reach=cause, retention_margin=lambda now: None
     )  # type: ignore[assignment]
     governor = FailedQueries()
     governor.runs = (run,)
@@ -146,32 +141,31 @@ def known_of_a_run() -> SimpleNamespace:
         run_id="r1",
         lock=threading.RLock(),
         snapshot=lambda: snapshot,
-        last=SimpleNamespace(watermark=100.0, state_rows=8),
-        last_ended_at=120.0,
+        batches=SimpleNamespace(
+            last=SimpleNamespace(watermark=100.0, state_rows=8),
+            last_ended_at=120.0,
+            event_time=SimpleNamespace(reached=110.0, of_last_batch=115.0, future_batches=2),
+        ),
         retention_margins=lambda: {"flights": 0.5},
-        settings=(("flights", "paused", "option"),),
+        settings=SimpleNamespace(origins=(("flights", "paused", "option"),)),
         started=SimpleNamespace(owner=("ada", "5f0c2f4e")),
         started_at=90.0,
-        spilled_bytes=9,
-        memory=SimpleNamespace(repeated=1),
-        out_of_reach={"flights": "query delays: source flights: broker:9092 has not answered yet"},
-        event_time=SimpleNamespace(reached=110.0, of_last_batch=115.0, future_batches=2),
+        memory=SimpleNamespace(repeated=1, spilled_bytes=9),
+        sources=SimpleNamespace(
+            out_of_reach={"flights": "query delays: source flights: broker:9092 has not answered yet"}
+        ),
     )
 
 
 def told_where_everything_is_known() -> Mapping[str, Any]:
     """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
     governor = SimpleNamespace(
-        generation=3,
-        refused=dict.fromkeys(RefusalReason, 1),
-        control_failures=1,
+        documents=SimpleNamespace(generation=3, refused=dict.fromkeys(RefusalReason, 1), failures=1),
+        table=SimpleNamespace(unplanned=("clicks",), is_stopping=True),
+        endings=SimpleNamespace(failures={"totals": "query totals: no such option"}, runs=[]),
         failures=1,
-        stopping=True,
         publish_failures={("delays", "flights"): 1},
-        unplanned=("clicks",),
-        failed={"totals": "query totals: no such option"},
         runs=[known_of_a_run()],
-        ended_runs=[],
     )
     exporter = Exporter("flights")
     exporter.batch_took("delays", 1.0)

@@ -16,6 +16,7 @@ from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract import metrics as m
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.services import Services
 from headgate_spark.exporter import collector as collector_module
 from headgate_spark.exporter.collector import DriverCollector
 from support.asked import admit
@@ -46,10 +47,12 @@ class Defects:
 
 def three_queries(recalls: list[int]) -> Governor:
     governor = Governor(
-        acquire_lock=lambda _: None,
-        open_checkpoint=lambda _: MadeUpCheckpoint(),
-        observer=Unmeasured(),
-        recall=lambda: recalls.append(1),
+        Services(
+            acquire_lock=lambda _: None,
+            open_checkpoint=lambda _: MadeUpCheckpoint(),
+            observer=Unmeasured(),
+            recall=lambda: recalls.append(1),
+        )
     )
     for handle, name in enumerate(QUERIES):
         begins(governor, run=f"r{handle}", name=name)
@@ -58,7 +61,10 @@ def three_queries(recalls: list[int]) -> Governor:
 
 
 def acts_by(governor: Governor) -> dict[str, float | None]:
-    return {run.name: run.control.interval_seconds if run.control else None for run in governor.runs}
+    return {
+        run.name: run.settings.control.interval_seconds if run.settings.control else None
+        for run in governor.runs
+    }
 
 
 def test_a_run_that_cannot_take_a_document_keeps_no_other_from_it_and_is_tried_again(
@@ -67,19 +73,19 @@ def test_a_run_that_cannot_take_a_document_keeps_no_other_from_it_and_is_tried_a
     defects, recalls = Defects(monkeypatch), list[int]()
     governor = three_queries(recalls)
     governor.take_document(document(1))
-    assert governor.generation == 1
+    assert governor.documents.generation == 1
     defects.of = {"a"}
     with capture_logs():
         governor.take_document(document(2))
         governor.deliver()
     assert acts_by(governor) == {"a": 1, "b": 2, "c": 2}
-    assert governor.generation == 1
-    assert governor.control_failures == 2
+    assert governor.documents.generation == 1
+    assert governor.documents.failures == 2
     assert len(recalls) == 2
     defects.of = set()
     governor.deliver()
     assert acts_by(governor) == {"a": 2, "b": 2, "c": 2}
-    assert governor.generation == 2
+    assert governor.documents.generation == 2
     assert len(recalls) == 3
 
 
@@ -98,13 +104,13 @@ def test_a_run_that_plans_is_not_waited_for_and_takes_the_document_before_it_pla
         assert planning.wait(60)
         governor.take_document(document(1))
         assert acts_by(governor) == {"a": None, "b": 1, "c": 1}
-        assert governor.generation is None
+        assert governor.documents.generation is None
         planned.set()
         done.result(60)
     admit(governor, 0, '{"orders":{"0":5}}')
     assert acts_by(governor) == {"a": 1, "b": 1, "c": 1}
     governor.deliver()
-    assert governor.generation == 1
+    assert governor.documents.generation == 1
 
 
 steps = st.one_of(
@@ -133,13 +139,13 @@ def test_whatever_is_reported_every_open_run_acts_by(history: list[set[str] | st
             else:
                 governor.opened(begun, described(begun, query="c", run=f"r{begun}"))
                 begun += 1
-            reported = governor.generation
+            reported = governor.documents.generation
             assert reported is None or all(
                 n is not None and n >= reported for n in acts_by(governor).values()
             )
         defects.of = set()
         governor.deliver()
-        assert governor.generation == (generation or None)
+        assert governor.documents.generation == (generation or None)
         assert set(acts_by(governor).values()) <= {generation or None}
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headgate_contract import metrics as m
 from headgate_spark.engine.endings import MOST
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.services import Services
 from headgate_spark.exporter.collector import DriverCollector
 from headgate_spark.exporter.server import Exporter
 from support.asked import admit
@@ -20,9 +21,11 @@ AT = '{"orders":{"0":5}}'
 
 def a_governor(measures: Unmeasured | Exporter | None = None) -> Governor:
     return Governor(
-        acquire_lock=lambda _: None,
-        open_checkpoint=lambda _: MadeUpCheckpoint(),
-        observer=measures or Unmeasured(),
+        Services(
+            acquire_lock=lambda _: None,
+            open_checkpoint=lambda _: MadeUpCheckpoint(),
+            observer=measures or Unmeasured(),
+        )
     )
 
 
@@ -41,8 +44,8 @@ def test_only_the_last_run_of_a_query_explains_how_the_driver_ends(fails: list[b
     if runs_on:
         begin(governor, len(fails))
     explains = [f"query copy: hiccup {len(fails) - 1}"] if fails[-1] and not runs_on else []
-    assert governor.explanations == explains
-    assert list(governor.failed.values()) == explains
+    assert governor.endings.explanations == explains
+    assert list(governor.endings.failures.values()) == explains
 
 
 def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
@@ -52,9 +55,9 @@ def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
         begin(governor, number, name="")
         exporter.batch_took(governor.runs[0].name, 1.0)
         governor.closed(number, failure("no such file") if number % 2 else None)
-    assert len(governor.ended_runs) == MOST
-    assert len(governor.failed) == MOST // 2
-    assert len(governor.explanations) == MOST // 2
+    assert len(governor.endings.runs) == MOST
+    assert len(governor.endings.failures) == MOST // 2
+    assert len(governor.endings.explanations) == MOST // 2
     executors = SimpleNamespace(wanted=None, running=None, refused=None)
     collector = DriverCollector("flights", governor, executors)
     told = [s for family in collector.collect() for s in family.samples if s.name == m.QUERY_ACTIVE.name]
@@ -84,6 +87,6 @@ def test_queries_that_opened_nothing_and_those_that_are_not_planned_leave_nothin
         noticed(governor, run=f"c{number}", name=f"continuous{number}", unplanned="continuous")
         for run in ("r", "c"):
             governor.ended(f"{run}{number}", None)
-    assert governor.unplanned == []
-    assert (governor._started, governor._noticed) == ({}, {})
+    assert governor.table.unplanned == []
+    assert (governor.table._started, governor.table._noticed) == ({}, {})
     assert governor.has_seen_a_query

@@ -13,6 +13,7 @@ from headgate_spark.engine.checkpoint import CheckpointInUseError, FileCheckpoin
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.services import Services
 from headgate_spark.planner.event_times import Split
 from support.asked import admit, plan
 from support.engine import begins, failure, noticed
@@ -85,10 +86,14 @@ def governor(locks, checkpoint, recalls):
         return locks.setdefault(checkpoint, FakeLock())
 
     def recall():
-        recalls.append(None if governor.stopping else [run.control for run in governor.runs])
+        recalls.append(
+            None if governor.table.is_stopping else [run.settings.control for run in governor.runs]
+        )
 
     governor = Governor(
-        acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures(), recall=recall
+        Services(
+            acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures(), recall=recall
+        )
     )
     return governor
 
@@ -122,7 +127,9 @@ def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpo
     def acquire(checkpoint):
         raise CheckpointInUseError(checkpoint)
 
-    governor = Governor(acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures())
+    governor = Governor(
+        Services(acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures())
+    )
     assert not governor.has_seen_a_query
     begins(governor)
     assert opened(governor, 1).startswith("refuse:")
@@ -146,7 +153,7 @@ def test_a_source_that_comes_after_one_that_there_is_not_is_named(governor):
     begins(governor)
     opened(governor, 1)
     admit(governor, 1, '{"row":0}')
-    (name,) = [source.source.name for source in governor.runs[0].sources.values()]
+    (name,) = [opened.name for opened in governor.runs[0].sources]
     control = QueryControl(sources={name: SourceControl(after="nowhere")})
     with capture_logs() as told:
         governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
@@ -198,7 +205,7 @@ def test_a_source_that_is_silent_is_told_of_once_with_its_address_and_the_remedy
         "reached from the driver, or correct `kafka.bootstrap.servers` in the job"
     )
     assert told_of_orders(governor, "", "", None, None, "") == [silent, "source answers again", silent]
-    assert governor.runs[0].out_of_reach == {"orders": silent}
+    assert governor.runs[0].sources.out_of_reach == {"orders": silent}
 
 
 def test_what_a_source_says_takes_the_place_of_its_silence_and_silence_not_that_of_what_it_said(governor):
@@ -213,7 +220,7 @@ def test_what_a_source_says_takes_the_place_of_its_silence_and_silence_not_that_
 def test_files_that_take_long_to_be_listed_are_no_outage(governor):
     opened(governor, 1)
     governor.outage(1, "")
-    assert governor.runs[0].out_of_reach == {}
+    assert governor.runs[0].sources.out_of_reach == {}
 
 
 def test_a_source_that_nobody_has_opened_or_that_is_closed_is_none_of_ours(governor):
@@ -234,7 +241,7 @@ def ended(governor):
     failed_of = failure("[STREAM_FAILED] ExecutionException", MISSING)
     governor.closed(1, failed_of)
     governor.closed(2, failed_of)
-    return governor.failed["copy"]
+    return governor.endings.failures["copy"]
 
 
 ABSENT = (
@@ -259,7 +266,7 @@ def test_a_failure_that_no_source_has_thrown_is_told_of_those_that_are_out_of_re
 def test_a_failure_of_which_nothing_is_known_is_told_of_every_source(governor):
     two_topics(governor)
     assert "source orders: topic orders does not exist" in ended(governor)
-    assert "; or source returns: topic returns does not exist" in governor.failed["copy"]
+    assert "; or source returns: topic returns does not exist" in governor.endings.failures["copy"]
 
 
 def warnings_of(told):
@@ -278,7 +285,7 @@ def test_a_listed_query_whose_trigger_plans_no_batches_is_told_of_once_with_the_
         f"query copy uses trigger({argument}=…), where Spark plans no batches, so nothing of it is governed; use "
         "trigger(processingTime=…), or remove it from the resource"
     ]
-    assert governor.unplanned == ["copy"]
+    assert governor.table.unplanned == ["copy"]
 
 
 def test_it_is_told_of_when_a_document_comes_to_list_it(governor):
@@ -293,7 +300,7 @@ def test_it_is_told_of_when_a_document_comes_to_list_it(governor):
 def test_a_query_that_is_started_again_in_batches_is_planned(governor):
     noticed(governor, unplanned="continuous")
     noticed(governor, run="r2")
-    assert governor.unplanned == []
+    assert governor.table.unplanned == []
 
 
 def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
@@ -316,10 +323,12 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
         governor.progressed("r1", json.dumps(progress))
 
     governor = Governor(
-        acquire_lock=lambda _: FakeLock(),
-        open_checkpoint=lambda _: checkpoint,
-        observer=Measures(),
-        clock=lambda: now[0],
+        Services(
+            acquire_lock=lambda _: FakeLock(),
+            open_checkpoint=lambda _: checkpoint,
+            observer=Measures(),
+            clock=lambda: now[0],
+        )
     )
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     begins(governor)
@@ -390,10 +399,12 @@ class Times(FakeEventTimes):
 def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
     alignment = DriverAlignment(lambda: Times({Split("replay", "row"): [0] * 5}))
     governor = Governor(
-        acquire_lock=lambda _: FakeLock(),
-        open_checkpoint=lambda _: checkpoint,
-        observer=FakeMeasures(),
-        alignment=alignment,
+        Services(
+            acquire_lock=lambda _: FakeLock(),
+            open_checkpoint=lambda _: checkpoint,
+            observer=FakeMeasures(),
+            alignment=alignment,
+        )
     )
     member = SourceControl(alignment=AlignmentControl(group="trips", max_drift_seconds=1))
     control = QueryControl(interval_seconds=60, sources={"replay": member})
@@ -436,23 +447,23 @@ def reads_all_but_what_is_paused(governor, trigger):
 def test_a_run_that_ends_by_itself_says_what_it_has_left_because_it_is_paused(governor):
     end = reads_all_but_what_is_paused(governor, "availableNow")
     problem = "query copy left sources unread because they are paused: replay-2 (1,500 records)"
-    assert end() == governor.unread == [f"{problem}; unpause them and run it again"]
+    assert end() == governor.endings.unread == [f"{problem}; unpause them and run it again"]
 
 
 def test_a_run_that_fails_has_more_to_say_than_what_is_paused(governor):
     end = reads_all_but_what_is_paused(governor, "availableNow")
-    assert end("out of disk") == governor.unread == []
+    assert end("out of disk") == governor.endings.unread == []
 
 
 def test_a_run_that_is_stopped_was_not_to_read_everything(governor):
     end = reads_all_but_what_is_paused(governor, "availableNow")
     governor.stop()
-    assert end() == governor.unread == []
+    assert end() == governor.endings.unread == []
 
 
 def test_a_run_that_does_not_end_by_itself_was_not_to_read_everything(governor):
     end = reads_all_but_what_is_paused(governor, "processingTime")
-    assert end() == governor.unread == []
+    assert end() == governor.endings.unread == []
 
 
 def test_the_last_closed_stream_ends_the_run(governor, locks):
@@ -622,10 +633,12 @@ class FakePositions:
 def test_where_a_query_ends_is_published_before_it_is_told_that_it_has(checkpoint, left, last):
     positions = FakePositions()
     governor = Governor(
-        acquire_lock=lambda _: FakeLock(),
-        open_checkpoint=lambda _: checkpoint,
-        observer=FakeMeasures(),
-        positions=positions,
+        Services(
+            acquire_lock=lambda _: FakeLock(),
+            open_checkpoint=lambda _: checkpoint,
+            observer=FakeMeasures(),
+            positions=positions,
+        )
     )
     control = QueryControl(sources={"orders": SourceControl(publish_group="lag")})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
@@ -641,7 +654,7 @@ def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):
     governor.opened(1, ORDERS)
     admit(governor, 1, None)
     governor.closed(1, failure("UnknownTopicOrPartitionException"))
-    (explanation,) = governor.explanations
+    (explanation,) = governor.endings.explanations
     assert explanation.startswith("query copy: source orders: topic orders does not exist at broker:9092")
 
 
@@ -651,7 +664,7 @@ def test_so_is_one_that_only_its_causes_tell(governor):
     admit(governor, 1, None)
     cause = "ConfigException: No resolvable bootstrap urls given in bootstrap.servers"
     governor.closed(1, failure("Failed to create new KafkaAdminClient", cause))
-    (explanation,) = governor.explanations
+    (explanation,) = governor.endings.explanations
     assert explanation.startswith("query copy: source orders: no host in broker:9092 is known by its name")
 
 
@@ -661,26 +674,26 @@ def test_a_query_that_has_failed_says_so_until_it_is_started_again(governor):
     admit(governor, 1, None)
     governor.closed(1, failure("java.lang.IllegalStateException: the sink is full"))
     sentence = "query copy: java.lang.IllegalStateException: the sink is full"
-    assert governor.failed == {"copy": sentence}
-    assert governor.explanations == [sentence]
+    assert governor.endings.failures == {"copy": sentence}
+    assert governor.endings.explanations == [sentence]
     opened(governor, 2, run="r2")
-    assert governor.failed == {}
+    assert governor.endings.failures == {}
 
 
 def test_a_query_that_fails_before_it_has_opened_anything_is_told_by_its_name(governor):
     noticed(governor)
-    assert governor.failed == {}
+    assert governor.endings.failures == {}
     for _ in range(2):
         governor.ended("r1", failure("Option 'subscribe' is missing"))
-    assert governor.failed == {"copy": "query copy: Option 'subscribe' is missing"}
-    assert governor.explanations == ["query copy: Option 'subscribe' is missing"]
+    assert governor.endings.failures == {"copy": "query copy: Option 'subscribe' is missing"}
+    assert governor.endings.explanations == ["query copy: Option 'subscribe' is missing"]
 
 
 def test_a_query_that_fails_leaving_its_streams_open_is_told_while_its_siblings_go_on(governor):
     begins(governor)
     opened(governor, 1)
     governor.ended("r1", failure("no such file"))
-    assert governor.failed == {"copy": "query copy: no such file"}
+    assert governor.endings.failures == {"copy": "query copy: no such file"}
     assert governor.runs == []
 
 
@@ -689,7 +702,7 @@ def test_a_query_that_ends_without_failing_needs_no_explanation(governor):
     opened(governor, 1)
     admit(governor, 1, None)
     governor.closed(1, None)
-    assert governor.explanations == []
+    assert governor.endings.explanations == []
 
 
 def test_a_query_that_fails_between_its_beginning_and_its_first_stream_is_told_once(governor):
@@ -697,8 +710,8 @@ def test_a_query_that_fails_between_its_beginning_and_its_first_stream_is_told_o
     noticed(governor)
     for _ in range(2):
         governor.ended("r1", failure("Option 'subscribe' is missing"))
-    assert governor.failed == {"copy": "query copy: Option 'subscribe' is missing"}
-    assert governor._started == {}
+    assert governor.endings.failures == {"copy": "query copy: Option 'subscribe' is missing"}
+    assert governor.table._started == {}
 
 
 def test_what_is_told_twice_of_the_end_of_a_query_is_what_was_told_first(governor):
@@ -707,8 +720,8 @@ def test_what_is_told_twice_of_the_end_of_a_query_is_what_was_told_first(governo
     governor.closed(1, failure("[STREAM_FAILED] ExecutionException", MISSING))
     noticed(governor)
     governor.ended("r1", failure("[STREAM_FAILED] ExecutionException"))
-    assert "topic orders does not exist" in governor.failed["copy"]
-    assert len(governor.explanations) == 1
+    assert "topic orders does not exist" in governor.endings.failures["copy"]
+    assert len(governor.endings.explanations) == 1
 
 
 def test_a_beginning_that_is_told_again_changes_nothing(governor):
@@ -720,7 +733,7 @@ def test_a_beginning_that_is_told_again_changes_nothing(governor):
     assert opened(governor, 1) == "ok"
     assert run.started is started
     assert started.trigger.interval_seconds == 5
-    assert governor._started == {}
+    assert governor.table._started == {}
 
 
 def test_a_planner_that_comes_while_a_query_runs_is_told_of_it_and_plans_it(governor):
@@ -753,8 +766,8 @@ def test_a_run_that_a_stop_cuts_fails_and_says_that_this_was_not_its_end(governo
     assert admit(governor, 1, '{"row":0}') == f"fail:{message}"
     assert len(recalls) == 2
     governor.closed(1, failure(f"dev.headgate.spark.PlannerException: {message}"))
-    assert list(governor.cut_short.values()) == [message]
-    assert governor.explanations == []
+    assert list(governor.endings.cut_short.values()) == [message]
+    assert governor.endings.explanations == []
 
 
 def test_a_run_without_an_end_of_its_own_is_not_cut(governor):
@@ -762,17 +775,19 @@ def test_a_run_without_an_end_of_its_own_is_not_cut(governor):
     opened(governor, 1)
     governor.stop()
     governor.cut()
-    assert governor.cut_short == {}
+    assert governor.endings.cut_short == {}
     assert not admit(governor, 1, '{"row":0}').startswith("fail:")
 
 
 def test_a_query_is_stopped_by_the_id_of_its_run(checkpoint):
     stopped = []
     governor = Governor(
-        acquire_lock=lambda _: FakeLock(),
-        open_checkpoint=lambda _: checkpoint,
-        observer=FakeMeasures(),
-        stop_query=stopped.append,
+        Services(
+            acquire_lock=lambda _: FakeLock(),
+            open_checkpoint=lambda _: checkpoint,
+            observer=FakeMeasures(),
+            stop_query=stopped.append,
+        )
     )
     begins(governor, run="r7")
     opened(governor, 1, run="r7")

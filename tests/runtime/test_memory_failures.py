@@ -18,6 +18,7 @@ from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.services import Services
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses
 from headgate_spark.launch.command import out_of_memory
@@ -216,10 +217,12 @@ class DriverProcess:
     def __init__(self, checkpoint, *, follows_oom_kill=False):
         self.given_up = 0
         self.governor = Governor(
-            acquire_lock=lambda _: None,
-            open_checkpoint=lambda _: checkpoint,
-            observer=Measures(),
-            give_up=self.give_up,
+            Services(
+                acquire_lock=lambda _: None,
+                open_checkpoint=lambda _: checkpoint,
+                observer=Measures(),
+                give_up=self.give_up,
+            ),
             follows_oom_kill=follows_oom_kill,
         )
 
@@ -241,11 +244,11 @@ def test_a_batch_is_tried_once_more_and_then_no_more():
     checkpoint = UnfinishedCheckpoint()
     first = DriverProcess(checkpoint)
     first.run("java.lang.OutOfMemoryError: Java heap space")
-    assert first.governor.too_large == {}
+    assert first.governor.endings.too_large == {}
     second = DriverProcess(checkpoint)
     second.run("java.lang.OutOfMemoryError: Java heap space")
-    assert second.governor.too_large["orders"].failure == MemoryFailure(batch=7, times=2)
-    assert not second.governor.gave_up
+    assert second.governor.endings.too_large["orders"].failure == MemoryFailure(batch=7, times=2)
+    assert not second.governor.endings.gave_up
 
 
 def test_a_job_that_starts_its_query_again_by_itself_is_ended():
@@ -254,7 +257,7 @@ def test_a_job_that_starts_its_query_again_by_itself_is_ended():
         driver.run("java.lang.OutOfMemoryError: Java heap space", number=number)
     assert driver.given_up == 0
     assert driver.run(None, number=3).startswith("refuse:query orders: batch 7 has failed 2 times")
-    assert driver.governor.gave_up
+    assert driver.governor.endings.gave_up
     assert driver.given_up == 1
 
 
@@ -263,7 +266,7 @@ def test_other_failures_of_the_same_batch_do_not_count():
     DriverProcess(checkpoint).run("java.lang.OutOfMemoryError: Java heap space")
     third = DriverProcess(checkpoint)
     third.run("java.lang.ArithmeticException: / by zero")
-    assert third.governor.too_large == {}
+    assert third.governor.endings.too_large == {}
 
 
 def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_once():
@@ -271,10 +274,10 @@ def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_onc
     for times in (1, 2):
         driver = DriverProcess(checkpoint)
         driver.run(None)
-        driver.governor.jvm_ran_out_of_memory()
-        driver.governor.jvm_ran_out_of_memory()
+        driver.governor.endings.jvm_ran_out_of_memory()
+        driver.governor.endings.jvm_ran_out_of_memory()
         assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
-    assert set(driver.governor.too_large) == {"orders"}
+    assert set(driver.governor.endings.too_large) == {"orders"}
 
 
 def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_the_first_time():
@@ -282,9 +285,9 @@ def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_th
     for times, is_final in ((0, False), (1, False), (2, True)):
         driver = DriverProcess(checkpoint)
         driver.run(None)
-        driver.governor.jvm_ran_out_of_memory(certain=False)
+        driver.governor.endings.jvm_ran_out_of_memory(certain=False)
         assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
-        assert ("orders" in driver.governor.too_large) is is_final
+        assert ("orders" in driver.governor.endings.too_large) is is_final
 
 
 def test_a_driver_that_was_killed_whole_is_counted_by_the_one_after_it_which_tries_once():
@@ -295,7 +298,7 @@ def test_a_driver_that_was_killed_whole_is_counted_by_the_one_after_it_which_tri
     assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
     third = DriverProcess(checkpoint, follows_oom_kill=True)
     assert third.run(None).startswith("refuse:query orders: batch 7 has failed 2 times for want of memory")
-    assert (third.governor.gave_up, third.given_up, third.governor.runs) == (True, 1, [])
+    assert (third.governor.endings.gave_up, third.given_up, third.governor.runs) == (True, 1, [])
     by_hand = DriverProcess(checkpoint)
     assert by_hand.run(None) == "ok", "whoever starts it again has seen to it"
 
@@ -343,9 +346,9 @@ def test_a_failure_that_the_dying_jvm_did_not_keep_is_kept_without_it_and_counte
     driver = DriverProcess(CheckpointOfDyingJvm(behind))
     driver.run("java.lang.OutOfMemoryError: Java heap space")
     assert behind.batches.load() is None
-    driver.governor.jvm_ran_out_of_memory()
+    driver.governor.endings.jvm_ran_out_of_memory()
     assert BatchMemory.of(behind.batches.load()).failure == MemoryFailure(batch=7, times=1)
-    assert driver.governor.too_large == {}
+    assert driver.governor.endings.too_large == {}
 
 
 class SlowKept(Kept):
@@ -366,14 +369,13 @@ def test_the_end_of_the_script_waits_for_what_the_end_of_a_query_is_finding_out(
     checkpoint.batches.save(BatchMemory().failed(7, None, None).value)
     driver = DriverProcess(checkpoint)
     driver.run(None)
-    run = driver.governor.runs[0]
-    run.checkpoint.batches = SlowKept(script_ended)
+    checkpoint.batches = SlowKept(script_ended)
     heap = "java.lang.OutOfMemoryError: Java heap space"
     ending = threading.Thread(target=driver.governor.closed, args=(1, failure(heap, heap)))
     ending.start()
-    assert run.checkpoint.batches.saving.wait(60)
-    driver.governor.jvm_ran_out_of_memory()
-    found = set(driver.governor.too_large)
+    assert checkpoint.batches.saving.wait(60)
+    driver.governor.endings.jvm_ran_out_of_memory()
+    found = set(driver.governor.endings.too_large)
     script_ended.set()
     ending.join()
     assert found == {"orders"}
@@ -492,13 +494,13 @@ def test_a_jvm_that_nobody_could_note_is_told_to_the_next_driver_which_counts_it
     for _ in range(2):
         driver = DriverProcess(checkpoint, follows_oom_kill=False)
         driver.run(None)
-        driver.governor.jvm_ran_out_of_memory(certain=certain)
-        assert driver.governor.unnoted_memory == ({"orders"} if certain else set())
-        assert driver.governor.too_large == {}
+        driver.governor.endings.jvm_ran_out_of_memory(certain=certain)
+        assert driver.governor.endings.unnoted_memory == ({"orders"} if certain else set())
+        assert driver.governor.endings.too_large == {}
     for times in (1, 2):
         driver = DriverProcess(checkpoint, follows_oom_kill=True)
         driver.run(None)
-        assert bool(driver.governor.too_large) == (times == 2)
+        assert bool(driver.governor.endings.too_large) == (times == 2)
 
 
 def test_what_the_launcher_says_of_it_names_the_queries_and_what_helps():

@@ -16,6 +16,7 @@ from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.openings import Openings, StillUnderWayError
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from support.asked import admit
 from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
@@ -83,9 +84,11 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
         return MadeUpCheckpoint(gathering.wait)
 
     governor = Governor(
-        acquire_lock=locks.acquire if is_local else lambda _: None,
-        open_checkpoint=open_checkpoint,
-        observer=Unmeasured(),
+        Services(
+            acquire_lock=locks.acquire if is_local else lambda _: None,
+            open_checkpoint=open_checkpoint,
+            observer=Unmeasured(),
+        )
     )
     paused = {"orders": SourceControl(paused=True)}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=paused)}))
@@ -98,13 +101,13 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
                 for handle in at_once
             ]
             assert {answer.result(DEADLINE_SECONDS) for answer in answers} == {"ok"}
-    assert governor.checkpoint_in_use is None
+    assert governor.endings.checkpoint_in_use is None
     assert len(made) == 1
     (run,) = governor.runs
     descriptors = [Descriptor.parse(described(n, topic=topic)) for n, topic in enumerate(asked.topics, 1)]
-    names = {handle: opened.source.name for handle, opened in run.sources.items()}
+    names = {handle: opened.name for handle, opened in run.sources.by_handle.items()}
     assert list(names.items()) == list(names_of(descriptors).items())
-    assert {opened.descriptor.options["subscribe"] for opened in run.sources.values()} == set(asked.topics)
+    assert {opened.descriptor.options["subscribe"] for opened in run.sources} == set(asked.topics)
     for handle, name in names.items():
         admit(governor, handle, json.dumps({asked.topics[handle - 1]: {"0": 5}}))
         snapshot = run.snapshot()
@@ -122,7 +125,9 @@ def test_while_a_file_system_is_slow_whoever_asks_again_is_told_to_and_nobody_el
             assert answers.wait(DEADLINE_SECONDS)
         return MadeUpCheckpoint()
 
-    governor = Governor(acquire_lock=locks.acquire, open_checkpoint=open_checkpoint, observer=Unmeasured())
+    governor = Governor(
+        Services(acquire_lock=locks.acquire, open_checkpoint=open_checkpoint, observer=Unmeasured())
+    )
     governor._openings = Openings(wait_seconds=0.01)
     slow = described(1, checkpoint="s3a://b/slow")
     with ThreadPoolExecutor(1) as threads:
@@ -139,7 +144,7 @@ def test_while_a_file_system_is_slow_whoever_asks_again_is_told_to_and_nobody_el
         assert first.result(DEADLINE_SECONDS) == "ok"
     assert governor.opened(1, slow) == "ok"
     assert made == ["s3a://b/slow", "s3a://b/quick"]
-    assert [opened.source.name for run in governor.runs for opened in run.sources.values()] == ["orders"] * 2
+    assert [opened.name for run in governor.runs for opened in run.sources] == ["orders"] * 2
 
 
 def test_a_run_that_cannot_be_made_leaves_no_lock_behind() -> None:
@@ -150,7 +155,9 @@ def test_a_run_that_cannot_be_made_leaves_no_lock_behind() -> None:
             raise OSError("No FileSystem for scheme s3a")
         return MadeUpCheckpoint()
 
-    governor = Governor(acquire_lock=locks.acquire, open_checkpoint=open_checkpoint, observer=Unmeasured())
+    governor = Governor(
+        Services(acquire_lock=locks.acquire, open_checkpoint=open_checkpoint, observer=Unmeasured())
+    )
     with pytest.raises(OSError, match="No FileSystem"):
         governor.opened(1, described(1))
     fails.append(False)
@@ -159,7 +166,9 @@ def test_a_run_that_cannot_be_made_leaves_no_lock_behind() -> None:
 
 def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() -> None:
     governor = Governor(
-        acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+        Services(
+            acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+        )
     )
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     begins(governor)
@@ -175,7 +184,7 @@ def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() ->
     offsets = {topic: json.dumps({topic: {"0": n}}) for n, topic in enumerate(TOPICS, 5)}
     checkpoint.left = Resumption(3, False, Ends(tuple(offsets.values())))
     governor = Governor(
-        acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured()
+        Services(acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured())
     )
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     second, first = described(2, topic="returns", index=1), described(1, topic="orders", index=0)
@@ -196,7 +205,9 @@ def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() ->
 
 def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:
     governor = Governor(
-        acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+        Services(
+            acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+        )
     )
     governor.opened(1, described(1))
     (run,) = governor.runs

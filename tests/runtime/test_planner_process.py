@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.engine.protocol import PROTOCOL
 from headgate_spark.engine.questions import ask, receive, send
-from headgate_spark.engine.shim import PROTOCOL
 from headgate_spark.launch import planner as module
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
 from support.driver import Driver, driver, ids_in, recording, wait_for

@@ -13,10 +13,10 @@ from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine.queries import ShimQuery, Started
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import PATIENCE_SECONDS, Retreat
-from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Trigger, TriggerKind
 from support.asked import admit, plan
+from support.engine import a_run
 
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
 SOON = PATIENCE_SECONDS / 2
@@ -47,8 +47,8 @@ def asking(
 ) -> Ask:
     """Return how a query of one topic is asked: at a time, where it is, and where its partitions end."""
     now = [0.0]
-    run = QueryRun("33-44", "delays", FakeCheckpoint(), clock=lambda: now[0])  # type: ignore[arg-type]
-    run.started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
+    started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
+    run = a_run("delays", FakeCheckpoint(), started=started, clock=lambda: now[0])
     run.take_control(QueryControl(interval_seconds=0, sources={"orders": SourceControl(paused=paused)}))
     members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
     run.open(Descriptor.parse(json.dumps({**members, "options": {"subscribe": "orders", **options}})))

@@ -211,7 +211,11 @@ def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:
     runtime = Runtime(Settings(token="t", pid=1, application="flights"))
     stop = runtime.verbs()["stop"]
     runtime.governor = SimpleNamespace(  # type: ignore[assignment]
-        stop=lambda: runs, runs=runs, ended_runs=[], document=None, cut=lambda: None
+        stop=lambda: runs,
+        runs=runs,
+        endings=SimpleNamespace(runs=[]),
+        documents=SimpleNamespace(newest=None),
+        cut=lambda: None,
     )
     stop()
     assert told[0] == "the batch has ended"

@@ -17,11 +17,11 @@ from headgate_spark.engine import topics as module
 from headgate_spark.engine.queries import ShimQuery, Started
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import PATIENCE_SECONDS
-from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC
 from headgate_spark.planner.model import Trigger, TriggerKind
 from support.asked import admit, plan
+from support.engine import a_run
 
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
 
@@ -121,15 +121,11 @@ class Query:
         **options: str,
     ) -> None:
         self.now = 0.0
-        self.run = QueryRun(
-            "33-44",
-            "delays",
-            checkpoint,  # type: ignore[arg-type]
-            clock=lambda: self.now,
-            open_topic_ids=kafka.connect,
+        started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
+        self.run = a_run(
+            "delays", checkpoint, started=started, clock=lambda: self.now, open_topic_ids=kafka.connect
         )
-        self.run.resume()
-        self.run.started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
+        self.run.state.resume(None, with_topics=True)
         sources = {"orders": SourceControl(paused=paused)}
         self.run.take_control(QueryControl(interval_seconds=0, sources=sources))
         self.run.open(descriptor(1, subscribe="orders", **options))
@@ -324,7 +320,7 @@ def test_a_member_of_a_group_only_goes_back_where_its_end_was_found_in_the_old_l
     start = {"orders/0": 100, "orders/1": 50}
     query.ask(0, start, {"orders/0": 40, "orders/1": 50})
     if aligned:
-        query.run.alignment = Alignment()  # type: ignore[assignment]
+        query.run.sources.alignment = Alignment()  # type: ignore[assignment]
     answer = query.ask(PATIENCE_SECONDS, start, {"orders/0": 40, "orders/1": 80})
     assert answer == "offset:" + _json({"orders/0": 40, "orders/1": end})
 
@@ -344,7 +340,7 @@ def test_what_all_sources_wait_for_in_one_planning_ends_at_one_moment():
             deadlines.append(deadline)
             return False
 
-    for opened in query.run.sources.values():
+    for opened in query.run.sources:
         opened.beginnings = Awaited()  # type: ignore[assignment]
     for handle in (1, 2):
         admit(query.run, handle, _json({"orders/0": 0}))
@@ -368,7 +364,7 @@ def test_and_a_partition_that_has_just_appeared_is_not_taken_whole_for_it():
     query.run.sources[1].beginnings = Begun()  # type: ignore[assignment]
     start, latest = {"orders/0": 100, "orders/1": 50}, {"orders/0": 40, "orders/1": 80, "orders/2": 30}
     query.ask(0, start, {"orders/0": 40, "orders/1": 50})
-    query.run.alignment = Alignment()  # type: ignore[assignment]
+    query.run.sources.alignment = Alignment()  # type: ignore[assignment]
     assert query.ask(PATIENCE_SECONDS, start, latest) == "offset:" + _json(
         {**start, "orders/0": 40, "orders/2": 7}
     )

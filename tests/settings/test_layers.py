@@ -21,12 +21,11 @@ from headgate_contract import (
 )
 from headgate_contract.settings.layers import SAYS_NOTHING, Job, held, merged
 from headgate_contract.settings.said import Origin
-from headgate_spark.engine.queries import Started
-from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.queries import ShimQuery, Started
 from headgate_spark.engine.settings import OfJob
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Trigger
-from support.engine import MadeUpCheckpoint
+from support.engine import MadeUpCheckpoint, a_run
 
 RATES = st.builds(RateControl, records_per_second=st.sampled_from([1.0, 5.0]))
 SOURCES = st.builds(
@@ -166,17 +165,17 @@ def test_what_holds_does_not_depend_on_the_order_of_arrival(
     last: QueryControl | None,
     data: st.DataObject,
 ) -> None:
-    run = QueryRun("r", "q", MadeUpCheckpoint())  # type: ignore[arg-type]
-    run.started = Started(Trigger(), True, None, None, settings=OfJob(query))  # type: ignore[arg-type]
+    started = Started(Trigger(), True, ShimQuery("r", print), None, settings=OfJob(query))
+    run = a_run("q", MadeUpCheckpoint(), started=started)
     streams = [described(1, "a", options[0]), described(2, "b", options[1])]
     events = data.draw(st.permutations([*streams, *arriving]))
     for event in events:
         run.open(event) if isinstance(event, Descriptor) else run.take_control(event)
     run.take_control(last)
     expected = OfJob(query).read("q", {"a": options[0], "b": options[1]})
-    assert run.control == merged(last, expected)
+    assert run.settings.control == merged(last, expected)
     run.take_control(None)
-    assert run.control == merged(None, expected)
+    assert run.settings.control == merged(None, expected)
 
 
 def test_where_document_and_job_would_wait_in_a_circle_the_documents_word_holds() -> None:
@@ -189,12 +188,12 @@ def test_where_document_and_job_would_wait_in_a_circle_the_documents_word_holds(
 
 
 def test_a_document_that_takes_a_setting_over_and_gives_it_back_is_told_in_log_and_metrics() -> None:
-    run = QueryRun("r", "q", MadeUpCheckpoint())  # type: ignore[arg-type]
     properties = {"spark.headgate.minPause": "1s"}
-    run.started = Started(Trigger(), True, None, None, settings=OfJob({}, properties))  # type: ignore[arg-type]
+    started = Started(Trigger(), True, ShimQuery("r", print), None, settings=OfJob({}, properties))
+    run = a_run("q", MadeUpCheckpoint(), started=started)
     run.open(described(1, "a", {"headgate.rateLimit.recordsPerSecond": "7"}))
     mine = {("", "minPause", "property"), ("a", "rateLimit.recordsPerSecond", "option")}
-    assert set(run.settings) == mine
+    assert set(run.settings.origins) == mine
     with capture_logs() as logs:
         run._planner()
     assert [log["holds"] for log in logs if log["event"] == "settings of the job"] == [
@@ -206,13 +205,13 @@ def test_a_document_that_takes_a_setting_over_and_gives_it_back_is_told_in_log_a
     limit = RateControl(records_per_second=1.0)
     with capture_logs() as logs:
         run.take_control(QueryControl(sources={"a": SourceControl(rate_limit=limit)}))
-    assert set(run.settings) == {
+    assert set(run.settings.origins) == {
         ("", "minPause", "property"),
         ("a", "rateLimit.recordsPerSecond", "document"),
     }
     assert "headgate.rateLimit.recordsPerSecond of source a: the document's, not 7" in str(logs)
     run.take_control(None)
-    assert set(run.settings) == mine
+    assert set(run.settings.origins) == mine
 
 
 @pytest.mark.parametrize("document", [None, QueryControl()])

@@ -6,14 +6,17 @@ import json
 
 from headgate_contract import ControlDocument, QueryControl, RateControl, SourceControl
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.services import Services
 from support.engine import Locks, MadeUpCheckpoint, Unmeasured
 
 
 def governor_of(locks: Locks) -> Governor:
     return Governor(
-        acquire_lock=locks.acquire,
-        open_checkpoint=lambda _: MadeUpCheckpoint(),  # type: ignore[arg-type,return-value]
-        observer=Unmeasured(),
+        Services(
+            acquire_lock=locks.acquire,
+            open_checkpoint=lambda _: MadeUpCheckpoint(),  # type: ignore[arg-type,return-value]
+            observer=Unmeasured(),
+        )
     )
 
 
@@ -56,9 +59,9 @@ def test_a_live_document_takes_an_option_over_and_gives_it_back_when_it_lists_th
     (run,) = governor.runs
 
     def in_force() -> tuple[float | None, float | None]:
-        assert run.control is not None
-        limit = run.control.sources["orders"].rate_limit
-        return run.control.interval_seconds, limit and limit.records_per_second
+        assert run.settings.control is not None
+        limit = run.settings.control.sources["orders"].rate_limit
+        return run.settings.control.interval_seconds, limit and limit.records_per_second
 
     assert in_force() == (5.0, 5.0)
     sources = {"orders": SourceControl(rate_limit=RateControl(records_per_second=9.0))}
@@ -78,5 +81,5 @@ def test_a_source_does_not_keep_settings_among_its_options() -> None:
     }
     assert opened(governor, 1, "q", options) == "ok"
     (run,) = governor.runs
-    (source,) = run.sources.values()
+    (source,) = run.sources
     assert source.descriptor.options == {"subscribe": "orders", "headgate.offsets": "records"}

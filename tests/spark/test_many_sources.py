@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import BatchControl, QueryControl
-from headgate_spark.engine.asking import Asking
+from headgate_spark.engine.protocol import Asking
 from support.governed import Driver, await_rows, driver_in
 from support.spark import ScriptedPlanner, once, progress, running, wait_until
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headgate_spark.engine.asking import Asking
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.protocol import Asking
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.planner.model import Answer, Fail, Hold, Position, Survey, Wait
 from headgate_spark.planner.query import QueryPlanner
@@ -77,7 +77,7 @@ def admit(asked: Governor | QueryRun, handle: int, start: str | None) -> str:
     answer = (
         asked.admit(handle, told(asking), start)
         if isinstance(asked, Governor)
-        else asked.admit(handle, asking, start)
+        else asked.admit(handle, asking, start).words
     )
     return shim.answered(handle, answer)
 
@@ -90,7 +90,7 @@ def plan(asked: Governor | QueryRun, handle: int, latest: str | Mapping[str, str
         assert isinstance(latest, str)
         return shim.answered(handle, asked.plan(handle, told(asking), None, latest))
     assert not isinstance(latest, str)
-    return shim.answered(handle, asked.plan(handle, asking, latest))
+    return shim.answered(handle, asked.plan(handle, asking, latest).words)
 
 
 def told(asking: Asking) -> str:

@@ -9,8 +9,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from headgate_spark.engine.checkpoint import CheckpointInUseError
+from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.services import Services
 
 
 class Kept:
@@ -78,6 +82,14 @@ class Unmeasured:
 
     def planner_call(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+def a_run(name: str, checkpoint: Any, *, started: Started | None = None, **services: Any) -> QueryRun:
+    """A run with no driver around it, of a query that has begun; it does not look at what earlier runs left."""
+    given = Services(
+        acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured(), **services
+    )
+    return QueryRun("33-44", name, CheckpointState(name, checkpoint), given, started)
 
 
 def described(

@@ -18,7 +18,7 @@ from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import HadoopCheckpoint
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.run import Positions
+from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
@@ -58,16 +58,18 @@ class Driver:
         self._generation = 0
         jvm = DriverJvm.of(spark.sparkContext)
         self.governor = Governor(
-            acquire_lock=lambda _: None,
-            open_checkpoint=self._checkpoint,
-            observer=Unmeasured(),
-            positions=positions,
-            find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
-            open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
-            file_bytes=jvm.file_bytes,
-            alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
-            recall=jvm.recall,
-            clock=clock,
+            Services(
+                acquire_lock=lambda _: None,
+                open_checkpoint=self._checkpoint,
+                observer=Unmeasured(),
+                positions=positions,
+                find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
+                open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
+                file_bytes=jvm.file_bytes,
+                alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
+                recall=jvm.recall,
+                clock=clock,
+            )
         )
 
     def control(self, control: QueryControl | None = None, **queries: QueryControl) -> None:

@@ -19,6 +19,7 @@ from headgate_contract import ControlDocument, EventTimeControl, QueryControl
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.services import Services
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.model import Trigger as SparkTrigger
 from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
@@ -108,12 +109,14 @@ class GovernedQuery:
         self.checkpoint = MadeUpCheckpoint()
         logs = {Split(name, f"{name}/0"): log for name, log in self.times.items()}
         self.governor = Governor(
-            acquire_lock=Locks().acquire,
-            open_checkpoint=lambda _: self.checkpoint,  # type: ignore[arg-type,return-value]
-            observer=Unmeasured(),
-            alignment=DriverAlignment(lambda: MadeUpTimes(logs)),
-            clock=lambda: self.now,
-            wall_clock=lambda: self.epoch + self.now,
+            Services(
+                acquire_lock=Locks().acquire,
+                open_checkpoint=lambda _: self.checkpoint,  # type: ignore[arg-type,return-value]
+                observer=Unmeasured(),
+                alignment=DriverAlignment(lambda: MadeUpTimes(logs)),
+                clock=lambda: self.now,
+                wall_clock=lambda: self.epoch + self.now,
+            )
         )
         self.governor.take_document(ControlDocument(generation=1, queries={QUERY: self.control}))
         self.restart()

@@ -21,8 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine import shim
+from headgate_spark.engine.protocol import ShimPlanner
 from headgate_spark.engine.questions import Questions, verbs
-from headgate_spark.engine.shim import DriverJvm, ShimPlanner
+from headgate_spark.engine.shim import DriverJvm
 from support.kafka_connector import connector_conf
 
 SETTINGS = {

@@ -14,7 +14,7 @@ from headgate_contract import ControlDocument, EventTimeControl, QueryControl, S
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.event_times import EventTimes
+from headgate_spark.planner.event_times import EventTimes, NoEventTimes
 
 log = structlog.get_logger("headgate")
 
@@ -38,36 +38,61 @@ class SourceTimes(EventTimes, Protocol):
         """The run has ended."""
 
 
+class NoSourceTimes(NoEventTimes):
+    """Of a driver in which no source tells event times."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        """Nothing will be asked."""
+
+    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
+        """Nothing will be asked."""
+
+    def forget(self, source: str) -> None:
+        """Nothing was asked."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 class RunAlignment:
-    """Alignment of one run: its part in the groups, and the clients that tell its event times."""
+    """Alignment of one run: its part in the groups, and the clients that tell its event times.
+
+    Once it is closed nothing moves it any more: what a run that has ended told its groups would stand for ever.
+    """
 
     def __init__(self, query: str, groups: Groups, times: SourceTimes) -> None:
         self._times = times
         self._query = query
         self._warned_of: Mapping[str, str] = {}
+        self._is_closed = False
         self.part = QueryAlignment(query, groups, times)
 
     def opened(self, source: str, descriptor: Descriptor) -> None:
         """A stream was opened."""
-        if descriptor.format == "kafka" and descriptor.offset_format is not None:
+        if not self._is_closed and descriptor.format == "kafka" and descriptor.offset_format is not None:
             self._times.open(source, descriptor.options)
 
     def join(self, control: QueryControl | None, sources: Iterable[str], now: float) -> None:
         """Join the groups before the first planning, so that the others wait for it."""
+        if self._is_closed:
+            return
         listed = {} if control is None else control.sources
         self.follow(control)
         self.part.control({name: listed.get(name, SourceControl()) for name in sources}, now)
 
     def follow(self, control: QueryControl | None) -> None:
         """Take a document: what is a member now is to be asked about."""
+        if self._is_closed:
+            return
         for name, source in ({} if control is None else control.sources).items():
             if source.alignment is not None:
                 self._times.prepare(name, source.max_future_seconds, source.event_time)
 
     def forget(self, source: str) -> None:
         """The records of a source are others than those that were asked about."""
-        self.part.forget(source)
-        self._times.forget(source)
+        if not self._is_closed:
+            self.part.forget(source)
+            self._times.forget(source)
 
     def warn(self) -> None:
         """Say once which sources cannot be aligned."""
@@ -79,14 +104,16 @@ class RunAlignment:
 
     def close(self) -> None:
         """The run has ended, or is not governed: nobody waits for it."""
-        self.part.leave()
-        self._times.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self.part.leave()
+            self._times.close()
 
 
 class DriverAlignment:
     """Makes the part of each run."""
 
-    def __init__(self, event_times: Callable[[], SourceTimes]) -> None:
+    def __init__(self, event_times: Callable[[], SourceTimes] = NoSourceTimes) -> None:
         """`event_times` makes what tells the event times of one run."""
         self._event_times = event_times
         self._groups = Groups()

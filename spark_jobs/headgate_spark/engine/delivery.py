@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from headgate_contract import ControlDocument
+from headgate_contract import ControlDocument, Refusal, RefusalReason
 from headgate_spark.engine.run import QueryRun
 
 log = structlog.get_logger("headgate")
@@ -21,7 +21,7 @@ log = structlog.get_logger("headgate")
 class Delivery:
     """Knows which runs act by which document."""
 
-    def __init__(self, follow: Callable[[ControlDocument], None] | None) -> None:
+    def __init__(self, follow: Callable[[ControlDocument], None]) -> None:
         """`follow` takes what a document says of all runs together."""
         self._follow = follow
         self._lock = threading.Lock()
@@ -30,6 +30,8 @@ class Delivery:
         """The last one that everybody has taken."""
         self.failures = 0
         """Times that somebody could not take a document."""
+        self.refused: dict[RefusalReason, int] = {}
+        """How many documents were refused, and why."""
         self._is_followed = True
         self._taken: dict[str, ControlDocument | None] = {}
         """By run, what it acts by."""
@@ -37,7 +39,17 @@ class Delivery:
     def publish(self, document: ControlDocument) -> None:
         """There is a new document; nobody has it yet."""
         self.newest = document
-        self._is_followed = self._follow is None
+        self._is_followed = False
+
+    def refuse(self, refusal: Refusal) -> None:
+        """A document was not taken; the last one stays."""
+        self.refused[refusal.reason] = self.refused.get(refusal.reason, 0) + 1
+        log.warning("control document refused", reason=refusal.reason.value, message=refusal.message)
+
+    @property
+    def generation(self) -> int | None:
+        """Generation of the document in force."""
+        return None if self.in_force is None else self.in_force.generation
 
     def begins(self, run: QueryRun) -> None:
         """A run begins by the newest document."""
@@ -55,9 +67,8 @@ class Delivery:
         document = self.newest
         if document is None or self.in_force is document:
             return False
-        if not self._is_followed and self._follow is not None:
-            follow = self._follow
-            self._is_followed = self._tried(lambda: follow(document), None)
+        if not self._is_followed:
+            self._is_followed = self._tried(lambda: self._follow(document), None)
         news, owed = False, not self._is_followed
         for run in runs:
             if self._has(run):

@@ -1,24 +1,32 @@
-"""What has become of the queries of a driver that run no more.
+"""What has become of the queries of a driver that run no more, and what is to be said of them.
 
-A driver may run for months and start its queries again by itself, so what is kept is bounded, and what a query has
-failed of is forgotten when it is started again: it no longer explains how the driver ends.
+A run that is over may have failed, left records unread, or had a batch that did not fit in memory. A driver may run
+for months and start its queries again by itself, so what is kept is bounded, and what a query has failed of is
+forgotten when it is started again: it no longer explains how the driver ends.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import structlog
 
+from headgate_spark.engine.checkpoint import CheckpointInUseError
+from headgate_spark.engine.failures import told
+from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.services import Services
 
 log = structlog.get_logger("headgate")
 
 MOST = 50
 """Queries that are kept of those that have ended, the last ones: one without a name and without a checkpoint location
 has a new id each time."""
+MOST_TAKEN_UP = 10_000
+"""Queries of which it is remembered that this driver has opened them."""
 
 T = TypeVar("T")
 
@@ -26,26 +34,41 @@ T = TypeVar("T")
 class Endings:
     """The last runs of queries that have ended, and what is to be said of them, by query."""
 
-    def __init__(self, forget: Callable[[str], None]) -> None:
-        """`forget` is told of each query of which nothing is kept any more; no lock is held."""
-        self._forget = forget
+    def __init__(
+        self, services: Services, open_runs: Callable[[], list[QueryRun]], *, follows_oom_kill: bool
+    ) -> None:
+        """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
+        self._services = services
+        self._open_runs = open_runs
+        self._follows_oom_kill = follows_oom_kill
         self._lock = threading.Lock()
         self._runs: dict[str, QueryRun] = {}
         self._failed: dict[str, str] = {}
         self._unread: dict[str, str] = {}
-        self._has_any = False
+        self._taken_up: dict[str, None] = {}
+        """The last queries that this driver has opened: how the driver before it ended is held against the first run
+        of each alone."""
+        self.has_any = False
+        """Whether a query has ever ended."""
+        self.checkpoint_in_use: str | None = None
+        """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
+        self.too_large: dict[str, BatchTooLarge] = {}
+        """By query: batches that failed for want of memory so often that another try would only repeat it."""
+        self.gave_up = False
+        """Whether the job tried one of them once more all the same, and the driver is ended for it."""
+        self.unnoted_memory: set[str] = set()
+        """Queries of which nobody could note that the JVM died for want of memory: the next driver is to be told."""
+        self.cut_short: dict[str, str] = {}
+        """By run: what to say of those that were stopped before their end."""
 
-    def add(self, run: QueryRun) -> None:
-        """A run has ended."""
-        with self._lock:
-            self._has_any = True
-            last(self._runs, run.name, run)
-            dropped = trimmed(self._runs)
-            for name in dropped:
-                self._failed.pop(name, None)
-                self._unread.pop(name, None)
-        for name in dropped:
-            self._forget(name)
+    # Runs that begin ---------------------------------------------------------------------------------
+
+    def takes_up(self, run: QueryRun) -> None:
+        """A run is about to begin where an earlier one has ended; `too_large` may have it then."""
+        if self._follows_oom_kill and run.name not in self._taken_up:
+            self._note_too_large(run, run.memory.last_run_was_killed())
+        _put_last(self._taken_up, run.name, None)
+        _trim(self._taken_up, MOST_TAKEN_UP)
 
     def begins_again(self, query: str) -> None:
         """A query runs again: how it has ended before explains nothing any more."""
@@ -53,57 +76,173 @@ class Endings:
             for table in (self._runs, self._failed, self._unread):
                 table.pop(query, None)
 
-    def failed(self, query: str, explanation: str) -> None:
-        """A query has failed, and runs no more."""
-        with self._lock:
-            self._has_any = True
-            last(self._failed, query, explanation)
-            trimmed(self._failed)
+    def refused(self, error: CheckpointInUseError) -> None:
+        """A query was refused its checkpoint. That another query of this driver has it is a defect of the job."""
+        if not error.by_this_driver:
+            self.checkpoint_in_use = str(error)
 
-    def left_unread(self, query: str, problem: str) -> None:
-        """A run has ended by itself, and has left something."""
+    def give_up(self) -> None:
+        """The job has tried once more what is in `too_large`: the driver is ended."""
+        self.gave_up = True
+        self._services.give_up()
+
+    # Runs that end -----------------------------------------------------------------------------------
+
+    def over(self, run: QueryRun) -> None:
+        """A run has ended, and is in no table any more: give back what it holds, and find out how it has ended."""
+        self._keep(run)  # before anything else: a JVM that dies meanwhile has every run asked
+        run.at_boundary.set()
+        with run.lock:
+            run.close()
+        if self._services.positions is not None:
+            with _whatever_the_file_system_does("where a query has ended could not be read", run), run.lock:
+                run.positions.ended(
+                    run.sources, run.state
+                )  # else it is published when the query starts again
+            self._services.positions.ended(run.name)
+        with _whatever_the_file_system_does("the failure of a query could not be noted", run), run.lock:
+            query = run.started.query if run.started else None
+            causes = None if query is None else query.causes()
+            self._note_too_large(run, run.memory.run_failed(causes, run.records_in_flight))
+        run.state.release()
+        explanation = None if run.is_cut else explanation_of(run)
+        if explanation is not None:
+            self.failed(run.name, explanation)
+        with run.lock:
+            problem = left_unread(run)
+        if problem is not None:
+            with self._lock:
+                _put_last(self._unread, run.name, problem)
+                _trim(self._unread)
+            log.warning("a run has ended with records unread", problem=problem)
+        log.info("query ended", query=run.name, run=run.run_id)
+
+    def _keep(self, run: QueryRun) -> None:
         with self._lock:
-            last(self._unread, query, problem)
-            trimmed(self._unread)
-        log.warning("a run has ended with records unread", problem=problem)
+            self.has_any = True
+            _put_last(self._runs, run.name, run)
+            dropped = _trim(self._runs)
+            for name in dropped:
+                self._failed.pop(name, None)
+                self._unread.pop(name, None)
+        for name in dropped:
+            self._services.observer.forget(name)
+
+    def failed(self, query: str, explanation: str) -> None:
+        """A query has failed, with or without a run; of one that runs again by now only the log tells."""
+        if all(run.name != query for run in self._open_runs()):
+            too_large = self.too_large.get(query)
+            with self._lock:
+                self.has_any = True
+                _put_last(self._failed, query, explanation if too_large is None else too_large.message)
+                _trim(self._failed)
+        log.error("query failed", explanation=explanation)
+
+    def jvm_ran_out_of_memory(self, *, certain: bool = True) -> None:
+        """The JVM has died for want of memory, or was killed and nothing tells why: note each batch that was running.
+
+        It may have stopped its queries on the way, so a run that has ended is asked as well; one that is just ending
+        has the run's lock until what it found is noted.
+        """
+        for run in [*self._open_runs(), *self.runs]:
+            with run.lock:
+                checkpoint = run.state.without_jvm()
+                if checkpoint is not None:
+                    found = run.memory.jvm_died(checkpoint, run.records_in_flight, certain=certain)
+                    self._note_too_large(run, found)
+                elif certain and not run.memory.has_noted_failure:
+                    self.unnoted_memory.add(run.name)
+
+    def _note_too_large(self, run: QueryRun, found: BatchTooLarge | None) -> None:
+        if found is None:
+            return
+        if found.failure.is_counted:
+            log.error("a batch has failed for want of memory", query=run.name, **found.details)
+        else:
+            log.error(
+                "a batch was killed, and nothing tells why; it runs again as it is, and if it is killed again, that "
+                "counts as want of memory",
+                query=run.name,
+                **found.details,
+            )
+        if found.is_final:
+            self.too_large[run.name] = found
+
+    # What is to be said ------------------------------------------------------------------------------
 
     @property
-    def has_any(self) -> bool:
-        """Whether a query has ever ended."""
+    def runs(self) -> list[QueryRun]:
+        """The last run of each query that has none open."""
+        open_names = {run.name for run in self._open_runs()}
         with self._lock:
-            return self._has_any
+            return [run for name, run in self._runs.items() if name not in open_names]
+
+    def has_kept(self, run_id: str) -> bool:
+        """Tell whether a run has ended, as far as that is remembered."""
+        with self._lock:
+            return any(run.run_id == run_id for run in self._runs.values())
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """What queries have failed of, by query: a sentence with the remedy."""
+        """What the queries that have failed, and run no more, have failed of: a sentence with the remedy."""
         with self._lock:
             return dict(self._failed)
 
     @property
+    def explanations(self) -> list[str]:
+        """The same, unless the launcher says it anyway."""
+        told_anyway = [found.message for found in self.too_large.values()]
+        if self.checkpoint_in_use is not None:
+            told_anyway.append(self.checkpoint_in_use)
+        return [each for each in self.failures.values() if not any(told in each for told in told_anyway)]
+
+    @property
     def unread(self) -> list[str]:
-        """What runs that have ended by themselves have left unread."""
+        """What runs that have ended by themselves have left unread; the launcher notes it."""
         with self._lock:
             return list(self._unread.values())
 
-    def runs(self, but: Collection[str]) -> list[QueryRun]:
-        """Return the last run of each query but these."""
-        with self._lock:
-            return [run for name, run in self._runs.items() if name not in but]
 
-    @property
-    def run_ids(self) -> set[str]:
-        """The ids of the runs that are kept."""
-        with self._lock:
-            return {run.run_id for run in self._runs.values()}
+def explanation_of(run: QueryRun) -> str | None:
+    """Return what a query has failed of, with source and remedy where they are known; `None`: it has not failed."""
+    query = run.started.query if run.started else None
+    if query is None or (failure := query.failure()) is None:
+        return None
+    thrown = {opened.name: opened.thrown for opened in run.sources if opened.thrown is not None}
+    causes = "\n".join([query.causes() or "", *thrown.values()])
+    return told(run.name, failure, run.sources.descriptors, causes, thrown or run.sources.out_of_reach)
 
 
-def last(table: dict[str, T], key: str, value: T) -> None:
+def left_unread(run: QueryRun) -> str | None:
+    """Return what a run that has ended by itself left because it is paused, and what to do; `None`: nothing."""
+    if run.planner is None or run.batches.are_to_end or not run.ends_by_itself:
+        return None
+    left = run.planner.left_by_pause
+    if not left or (run.started is not None and run.started.query.failure() is not None):
+        return None
+    sources = ", ".join(
+        f"{name} ({'it is not known how many records' if n is None else f'{n:,} records'})"
+        for name, n in sorted(left.items())
+    )
+    return f"query {run.name} left sources unread because they are paused: {sources}; unpause them and run it again"
+
+
+@contextmanager
+def _whatever_the_file_system_does(event: str, run: QueryRun) -> Iterator[None]:
+    """Log what fails: the checkpoint's file system may, and a JVM that is ending answers in many ways."""
+    try:
+        yield
+    except Exception as error:
+        log.debug(event, query=run.name, error=str(error))
+
+
+def _put_last(table: dict[str, T], key: str, value: T) -> None:
     """Put an entry behind all others."""
     table.pop(key, None)
     table[key] = value
 
 
-def trimmed(table: dict[str, T], most: int = MOST) -> list[str]:
+def _trim(table: dict[str, T], most: int = MOST) -> list[str]:
     """Drop the oldest entries of a table beyond so many; return their keys."""
     dropped = list(table)[: max(0, len(table) - most)]
     for key in dropped:

@@ -19,7 +19,7 @@ from typing import Optional
 import structlog
 
 from headgate_spark import event_time
-from headgate_spark.engine.shim import ShimPlanner
+from headgate_spark.engine.protocol import ShimPlanner
 
 log = structlog.get_logger("headgate")
 

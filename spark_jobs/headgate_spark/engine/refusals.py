@@ -35,13 +35,13 @@ def refusal(
     return None
 
 
-def unknown_histories(query: str, control: QueryControl | None, problem: str) -> str | None:
+def unknown_histories(query: str, control: QueryControl | None, problem: str | None) -> str | None:
     """Return why nothing can be planned where what is kept of histories cannot be read; `None`: no source waits.
 
-    `problem` says why, and what to do.
+    `problem` says why, and what to do; `None`: it can be read.
     """
     waiting = ", ".join(sorted(_afters(control)))
-    if not waiting:
+    if problem is None or not waiting:
         return None
     return (
         f"query {query}: source {waiting}: whether its history has been read cannot be told, since {problem}"

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate_contract import QueryControl
+from headgate_contract import QueryControl, SourceControl
 from headgate_contract.settings.contradictions import problems_of_query, problems_of_source
 from headgate_contract.settings.layers import SAYS_NOTHING, Job, circles, held, merged
 from headgate_contract.settings.said import in_options, in_properties, over
 from headgate_contract.settings.table import OPTION, Scope
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.unheeded import Unheeded
 
 log = structlog.get_logger("headgate")
 
@@ -62,37 +64,72 @@ class Settings:
         self._query = query
         self._told: tuple[str, ...] = ()
         self._origins: tuple[tuple[str, str, str], ...] | None = None
-        self.document: QueryControl | None = None
-        self.job = SAYS_NOTHING
+        self._document: QueryControl | None = None
+        self._job = SAYS_NOTHING
+        self._unheeded = Unheeded(query)
+        self.control: QueryControl | None = None
+        """What the query is to do; `None`: nobody says anything of it."""
 
-    def merged(self) -> QueryControl | None:
-        """Return what the query is to do."""
+    def document_says(self, control: QueryControl | None) -> None:
+        """There is a new document; `None`: the query is not in it."""
+        self._document = control
+        self._merge()
+
+    def job_says(self, job: Job) -> None:
+        """It is known what the job says of the query and its sources."""
+        self._job = job
+        self._merge()
+
+    def _merge(self) -> None:
         self._origins = None
-        return merged(self.document, self.job)
+        self.control = merged(self._document, self._job)
+
+    @property
+    def sources(self) -> Mapping[str, SourceControl]:
+        """What is said of sources, by name; they need not be there."""
+        return {} if self.control is None else self.control.sources
+
+    def of_source(self, name: str) -> SourceControl:
+        """Return what a source is to do."""
+        return self.sources.get(name, SourceControl())
 
     @property
     def origins(self) -> Iterable[tuple[str, str, str]]:
         """Of each setting that the job says: its source (empty: the query), its name, and whose word holds."""
         if self._origins is None:
-            self._origins = tuple(self._found()) if self.job.says_something else ()
+            self._origins = tuple(self._found()) if self._job.says_something else ()
         return self._origins
 
     def _found(self) -> Iterator[tuple[str, str, str]]:
-        holding = {(each.source, each.setting): each.origin for each in held(self.document, self.job)}
-        for source, given in ((None, self.job.query), *sorted(self.job.sources.items())):
+        holding = {(each.source, each.setting): each.origin for each in held(self._document, self._job)}
+        for source, given in ((None, self._job.query), *sorted(self._job.sources.items())):
             for name in given:
                 origin = holding.get((source, name))
                 yield source or "", name, "document" if origin is None else origin.value
 
-    def tell(self) -> None:
-        """Log what the job says and whose word holds, if that is new."""
+    def tell(self, sources: Mapping[str, Descriptor]) -> None:
+        """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
         told = tuple(self._words(*each) for each in self.origins)
         if told != self._told:
             self._told = told
             log.info("settings of the job", query=self._query, holds=list(told))
+        self._unheeded.tell(self.control, sources)
+        histories = {
+            name: each.after for name, each in self.sources.items() if name in sources and each.after
+        }
+        unknown = sorted({*self.sources, *histories.values()} - set(sources))
+        if unknown:
+            log.warning("the job has no such source", query=self._query, unknown=unknown, known=[*sources])
+        waiting = sorted(name for name, history in histories.items() if history in unknown)
+        if waiting:
+            log.warning(
+                "what comes after a source that the job does not have is not read; correct `after` or the name",
+                query=self._query,
+                waiting=waiting,
+            )
 
     def _words(self, source: str, name: str, origin: str) -> str:
-        given = self.job.sources[source] if source else self.job.query
+        given = self._job.sources[source] if source else self._job.query
         at = f" of source {source}" if source else ""
         if origin == "document":
             return f"{OPTION}{name}{at}: the document's, not {given[name].text}"

@@ -1,8 +1,9 @@
-"""The Python end of the shim: where its jar is, how Spark is told of it, what it asks, and what the JVM can be asked.
+"""The Python end of the shim: where its jar is, how Spark is told of it, and what the JVM can be asked.
 
-The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read
-next. The planner lives in a process of its own and answers at a port of this machine (`engine.questions`); it is
-asked by whoever knows its token. What it needs of the JVM it asks over Py4J. Nothing in this module decides anything.
+The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read next
+(`engine.protocol`). The planner lives in a process of its own and answers at a port of this machine
+(`engine.questions`); it is asked by whoever knows its token. What it needs of the JVM it asks over Py4J. Nothing in
+this module decides anything.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+from headgate_spark.engine.protocol import PROTOCOL
 
 EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
-PROTOCOL = 6
-"""Which form of the words between shim and planner is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 
 class ShimError(RuntimeError):
@@ -29,48 +30,6 @@ class ShimMissingError(ShimError):
 
 class ShimMismatchError(ShimError):
     """The JVM has loaded a shim of another version than this runtime."""
-
-
-class ShimPlanner(Protocol):
-    """What the shim asks. `spark_jobs/shim/src/dev/headgate/spark/Planner.java` describes the forms.
-
-    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
-    asked again while it may still be under way. What a method raises reaches the shim as a failed call: the source is
-    held, and its query fails with the reason if that goes on.
-    """
-
-    def begins(self, query: str) -> None:
-        """A query begins, before its first source is opened; `query` is a JSON object."""
-
-    def opened(self, handle: int, descriptor: str) -> str:
-        """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""
-
-    def progressed(self, run_id: str, progress: str) -> None:
-        """A batch of a query has ended; `progress` is a JSON object."""
-
-    def admit(self, handle: int, trigger: str, start: str | None) -> str:
-        """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`.
-
-        `trigger` tells in which trigger Spark asks, see `engine.asking`."""
-
-    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
-        """The same after a survey; `latest` is a JSON object from handle to latest offset."""
-
-    def outage(self, handle: int, failure: str | None) -> None:
-        """The source cannot be asked what it has; it waits. `failure` are what it has thrown and the causes, a line
-        each; empty: it has only not answered for long; `None`: it answers again."""
-
-    def thrown(self, handle: int, failure: str) -> None:
-        """The source has thrown this, and its query fails."""
-
-    def closed(self, handle: int, failure: str | None) -> None:
-        """The source was stopped; `failure` is a JSON object: what its query has failed of."""
-
-    def noticed(self, query: str) -> None:
-        """Spark has started a query, whatever becomes of it; `query` is a JSON object."""
-
-    def ended(self, run_id: str, failure: str | None) -> None:
-        """A query has ended, also one whose sources were never opened; `failure` is a JSON object."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ never written as 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Optional, Protocol, Union
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
+from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
 
@@ -28,42 +29,6 @@ planning that asks a slow broker takes seconds."""
 
 MOST_NAMED = 5
 """Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
-
-
-class Observed(Protocol):
-    """What the exporter reads."""
-
-    refused: dict[RefusalReason, int]
-    failures: int
-    stopping: bool
-
-    @property
-    def generation(self) -> int | None:
-        """Generation of the document in force."""
-
-    @property
-    def control_failures(self) -> int:
-        """Times that a document could not be taken."""
-
-    @property
-    def unplanned(self) -> Collection[str]:
-        """Queries of which Spark plans no batches."""
-
-    @property
-    def publish_failures(self) -> Mapping[tuple[str, str], int]:
-        """Positions that could not be published, by query and source."""
-
-    @property
-    def failed(self) -> Mapping[str, str]:
-        """What queries that have failed, and run no more, have failed of."""
-
-    @property
-    def runs(self) -> list[QueryRun]:
-        """The open runs."""
-
-    @property
-    def ended_runs(self) -> list[QueryRun]:
-        """The last run of each query that has none open."""
 
 
 class ExecutorCounts(Protocol):
@@ -88,7 +53,7 @@ class DriverCollector(Collector):
     def __init__(
         self,
         application: str,
-        governor: Observed,
+        governor: Governor,
         executors: ExecutorCounts,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -113,26 +78,27 @@ class DriverCollector(Collector):
         return ()
 
     def _samples(self) -> Iterator[Sample]:
-        yield m.CONTROL_GENERATION, (), self._governor.generation
+        governor = self._governor
+        yield m.CONTROL_GENERATION, (), governor.documents.generation
         for reason in RefusalReason:
-            yield m.CONTROL_REFUSED, (reason.value,), float(self._governor.refused.get(reason, 0))
-        yield m.CONTROL_FAILURES, (), float(self._governor.control_failures)
-        yield m.PLANNER_FAILURES, (), float(self._governor.failures)
-        for labels, failures in self._governor.publish_failures.items():
+            yield m.CONTROL_REFUSED, (reason.value,), float(governor.documents.refused.get(reason, 0))
+        yield m.CONTROL_FAILURES, (), float(governor.documents.failures)
+        yield m.PLANNER_FAILURES, (), float(governor.failures)
+        for labels, failures in governor.publish_failures.items():
             yield m.SOURCE_PUBLISH_FAILURES, labels, float(failures)
-        yield m.DRIVER_STOPPING, (), float(self._governor.stopping)
+        yield m.DRIVER_STOPPING, (), float(governor.table.is_stopping)
         yield m.EXECUTORS_WANTED, (), self._executors.wanted
         yield m.EXECUTORS, (), self._executors.running
         if (refused := self._executors.refused) is not None:
             yield m.EXECUTORS_REFUSED, (refused,), 1.0
-        for query in self._governor.unplanned:
+        for query in governor.table.unplanned:
             yield m.QUERY_UNPLANNED, (query,), 1.0
-        failed = self._governor.failed
-        for name in {*failed, *(run.name for run in self._governor.ended_runs)}:
+        failed = governor.endings.failures
+        for name in {*failed, *(run.name for run in governor.endings.runs)}:
             yield m.QUERY_ACTIVE, (name,), 0.0
         for labels in failed.items():
             yield m.QUERY_FAILED, labels, 1.0
-        runs = self._governor.runs
+        runs = governor.runs
         self._last = {run.run_id: self._last.get(run.run_id, ()) for run in runs}
         patient_until = time.monotonic() + PATIENCE_SECONDS
         for run in runs:
@@ -146,14 +112,15 @@ class DriverCollector(Collector):
     def _of_run(self, run: QueryRun) -> Iterator[Sample]:
         with run.lock:
             snapshot = run.snapshot()
-            last, ended_at = run.last, run.last_ended_at
-            read_to = run.event_time.reached if run.event_time else None
-            newest = run.event_time.of_last_batch if run.event_time else None
-            future = float(run.event_time.future_batches) if run.event_time else None
-            repeated, spilled = run.memory.repeated, run.spilled_bytes
-            out_of_reach = run.out_of_reach
+            batches, event_time = run.batches, run.batches.event_time
+            last, ended_at = batches.last, batches.last_ended_at
+            read_to = event_time.reached if event_time else None
+            newest = event_time.of_last_batch if event_time else None
+            future = float(event_time.future_batches) if event_time else None
+            repeated, spilled = run.memory.repeated, run.memory.spilled_bytes
+            out_of_reach = run.sources.out_of_reach
             margins = run.retention_margins()
-            settings = run.settings
+            settings = run.settings.origins
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at

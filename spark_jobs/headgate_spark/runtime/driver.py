@@ -26,6 +26,7 @@ from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
+from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.engine.task_memory import MemoryGauge, SparkMemoryGauge
 from headgate_spark.exporter.server import Exporter
@@ -61,7 +62,7 @@ class Runtime:
         self._publisher = Publisher(
             lambda options: JvmGroups(self._driver.view, client_options(options)), self._full_name
         )
-        self.governor = Governor(
+        services = Services(
             acquire_lock=self._acquire_lock,
             open_checkpoint=self._open_checkpoint,
             observer=self._exporter,
@@ -75,8 +76,8 @@ class Runtime:
             alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
             recall=self._recall,
             wall_clock=time.time,
-            follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED,
         )
+        self.governor = Governor(services, follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED)
         self.executors = Executors(between_batches=lambda: self.governor.between_batches)
         self._control = None if settings.control is None else self._watch(settings.control)
 
@@ -108,7 +109,7 @@ class Runtime:
         """Note, as far as it is known, what the JVM has died of; it is not there to be asked."""
         killed = None if self._oom_kills is None else self._oom_kills.tell()
         if killed:
-            self.governor.jvm_ran_out_of_memory(certain=True)
+            self.governor.endings.jvm_ran_out_of_memory(certain=True)
 
     # What the JVM asks -----------------------------------------------------------------------
 
@@ -145,7 +146,7 @@ class Runtime:
     def _stop_planning(self) -> str:
         """Plan nothing more. Returns what there is to stop."""
         runs = self.governor.stop()
-        every = [*runs, *self.governor.ended_runs]
+        every = [*runs, *self.governor.endings.runs]
         log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         ends = bool(every) and all(run.ends_by_itself for run in every)
         some = any(run.ends_by_itself for run in runs)
@@ -168,19 +169,19 @@ class Runtime:
         `unknown`. Returns what is to be said of the end."""
         self._publisher.close()
         self._settle()
-        governor = self.governor
+        governor, endings = self.governor, self.governor.endings
         if governor.has_seen_a_query and wants_memory != "no":
-            governor.jvm_ran_out_of_memory(certain=wants_memory == "yes")
+            endings.jvm_ran_out_of_memory(certain=wants_memory == "yes")
         return written(
             End(
                 has_seen_query=governor.has_seen_a_query,
-                unread=governor.unread,
-                explanations=governor.explanations,
-                checkpoint_in_use=governor.checkpoint_in_use,
-                gave_up=governor.gave_up,
-                too_large=[found.message for found in governor.too_large.values()],
-                unnoted_memory=sorted(governor.unnoted_memory),
-                cut_short=sorted(set(governor.cut_short.values())),
+                unread=endings.unread,
+                explanations=endings.explanations,
+                checkpoint_in_use=endings.checkpoint_in_use,
+                gave_up=endings.gave_up,
+                too_large=[found.message for found in endings.too_large.values()],
+                unnoted_memory=sorted(endings.unnoted_memory),
+                cut_short=sorted(set(endings.cut_short.values())),
             )
         )
 
@@ -204,7 +205,7 @@ class Runtime:
         return ControlFile(
             path,
             on_document=self._take_document,
-            on_refusal=self.governor.count_refusal,
+            on_refusal=self.governor.documents.refuse,
             on_look=self.governor.deliver,
         )
 
@@ -222,7 +223,7 @@ class Runtime:
             log.warning("leases could not be recalled; they end within two seconds", exc_info=True)
 
     def _grace_seconds(self) -> float:
-        document = self.governor.document
+        document = self.governor.documents.newest
         return DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
 
     def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:

@@ -1,0 +1,146 @@
+"""What one run reads of its checkpoint, and what it keeps beside it for the next.
+
+None of it is needed to go on, with one exception: whether a history has been read must be known, and kept, before a
+source that comes after it reads. A file system that fails keeps no other query from running; it is said once what is
+lost (`engine.beside`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import structlog
+
+from headgate_contract import QueryControl
+from headgate_spark.engine.batch_memory import BatchMemory
+from headgate_spark.engine.beside import Beside, FolderError, Kept, words_of
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, release
+from headgate_spark.engine.histories import memory_in, value_of
+from headgate_spark.engine.refusals import damaged, unknown_histories
+from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.task_memory import MemorySettings
+from headgate_spark.engine.topics import Ids, ids_in
+from headgate_spark.planner.model import HybridMemory
+
+log = structlog.get_logger("headgate")
+
+
+class CheckpointState:
+    """The checkpoint of one run: what earlier runs left, and what this one adds."""
+
+    def __init__(
+        self, query: str, checkpoint: Checkpoint, *, folder: str = "", lock: CheckpointLock | None = None
+    ) -> None:
+        """`folder` is the one beside the checkpoint, for what is said of it; `lock` is held until `release`."""
+        self._query = query
+        self._checkpoint = checkpoint
+        self._beside = Beside(query, folder)
+        self._lock = lock
+        self.resumption = Resumption()
+        """Where the run has taken up."""
+        self.memory = BatchMemory()
+        """What batches have taught, as it is or is to be kept."""
+        self.topics: Mapping[str, Ids] = {}
+        """By source, as earlier runs of the query have kept them; none of a checkpoint that was here before."""
+        self.histories_problem: str | None = None
+        """Why it is not known how far histories have been read, and the remedy; `None`: it is."""
+        self._is_new = False
+        """Whether no batch was ever planned in it; false also where nobody can tell."""
+        self._has_kept_memory = True
+
+    # Before Spark goes on --------------------------------------------------------------------------
+
+    def resume(self, settings: MemorySettings | None, *, with_topics: bool) -> None:
+        """Read what earlier runs left, before Spark goes on where they ended.
+
+        `settings` are those under which this run's batches have their memory, `None` where that is not known.
+        """
+        try:
+            self.resumption = self._checkpoint.resumption()
+            self._is_new = self.resumption.batch is None
+        except Exception as error:
+            log.warning("the checkpoint could not be read", query=self._query, error=words_of(error))
+        checkpoint, load = self._checkpoint, self._beside.load
+        before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
+        self._remember(before.resumed(self.resumption).under(settings), before)
+        if self.resumption.batch is not None and with_topics:
+            self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
+        if self.resumption.repeats:
+            log.warning(
+                "the last run ended in mid-batch; that batch runs again",
+                query=self._query,
+                batch=self.resumption.batch,
+            )
+
+    def left(self) -> Resumption:
+        """Return where the checkpoint ends now. Raises what the file system raises."""
+        return self._checkpoint.resumption()
+
+    def release(self) -> None:
+        """Let the next run in."""
+        release(self._lock, self._query)
+
+    # Histories -------------------------------------------------------------------------------------
+
+    def histories(self, control: QueryControl | None) -> HybridMemory:
+        """Return how far histories have been read; of another checkpoint that was in this place nothing counts.
+
+        Raises `FolderError` where a source comes after one and the file system fails: another try may help.
+        """
+        self.histories_problem = None
+        try:
+            kept = None if self._is_new else self._checkpoint.hybrid.load()
+            return HybridMemory() if kept is None else memory_in(kept)
+        except ValueError as error:
+            self.histories_problem = damaged(str(error))
+        except Exception as error:  # each file system fails in its own way
+            self.histories_problem = self._beside.problem(error)
+            refused = unknown_histories(self._query, control, self.histories_problem)
+            if refused is not None:
+                raise FolderError(refused) from error
+            self._beside.tell(Kept.HISTORIES, error, written=False)
+        return HybridMemory()
+
+    def keep_histories(self, memory: HybridMemory) -> None:
+        """Keep where histories end, and which have been read. Raises `FolderError`: nothing may rely on it then."""
+        try:
+            self._checkpoint.hybrid.save(value_of(memory))
+        except Exception as error:
+            problem = self._beside.problem(error)
+            raise FolderError(
+                f"query {self._query}: where histories end cannot be kept: {problem}"
+            ) from error
+
+    # What is useful, and no more -------------------------------------------------------------------
+
+    def keep_topics(self, ids: Mapping[str, Ids]) -> None:
+        """Keep the ids of topics, by source: the next run compares them."""
+        kept = {name: dict(found) for name, found in ids.items()}
+        self._beside.save(Kept.TOPICS, lambda: self._checkpoint.topics.save(kept))
+
+    def remember(self, memory: BatchMemory) -> None:
+        """Keep what batches have taught, if it is new."""
+        self._remember(memory, self.memory)
+
+    def _remember(self, memory: BatchMemory, before: BatchMemory) -> None:
+        self.memory = memory
+        if memory != before:
+            self._has_kept_memory = False
+            self._keep_memory()
+
+    def _keep_memory(self) -> None:
+        self._has_kept_memory = self._beside.save(
+            Kept.BATCHES, lambda: self._checkpoint.batches.save(self.memory.value)
+        )
+
+    # Without the JVM -------------------------------------------------------------------------------
+
+    def without_jvm(self) -> Checkpoint | None:
+        """Return it in a form that works when the JVM is gone; `None` where this machine alone cannot reach it."""
+        return self._checkpoint.without_jvm()
+
+    def go_on_by(self, checkpoint: Checkpoint) -> None:
+        """Use another form of the same checkpoint; the JVM may have died while it was to keep something."""
+        self._checkpoint = checkpoint
+        if not self._has_kept_memory:
+            self._keep_memory()

@@ -1,0 +1,237 @@
+"""A stream that Spark has opened, and what is known of the log that it reads.
+
+A log may change under its reader: partitions appear, vanish and lose their records, a topic is deleted and created
+anew. Each of these has a module of its own (`beginnings`, `retreats`, `topics`, `retention`); here they are asked
+together, at each look at what the source has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import structlog
+
+from headgate_contract.newer import dataclass
+from headgate_spark.engine import protocol
+from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.failures import out_of_reach
+from headgate_spark.engine.protocol import Reply
+from headgate_spark.engine.retention import Retention
+from headgate_spark.engine.retreats import Absence, Retreat
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.topics import Topics
+from headgate_spark.planner.model import (
+    Lane,
+    Position,
+    Source,
+    TakeAll,
+    TakeBytes,
+    TakeLimit,
+    TakeNothing,
+    TakeUpTo,
+)
+
+log = structlog.get_logger("headgate")
+
+NAMED = 5
+"""Partitions that a log line names."""
+
+_UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
+_NO_LIMIT = 2**31 - 1
+
+
+@dataclass(slots=True, eq=False)
+class OpenSource:
+    """A stream that Spark has opened, and what it was last asked. Positions are counted as the planner does."""
+
+    descriptor: Descriptor
+    source: Source
+    beginnings: Beginnings | None = None
+    """Of splits that appear while it runs, where they can be looked up."""
+    topics: Topics | None = None
+    """Where it has some, and their ids can be looked up."""
+    retention: Retention | None = None
+    """Where that can be looked up."""
+    retreat: Retreat = field(default_factory=Retreat)
+    absence: Absence = field(default_factory=Absence)
+    out_of_reach: str | None = None
+    """Why it cannot be asked what it has, and what to do; `None`: it can, as far as is known."""
+    thrown: str | None = None
+    """What its query fails of: the exception and its causes, a line each; `None`: it has thrown nothing."""
+    latest: str | None = None
+    """The latest offset that it told last, its own JSON."""
+    surveyed: Position | None = None
+    """Up to where it may be planned by that; `None`: not known, or not settled (`look`)."""
+    _start: Position | None = None
+    _is_unmatched: bool = False
+    """No topic matched its pattern when it was last asked."""
+
+    @property
+    def name(self) -> str:
+        """The name under which a document speaks of it."""
+        return self.source.name
+
+    # Where it is -----------------------------------------------------------------------------------
+
+    def position(self, offset: str | None) -> Position | None:
+        """Return `offset` as the planner counts, or `None` where it cannot be counted. Raises `ValueError`."""
+        form = self.descriptor.offset_format
+        return None if form is None or offset is None else form.position(offset)
+
+    def readable(self, offset: str | None) -> Position | None:
+        """Return where an offset in the checkpoint is; a damaged one is unknown: Spark's own error tells of it."""
+        try:
+            return self.position(offset)
+        except (ValueError, RecursionError):
+            return None
+
+    def starts_at(self, offset: str | None) -> None:
+        """Spark plans the next batch from `offset`."""
+        self._start = self.position(offset)
+
+    @property
+    def start(self) -> Position | None:
+        """Where the next batch starts, new splits at their beginning included as far as that is known."""
+        return None if self._start is None else self._completed(self._start)
+
+    def _completed(self, start: Position) -> Position:
+        return start if self.beginnings is None else self.beginnings.completed(start)
+
+    # What it has -----------------------------------------------------------------------------------
+
+    def look(self, query: str, offset: str | None, now: float, deadline: float, *, is_final: bool) -> None:
+        """It has told its latest offset: find out up to where it may be planned (`surveyed`).
+
+        Nothing may be planned while it is not known where a new split begins, or whether one that is not listed is
+        gone for good. This may wait until `deadline` (`time.monotonic`). `is_final`: what it has is not asked again.
+        """
+        self._note_match(query, is_none=offset is None and self._matches_nothing)
+        self.latest, latest = offset, self.position(offset)
+        if self.descriptor.format == "kafka":
+            self.retreat.look(self._start, latest, now)
+        if self.topics is not None and latest is None:
+            self.topics.lost_sight()
+        elif self.topics is not None and latest is not None and self._start is not None:
+            self.topics.look(self._start, latest, now, deadline)
+        if self.descriptor.format == "kafka" and not is_final and self._waits_for_absent(latest, now):
+            self.surveyed = None
+            return
+        is_settled = (
+            latest is None
+            or self._start is None
+            or self.beginnings is None
+            or self.beginnings.are_settled(self._start, latest, deadline)
+        )
+        self.surveyed = latest if is_settled else None
+
+    def _waits_for_absent(self, latest: Position | None, now: float) -> bool:
+        before = self.absence.splits
+        waits = self.absence.waits(self._start, latest, now)
+        if waits and self.absence.splits - before:
+            log.warning(
+                "partitions are not listed any more; the source waits a moment for them",
+                source=self.name,
+                partitions=sorted(self.absence.splits)[:NAMED],
+                count=len(self.absence.splits),
+            )
+        return waits
+
+    @property
+    def _matches_nothing(self) -> bool:
+        """Whether its pattern has matched no topic so far: Kafka was asked, and the source has no partition."""
+        subscription = self.descriptor.subscription
+        return subscription is not None and subscription.pattern is not None and self._start == {}
+
+    def _note_match(self, query: str, *, is_none: bool) -> None:
+        if is_none and not self._is_unmatched:
+            log.warning(
+                "no topic matches the source's subscribePattern; it waits until one does. Create one, or correct the "
+                "pattern in the job",
+                query=query,
+                source=self.name,
+                pattern=self.descriptor.options["subscribepattern"],
+                servers=self.descriptor.options.get("kafka.bootstrap.servers"),
+            )
+        self._is_unmatched = is_none
+
+    def retention_margin(self, now: float) -> float | None:
+        """Return how much it has left before retention removes what it has not read (`Retention.margin`)."""
+        if self.retention is None or self._start is None:
+            return None
+        return self.retention.margin(self._start, now)
+
+    def take_topics(self) -> None:
+        """Take the ids of its topics, if they have come since they were looked at."""
+        if self.topics is not None and self._start is not None:
+            self.topics.take(self._start)
+
+    # A log that is not the one that was read -------------------------------------------------------
+
+    def problem(self, now: float, *, moves: bool, at_once: bool) -> str | None:
+        """Return in what its log is not the one that was read, and what to do about it; `None`: nothing is known.
+
+        `moves`: it reads on, or has nothing to read. `at_once`: a log that ends too early is not given time.
+        """
+        if self.topics is not None and self.topics.are_new:
+            return self.topics.message(self.retreat.position, self.position(self.latest) or {})
+        if moves and self.retreat.lasts(now, at_once=at_once):
+            return self.retreat.message(self.name)
+        return None
+
+    def end_in_new_log(self, planned: TakeUpTo | None) -> TakeUpTo | None:
+        """Return up to where Spark is to go so that the source goes on in its log as it is now; `None`: it need not.
+
+        `planned` is what was planned for it, `None`: nothing that still counts.
+        """
+        lost = self.retreat.splits
+        if not lost:
+            return None
+        ends = self._completed(self.retreat.position) if planned is None else planned.ends
+        return TakeUpTo({**ends, **lost})
+
+    def accept_log(self) -> None:
+        """Go on with the log as it is now."""
+        if self.topics is not None:
+            self.topics.accept()
+        self.retreat = Retreat()
+
+    # What is said of it ----------------------------------------------------------------------------
+
+    def reply(
+        self, take: TakeNothing | TakeAll | TakeLimit | TakeBytes | TakeUpTo, *, is_listed: bool
+    ) -> Reply:
+        """Return the words for what is to be read. `is_listed`: the limits of its query are the planner's.
+
+        All there is leaves a source the limit that it has of its own, as it should where nobody says anything of its
+        query; where somebody does, a source that takes a limit is told that there is none.
+        """
+        unit = _UNITS.get(self.source.lane)
+        if isinstance(take, TakeNothing):
+            return protocol.NOTHING
+        if isinstance(take, TakeAll):
+            return protocol.at_most(_NO_LIMIT, unit) if is_listed and unit else protocol.EVERYTHING
+        if isinstance(take, TakeBytes):
+            return protocol.at_most(take.count, "bytes")
+        if isinstance(take, TakeLimit):
+            return protocol.at_most(take.count, _UNITS[self.source.lane])
+        form = self.descriptor.offset_format
+        if form is None or self.latest is None:
+            raise RuntimeError(f"source {self.name}: an end was planned before it was looked at")
+        return protocol.up_to(form.offset(take.ends, self.latest))
+
+    def outage(self, query: str, failure: str | None) -> None:
+        """Note why it cannot be asked what it has, a text of exceptions, or that it can again (`None`).
+
+        The text is empty where it only has not answered for long. That says something of Kafka alone: to list many
+        files takes its time.
+        """
+        if failure == "" and (self.descriptor.format != "kafka" or self.out_of_reach is not None):
+            return
+        problem = None if failure is None else out_of_reach(query, self.name, self.descriptor, failure)
+        if problem == self.out_of_reach:
+            return
+        self.out_of_reach = problem
+        if problem is None:
+            log.info("source answers again", query=query, source=self.name)
+        else:
+            log.warning("source does not answer; it waits until it does", problem=problem, source=self.name)

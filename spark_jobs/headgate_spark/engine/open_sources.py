@@ -1,0 +1,169 @@
+"""The streams of one run: by the handle that the shim has for each, by name, and by their place in the query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+
+from headgate_spark.engine.alignment import RunAlignment
+from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.checkpoint_state import CheckpointState
+from headgate_spark.engine.open_source import OpenSource
+from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.retention import Retention
+from headgate_spark.engine.services import Services
+from headgate_spark.engine.sources import Descriptor, names_of
+from headgate_spark.engine.topics import Topics
+from headgate_spark.planner.model import Position, Source
+
+
+class OpenSources:
+    """The streams that Spark has opened for one run."""
+
+    def __init__(
+        self,
+        services: Services,
+        state: CheckpointState,
+        alignment: RunAlignment,
+        topics_came: Callable[[], None],
+    ) -> None:
+        """`topics_came` is called, on a thread of its own, when ids of topics have come that nobody waits for."""
+        self._services = services
+        self._state = state
+        self.alignment = alignment
+        self._topics_came = topics_came
+        self.by_handle: dict[int, OpenSource] = {}
+        """Replaced as a whole, never changed: a scrape may be reading it."""
+
+    def __iter__(self) -> Iterator[OpenSource]:
+        """Yield the streams in the order of their handles."""
+        return iter(self.by_handle.values())
+
+    def __getitem__(self, handle: int) -> OpenSource:
+        """Return the stream with this handle."""
+        return self.by_handle[handle]
+
+    @property
+    def descriptors(self) -> dict[str, Descriptor]:
+        """What Spark has opened, by name."""
+        return {opened.name: opened.descriptor for opened in self}
+
+    def handle(self, name: str) -> int:
+        """Return the handle of a source."""
+        return next(opened.descriptor.handle for opened in self if opened.name == name)
+
+    def named(self, handles: Collection[int]) -> set[str]:
+        """Return the names of the sources with these handles."""
+        return {opened.name for handle, opened in self.by_handle.items() if handle in handles}
+
+    # Opening and closing -----------------------------------------------------------------------------
+
+    def names_with(self, new: Descriptor) -> dict[int, str]:
+        """Return how the sources are called, by handle, once one more is open.
+
+        Names follow from what is open, not from the order of the calls: one that comes late may rename those that
+        Spark opened after it.
+        """
+        return names_of([new, *(opened.descriptor for opened in self)])
+
+    def open(self, new: Descriptor) -> None:
+        """Add a stream; one that has another name by that is opened anew under it."""
+        before = self.by_handle
+        descriptors = {handle: opened.descriptor for handle, opened in before.items()} | {new.handle: new}
+        self.by_handle = {
+            handle: before[handle]
+            if handle in before and before[handle].name == name
+            else self._opened(descriptors[handle], name)
+            for handle, name in self.names_with(new).items()
+        }
+        for handle, opened in before.items():
+            if self.by_handle[handle] is not opened:
+                _disconnect(opened)
+
+    def _opened(self, descriptor: Descriptor, name: str) -> OpenSource:
+        services, is_kafka = self._services, descriptor.format == "kafka"
+        self.alignment.opened(name, descriptor)
+        topics = beginnings = None
+        if services.open_topic_ids is not None and is_kafka and descriptor.offset_format is not None:
+            connect = partial(services.open_topic_ids, descriptor.options)
+            topics = Topics(name, connect, self._state.topics.get(name, {}), self._topics_came)
+        if services.find_beginnings is not None and is_kafka:
+            beginnings = Beginnings(name, partial(services.find_beginnings, descriptor.options))
+        return OpenSource(
+            descriptor,
+            Source(name, descriptor.lane, descriptor.own_rows),
+            beginnings=beginnings,
+            topics=topics,
+            retention=None if topics is None else Retention(name, topics.bounds),
+        )
+
+    def close(self) -> None:
+        """Give back the clients of all."""
+        for opened in self:
+            _disconnect(opened)
+
+    # Where they are by the checkpoint ----------------------------------------------------------------
+
+    def placed(self) -> list[tuple[int, OpenSource]]:
+        """Return each source with its place in the query. One that is told of late leaves a gap until it is."""
+        return [
+            (nth if each.descriptor.place is None else each.descriptor.place, each)
+            for nth, each in enumerate(self)
+        ]
+
+    def ends(self, resumption: Resumption) -> list[tuple[OpenSource, str | None]]:
+        """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
+        ends = resumption.ends
+        return [
+            (each, ends.of(place, each.descriptor.name))
+            for place, each in self.placed()
+            if ends.tells_of(place)
+        ]
+
+    def resumes_at(self, opened: OpenSource) -> str | None:
+        """Return the offset at which a source goes on, so that it can be surveyed before Spark asks it.
+
+        `None`: it is new, or what the checkpoint says of it cannot be read.
+        """
+        ends = self.ends(self._state.resumption)
+        offset = next((offset for each, offset in ends if each is opened), None)
+        return None if opened.readable(offset) is None else offset
+
+    def resumed(self) -> dict[str, Position] | None:
+        """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
+        if self._state.resumption.batch is None:
+            return None
+        positions = {each.name: each.readable(offset) for each, offset in self.ends(self._state.resumption)}
+        return {name: position for name, position in positions.items() if position is not None}
+
+    def unplanned(self) -> list[str] | None:
+        """Return the sources that surely have no offset in the checkpoint; `None`: the query is new."""
+        if self._state.resumption.batch is None:
+            return None
+        return [each.name for each, offset in self.ends(self._state.resumption) if offset is None]
+
+    # What is known of all of them --------------------------------------------------------------------
+
+    @property
+    def out_of_reach(self) -> Mapping[str, str]:
+        """The sources that cannot be asked what they have: why, and what to do."""
+        return {opened.name: opened.out_of_reach for opened in self if opened.out_of_reach is not None}
+
+    def retention_margins(self, now: float) -> Mapping[str, float]:
+        """Return by source what it has left before retention removes what it has not read, where that is known."""
+        margins = {opened.name: opened.retention_margin(now) for opened in self}
+        return {name: margin for name, margin in margins.items() if margin is not None}
+
+    def keep_topics(self) -> None:
+        """Keep the ids of topics, where there are new ones."""
+        every = {opened.name: opened.topics for opened in self if opened.topics is not None}
+        if all(topics.is_kept for topics in every.values()):
+            return
+        self._state.keep_topics({name: topics.known for name, topics in every.items()})
+        for topics in every.values():
+            topics.is_kept = True
+
+
+def _disconnect(opened: OpenSource) -> None:
+    if opened.topics is not None:
+        opened.topics.close()

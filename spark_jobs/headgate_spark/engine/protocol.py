@@ -1,0 +1,190 @@
+"""The words between shim and planner, in both directions: what is asked and when, and every form of an answer.
+
+`Planner.java` describes the same from the other end; `Answer.java` takes answers apart. Everything is text, because
+an offset's JSON is the one form that every source can read back. No other module makes or reads these words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import field
+from typing import Protocol
+
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.lease import Lease
+
+PROTOCOL = 6
+"""Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
+
+
+class ShimPlanner(Protocol):
+    """What the shim asks. `spark_jobs/shim/src/dev/headgate/spark/Planner.java` describes the forms.
+
+    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
+    asked again while it may still be under way. What a method raises reaches the shim as a failed call: the source is
+    held, and its query fails with the reason if that goes on.
+    """
+
+    def begins(self, query: str) -> None:
+        """A query begins, before its first source is opened; `query` is a JSON object."""
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""
+
+    def progressed(self, run_id: str, progress: str) -> None:
+        """A batch of a query has ended; `progress` is a JSON object."""
+
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
+        """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`.
+
+        `trigger` tells in which trigger Spark asks, see `Asking`."""
+
+    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
+        """The same after a survey; `latest` is a JSON object from handle to latest offset."""
+
+    def outage(self, handle: int, failure: str | None) -> None:
+        """The source cannot be asked what it has; it waits. `failure` are what it has thrown and the causes, a line
+        each; empty: it has only not answered for long; `None`: it answers again."""
+
+    def thrown(self, handle: int, failure: str) -> None:
+        """The source has thrown this, and its query fails."""
+
+    def closed(self, handle: int, failure: str | None) -> None:
+        """The source was stopped; `failure` is a JSON object: what its query has failed of."""
+
+    def noticed(self, query: str) -> None:
+        """Spark has started a query, whatever becomes of it; `query` is a JSON object."""
+
+    def ended(self, run_id: str, failure: str | None) -> None:
+        """A query has ended, also one whose sources were never opened; `failure` is a JSON object."""
+
+
+# When a question was asked ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """When a question was asked.
+
+    Spark asks in triggers, each of which asks every stream of a query once, in an order that is not known. A question
+    may come again within its trigger, after a wait or a call that has failed; and one that the shim has given up may
+    come after its trigger is over.
+    """
+
+    trigger: int
+    """Of the run; only grows."""
+    question: int
+    """Of the run; only grows. What was answered to a later one is not known to this one."""
+    passed: Mapping[int, int]
+    """By handle, the trigger of the last answer that Spark was given, with which it may read. What was answered in a
+    trigger and is not here never reached Spark: the stream was held."""
+
+    @classmethod
+    def parse(cls, text: str) -> Asking:
+        """Return what the shim has told: `<trigger>.<question>:<handle>=<trigger>,…`. Raises `ValueError`."""
+        number, _, listed = text.partition(":")
+        trigger, _, question = number.partition(".")
+        pairs = (entry.partition("=") for entry in listed.split(",") if entry)
+        return cls(int(trigger), int(question), {int(handle): int(trigger) for handle, _, trigger in pairs})
+
+    def passed_in(self, trigger: int | None) -> set[int]:
+        """Return the handles of the streams of which Spark was told to read in a trigger."""
+        return {handle for handle, number in self.passed.items() if number == trigger}
+
+
+@dataclass(slots=True)
+class AskedTrigger:
+    """The trigger in which a run was asked last."""
+
+    number: int | None = None
+    """`None`: it was not asked yet."""
+    _questions: dict[int, int] = field(default_factory=dict)
+    """The last question about each handle."""
+
+    def is_over_for(self, asking: Asking) -> bool:
+        """Tell whether a question is of an earlier trigger: the shim has given it up, and held."""
+        return self.number is not None and asking.trigger < self.number
+
+    def begin(self, asking: Asking) -> None:
+        """A question of a new trigger has come."""
+        self.number, self._questions = asking.trigger, {}
+
+    def note(self, handle: int, asking: Asking) -> None:
+        """A question about a stream has come."""
+        self._questions[handle] = max(asking.question, self._questions.get(handle, 0))
+
+    def passed(self, handle: int, asking: Asking) -> Set[int]:
+        """Return the streams whose answers in this trigger have come to Spark, or may have.
+
+        A question about `handle` does not know of what was answered to later ones, nor of its own answer.
+        """
+        later = {other for other, question in self._questions.items() if question >= asking.question}
+        return {handle, *later, *asking.passed_in(self.number)}
+
+
+# What is answered ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: a verb, and what belongs to it."""
+
+    verb: str
+    about: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The answer as the shim reads it."""
+        return self.verb if self.about is None else f"{self.verb}:{self.about}"
+
+
+OK = Reply("ok")
+"""To `opened`: the source is new."""
+HOLD = Reply("hold")
+"""Read nothing in this trigger."""
+NOTHING = Reply("none")
+"""Read nothing, and count as planned: a query without a batch has an empty first one."""
+EVERYTHING = Reply("all")
+"""Read what there is, within the limit that the source has of its own."""
+
+
+def resume(offset: str) -> Reply:
+    """Return the answer to `opened` for a source that goes on at `offset`, its own JSON."""
+    return Reply("resume", offset)
+
+
+def refuse(message: str) -> Reply:
+    """Return the answer to `opened` with which the query fails."""
+    return Reply("refuse", message)
+
+
+def fail(message: str) -> Reply:
+    """Return the answer with which the query fails."""
+    return Reply("fail", message)
+
+
+def survey(handles: Iterable[int]) -> Reply:
+    """Return the answer that asks for the latest offsets of these streams first."""
+    return Reply("survey", ",".join(map(str, handles)))
+
+
+def wait(seconds: float) -> Reply:
+    """Return the answer that has the shim ask again, in the same trigger, after so long."""
+    return Reply("wait", str(max(1, round(seconds * 1000))))
+
+
+def lease(leased: Lease, watched: Iterable[int]) -> Reply:
+    """Return the answer that holds all streams of the query without a question; `watched` are looked at meanwhile."""
+    handles = ",".join(map(str, watched))
+    return Reply("lease", f"{math.ceil(leased.seconds * 1000)}:{round(leased.look_seconds * 1000)}:{handles}")
+
+
+def at_most(count: int, unit: str) -> Reply:
+    """Return the answer that limits a batch to so many `rows`, `files` or `bytes`."""
+    return Reply(unit, str(count))
+
+
+def up_to(offset: str) -> Reply:
+    """Return the answer that ends a batch at `offset`, the source's own JSON."""
+    return Reply("offset", offset)

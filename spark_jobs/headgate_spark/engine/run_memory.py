@@ -1,0 +1,101 @@
+"""The memory that the batches of one run take: what is learnt of it, and which batch did not fit.
+
+What it comes to is kept beside the checkpoint (`engine.batch_memory`): a batch that did not fit is repeated by the
+next run, and how large a batch may be took a spill to find out.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from headgate_spark.engine.checkpoint import Checkpoint
+from headgate_spark.engine.checkpoint_state import CheckpointState
+from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
+from headgate_spark.planner.query import QueryPlanner
+
+log = structlog.get_logger("headgate")
+
+
+class RunMemory:
+    """What one run knows of the memory of its batches."""
+
+    def __init__(self, query: str, state: CheckpointState) -> None:
+        self._query = query
+        self._state = state
+        self._gauge: MemoryGauge | None = None
+        self._query_id = ""
+        self.settings: MemorySettings | None = None
+        """Under which the batches run; `None`: not known."""
+        self.spilled_bytes = 0
+        """By the tasks of this run's batches."""
+        self.has_noted_failure = False
+        """Whether it is kept that the batch which was running did not fit."""
+
+    @property
+    def repeated(self) -> int:
+        """Batches of all runs that ran again, since a run ended in the middle of them."""
+        return self._state.memory.repeated
+
+    def measure(self, gauge: MemoryGauge, descriptor: Descriptor) -> None:
+        """Have the memory of this run's batches counted, before the first of them.
+
+        A batch is sized without it where Spark cannot tell.
+        """
+        try:
+            self.settings = gauge.settings(descriptor.shuffle_partitions)
+            gauge.forget(descriptor.query_id)
+        except Exception as error:
+            log.warning("the memory of batches cannot be counted", query=self._query, error=str(error))
+            return
+        self._gauge, self._query_id = gauge, descriptor.query_id
+
+    def batch_ended(self, planner: QueryPlanner, batch: int, records: int) -> None:
+        """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time."""
+        told = "[]" if self._gauge is None else self._gauge.take(self._query_id)
+        for number, use in uses(told, self.settings).items():
+            planner.took_memory(number, use)
+            self.spilled_bytes += use.spilled_bytes
+        failure, memory = self._state.memory.failure, self._state.memory.committed(batch)
+        if failure is not None and memory.failure is None:
+            failure = failure.counted(batch, records)
+            if failure.too_many is not None:
+                planner.was_too_large(failure.too_many)
+        self._state.remember(memory.bounded(planner.memory_bound, self.settings))
+
+    # Failures: each of these notes one, and returns which batch it was and how often it has failed -----
+
+    def run_failed(self, causes: str | None, records: int | None) -> BatchTooLarge | None:
+        """The run has failed of `causes`, with a batch of so many records; `None`: not for want of memory."""
+        wants = False if causes is None else wants_memory(causes)
+        return None if wants is False else self._batch_failed(records, certain=wants is True)
+
+    def jvm_died(self, checkpoint: Checkpoint, records: int | None, *, certain: bool) -> BatchTooLarge | None:
+        """The JVM has died for want of memory, or, where that is not `certain`, was killed; `None`: in no batch.
+
+        `checkpoint` is this run's own, in a form that works without the JVM.
+        """
+        self._state.go_on_by(checkpoint)
+        return self._batch_failed(records, certain=certain)
+
+    def last_run_was_killed(self) -> BatchTooLarge | None:
+        """The last run was killed for want of memory, and left nobody to note it; `None`: in no batch."""
+        left = self._state.resumption
+        if not left.repeats or left.batch is None:
+            return None
+        return self._note(left.batch, None, certain=True)
+
+    def _batch_failed(self, records: int | None, *, certain: bool) -> BatchTooLarge | None:
+        if self.has_noted_failure:
+            return None
+        left = self._state.left()
+        if not left.repeats or left.batch is None:
+            return None
+        self.has_noted_failure = True
+        return self._note(left.batch, records, certain=certain)
+
+    def _note(self, batch: int, records: int | None, *, certain: bool) -> BatchTooLarge | None:
+        memory = self._state.memory.failed(batch, records, self.settings, certain=certain)
+        self._state.remember(memory)
+        return None if memory.failure is None else BatchTooLarge(self._query, memory.failure)

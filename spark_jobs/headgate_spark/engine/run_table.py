@@ -1,0 +1,178 @@
+"""The table of a driver's queries: which have begun, which runs are open, and by which document each run acts.
+
+One lock guards all of it, so that a run that begins while a document or a stop comes has taken it, or is in the table
+for whoever brings it. Nothing is waited for under that lock, and no run's own lock is taken.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from headgate_contract import ControlDocument, QueryControl
+from headgate_spark.engine.delivery import Delivery
+from headgate_spark.engine.queries import ShimQuery, Started
+from headgate_spark.engine.refusals import unplanned
+from headgate_spark.engine.run import QueryRun
+
+log = structlog.get_logger("headgate")
+
+
+class RunTable:
+    """The queries of a driver that have not ended."""
+
+    def __init__(self, documents: Delivery) -> None:
+        self._documents = documents
+        self._lock = threading.Lock()
+        self._runs: dict[str, QueryRun] = {}
+        self._by_handle: dict[int, QueryRun] = {}
+        self._started: dict[str, Started] = {}
+        """By run, what is known of queries that have begun and have no source yet."""
+        self._noticed: dict[str, str] = {}
+        """By run, the names of queries that have started and have not ended."""
+        self._unplanned: dict[str, str] = {}
+        """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
+        self._told_unplanned: frozenset[str] = frozenset()
+        self.has_had_any = False
+        """Whether the job has ever started a query."""
+        self.is_stopping = False
+        """Whether nothing more is planned for any run."""
+
+    # Queries, whether they have a stream or not ------------------------------------------------------
+
+    def noticed(self, run_id: str, name: str, argument: str | None) -> None:
+        """Spark has started a query; with this argument of `trigger` it plans no batches for it."""
+        with self._lock:
+            self.has_had_any = True
+            self._noticed[run_id] = name
+            self._unplanned.pop(name, None)
+            if argument is not None:
+                self._unplanned[name] = argument
+        self._warn_of_unplanned()
+
+    def begins(self, run_id: str, started: Started) -> None:
+        """A query begins: its streams are opened next."""
+        with self._lock:
+            self.has_had_any = True
+            self._noticed[run_id] = started.name
+            if run_id not in self._runs:
+                self._started[run_id] = started
+
+    def started(self, run_id: str) -> Started | None:
+        """Return what is known of a query that has begun and has no run yet."""
+        with self._lock:
+            return self._started.get(run_id)
+
+    def query(self, run_id: str) -> ShimQuery:
+        """Return a query that has begun. Raises KeyError where none has."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            started = self._started[run_id] if run is None or run.started is None else run.started
+            return started.query
+
+    def name_of(self, run_id: str) -> str | None:
+        """Return the name of a query that has started and has not ended."""
+        with self._lock:
+            return self._noticed.get(run_id)
+
+    def forget(self, run_id: str) -> None:
+        """A query has ended; its run, if it has one, is removed by itself."""
+        with self._lock:
+            self._started.pop(run_id, None)
+            name = self._noticed.pop(run_id, None)
+            if name is not None:
+                self._unplanned.pop(name, None)
+
+    @property
+    def unplanned(self) -> list[str]:
+        """Queries that the job has started and of which Spark plans no batches."""
+        with self._lock:
+            return list(self._unplanned)
+
+    def _warn_of_unplanned(self) -> None:
+        """Name the queries that the document lists and that cannot be governed, each once."""
+        with self._lock:
+            document = self._documents.newest
+            listed = {} if document is None else document.queries
+            found = {query: argument for query, argument in self._unplanned.items() if query in listed}
+            news, self._told_unplanned = found.keys() - self._told_unplanned, frozenset(found)
+        for query in sorted(news):
+            log.warning(unplanned(query, found[query]))
+
+    # Runs --------------------------------------------------------------------------------------------
+
+    def add(self, run: QueryRun) -> None:
+        """A run begins by the newest document; where nothing more is planned, it is stopped before it begins."""
+        with self._lock:
+            run.settings.document_says(self._control_of(run.name))
+            if self.is_stopping:
+                run.stop()
+            self._runs[run.run_id] = run
+            self._started.pop(run.run_id, None)
+            self._documents.begins(run)
+
+    def _control_of(self, name: str) -> QueryControl | None:
+        document = self._documents.newest
+        if document is None:
+            return None
+        control = document.queries.get(name)
+        if control is None:
+            listed = sorted(document.queries)
+            log.warning(
+                "query is not in the control document; it runs as the job says", query=name, listed=listed
+            )
+        return control
+
+    def remove(self, run: QueryRun) -> bool:
+        """A run ends; return whether it was open."""
+        with self._lock:
+            if self._runs.pop(run.run_id, None) is None:
+                return False
+            self._noticed.pop(run.run_id, None)
+            self._by_handle = {handle: other for handle, other in self._by_handle.items() if other is not run}
+            self._documents.ended(run)
+            return True
+
+    @property
+    def runs(self) -> list[QueryRun]:
+        """The runs that are open."""
+        with self._lock:
+            return list(self._runs.values())
+
+    def run(self, run_id: str) -> QueryRun | None:
+        """Return the open run with this id."""
+        with self._lock:
+            return self._runs.get(run_id)
+
+    def stop(self) -> list[QueryRun]:
+        """Plan nothing for runs that are still to begin; return those that are open."""
+        with self._lock:
+            self.is_stopping = True
+            return list(self._runs.values())
+
+    # Streams -----------------------------------------------------------------------------------------
+
+    def opened(self, handle: int, run: QueryRun) -> None:
+        """A stream is one of a run, unless that has ended meanwhile."""
+        with self._lock:
+            if run.run_id in self._runs:
+                self._by_handle[handle] = run
+
+    def of(self, handle: int) -> QueryRun | None:
+        """Return the run of an open stream."""
+        return self._by_handle.get(handle)
+
+    def closed(self, handle: int) -> QueryRun | None:
+        """A stream was closed; return its run if that has none left."""
+        with self._lock:
+            run = self._by_handle.pop(handle, None)
+            return None if run in self._by_handle.values() else run
+
+    # Documents ---------------------------------------------------------------------------------------
+
+    def publish(self, document: ControlDocument) -> None:
+        """There is a new document, by which every run that begins from now on acts."""
+        with self._lock:
+            self._documents.publish(document)
+        self._warn_of_unplanned()

@@ -1,0 +1,77 @@
+"""What the queries of a driver are given from outside: file systems, brokers, the JVM, clocks, and who measures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import field
+from typing import Optional, Protocol
+
+from headgate_contract.newer import dataclass
+from headgate_spark.engine.alignment import DriverAlignment
+from headgate_spark.engine.beginnings import Find
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
+from headgate_spark.engine.task_memory import MemoryGauge
+from headgate_spark.engine.topics import OpenTopicIds
+
+AcquireLock = Callable[[str], Optional[CheckpointLock]]
+"""Takes a checkpoint, by its location, for one run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
+OpenCheckpoint = Callable[[str], Checkpoint]
+FileBytes = Callable[[int], Optional[int]]
+"""Returns the size of the files in the last batch of a source, by its handle; `None`: they are none, or not known."""
+
+
+class Measures(Protocol):
+    """Takes what is measured once and not kept: the exporter."""
+
+    def batch_took(self, query: str, seconds: float) -> None:
+        """A batch with data was committed."""
+
+    def forget(self, query: str) -> None:
+        """A query has ended long ago, and is told of no more."""
+
+    def planner_call(self) -> AbstractContextManager[None]:
+        """Surround one planner call."""
+
+
+class Positions(Protocol):
+    """Publishes what sources have committed, for tools outside. None of it may wait."""
+
+    def committed(
+        self, *, query: str, source: str, group: str, options: Mapping[str, str], offset: str
+    ) -> None:
+        """A Kafka source that was opened with `options` has committed up to `offset`, its own JSON."""
+
+    def ended(self, query: str) -> None:
+        """The run of the query has ended."""
+
+    @property
+    def failures(self) -> Mapping[tuple[str, str], int]:
+        """What could not be published, by query and source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What all queries of one driver share. What is left out is not there, and the queries run without it."""
+
+    acquire_lock: AcquireLock
+    open_checkpoint: OpenCheckpoint
+    observer: Measures
+    gauge: Callable[[], MemoryGauge | None] = lambda: None
+    """Returns what tells the memory of batches; `None`: Spark cannot tell it (yet)."""
+    give_up: Callable[[], None] = lambda: None
+    """Ends the driver: to go on would only repeat a failure."""
+    stop_query: Callable[[str], None] = lambda _run_id: None
+    """Stops a run, by its id, as the job itself would."""
+    recall: Callable[[], None] = lambda: None
+    """Ends the leases that the shim has; called with no lock held."""
+    positions: Positions | None = None
+    find_beginnings: Find | None = None
+    open_topic_ids: OpenTopicIds | None = None
+    file_bytes: FileBytes | None = None
+    alignment: DriverAlignment = field(default_factory=DriverAlignment)
+    clock: Callable[[], float] = time.monotonic
+    """Seconds; of all that is planned."""
+    wall_clock: Callable[[], float] | None = None
+    """Seconds since 1970, for the grid of the job's own trigger; `None`: there is none."""
