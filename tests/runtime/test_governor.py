@@ -16,7 +16,7 @@ from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Services
 from headgate_spark.planner.event_times import Split
 from support.asked import admit, plan
-from support.engine import begins, failure, noticed
+from support.engine import begins, described, failure, noticed
 from support.event_logs import FakeEventTimes
 
 
@@ -647,6 +647,28 @@ def test_where_a_query_ends_is_published_before_it_is_told_that_it_has(checkpoin
     checkpoint.left = left
     governor.closed(1, None)
     assert positions.told == [*(("copy", "orders", "lag", offset) for offset in last), "copy"]
+
+
+def test_where_a_query_ends_is_published_of_each_source_also_where_its_plan_reads_one_twice(checkpoint):
+    positions = FakePositions()
+    governor = Governor(
+        Services(
+            acquire_lock=lambda _: FakeLock(),
+            open_checkpoint=lambda _: checkpoint,
+            observer=FakeMeasures(),
+            positions=positions,
+        )
+    )
+    listed = {name: SourceControl(publish_group="lag") for name in ("orders", "returns")}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=listed)}))
+    begins(governor, sources=[0, 0, 1])
+    for handle, topic in enumerate(listed):
+        governor.opened(handle, described(handle, topic=topic, index=handle))
+    orders, returns = '{"orders":{"0":9}}', '{"returns":{"0":4}}'
+    checkpoint.left = Resumption(7, repeats=False, ends=Ends((orders, orders, returns)))
+    for handle in range(2):
+        governor.closed(handle, None)
+    assert positions.told == [("copy", "orders", "lag", orders), ("copy", "returns", "lag", returns), "copy"]
 
 
 def test_a_failure_that_does_not_say_which_source_it_was_is_explained(governor):

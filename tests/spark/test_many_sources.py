@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate_contract import BatchControl, QueryControl
 from headgate_spark.engine.protocol import Asking
 from support.governed import Driver, await_rows, driver_in
+from support.recordings import write_recording
 from support.spark import ScriptedPlanner, once, progress, running, wait_until
 
 pytestmark = pytest.mark.spark
@@ -21,6 +22,8 @@ TRIGGERS = 4
 CHAINED = 5
 FILES, ROWS = 3, 10
 """Of each source."""
+ENDS = {"twice": 30, "once": 70}
+"""Rows of two recordings."""
 
 
 def union(frames: list[DataFrame]) -> DataFrame:
@@ -121,3 +124,24 @@ def test_no_source_is_left_out_where_batches_take_much_longer_than_they_should(
         waiting = [done < files for done in read]
         assert [n > 0 for n in rows] == waiting, f"one was left out: {batches}"
         read = [done + n for done, n in zip(read, rows, strict=True)]
+
+
+def test_a_stream_united_with_itself_is_where_it_was_after_a_restart_and_so_are_the_others(
+    spark: SparkSession, driver: Driver, tmp_path: Path
+) -> None:
+    recordings = {name: write_recording(tmp_path / name, [range(rows)]) for name, rows in ENDS.items()}
+    twice, once_read = (
+        spark.readStream.format("replay").load(str(recording)) for recording in recordings.values()
+    )
+    frame = union([twice, twice, once_read])
+    driver.control(QueryControl(interval_seconds=0.1))
+    with driver.running(frame, tmp_path / "checkpoint") as query:
+        await_rows(query, 2 * ENDS["twice"] + ENDS["once"])
+        counted = [source["numInputRows"] for source in progress(query)[-1]["sources"]]
+    assert len(counted) == 2, "Spark reports each source once"
+    with driver.running(frame, tmp_path / "checkpoint"):
+        run = wait_until(lambda: [r for r in driver.governor.runs if len(r.sources.by_handle) == 2], "both")[
+            0
+        ]
+        with run.lock:
+            assert run.sources.resumed() == {name: {"row": rows} for name, rows in ENDS.items()}

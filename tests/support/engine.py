@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -124,6 +124,7 @@ def begins(
     trigger: str = "processingTime",
     interval_seconds: float = 0,
     plan: str = "WriteToMicroBatchDataSource",
+    sources: Sequence[int] | None = None,
 ) -> None:
     """Have the governor know of a query, as the shim does before it tells of its first stream."""
     members = {
@@ -134,6 +135,7 @@ def begins(
         "trigger": trigger,
         "intervalMillis": round(interval_seconds * 1000) if trigger == "processingTime" else None,
         "plan": plan,
+        "sources": sources,
     }
     governor.begins(json.dumps(members))
 

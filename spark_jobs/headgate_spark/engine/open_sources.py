@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from headgate_spark.engine.alignment import RunAlignment
@@ -26,12 +26,16 @@ class OpenSources:
         state: CheckpointState,
         alignment: RunAlignment,
         topics_came: Callable[[], None],
+        occurrences: Sequence[int] = (),
     ) -> None:
-        """`topics_came` is called, on a thread of its own, when ids of topics have come that nobody waits for."""
+        """`topics_came` is called, on a thread of its own, when ids of topics have come that nobody waits for;
+        `occurrences` are those of the query (`Started`)."""
         self._services = services
         self._state = state
         self.alignment = alignment
         self._topics_came = topics_came
+        self._lines = {place: line for line, place in reversed(list(enumerate(occurrences)))}
+        """For each place, the first of its lines in the offset log."""
         self.by_handle: dict[int, OpenSource] = {}
         """Replaced as a whole, never changed: a scrape may be reading it."""
 
@@ -105,7 +109,10 @@ class OpenSources:
     # Where they are by the checkpoint ----------------------------------------------------------------
 
     def placed(self) -> list[tuple[int, OpenSource]]:
-        """Return each source with its place in the query. One that is told of late leaves a gap until it is."""
+        """Return each source with its place, in the order in which Spark opens sources.
+
+        One that is told of late leaves a gap until it is.
+        """
         return [
             (nth if each.descriptor.place is None else each.descriptor.place, each)
             for nth, each in enumerate(self)
@@ -114,11 +121,8 @@ class OpenSources:
     def ends(self, resumption: Resumption) -> list[tuple[OpenSource, str | None]]:
         """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
         ends = resumption.ends
-        return [
-            (each, ends.of(place, each.descriptor.name))
-            for place, each in self.placed()
-            if ends.tells_of(place)
-        ]
+        lines = ((self._lines.get(place, place), each) for place, each in self.placed())
+        return [(each, ends.of(line, each.descriptor.name)) for line, each in lines if ends.tells_of(line)]
 
     def resumes_at(self, opened: OpenSource) -> str | None:
         """Return the offset at which a source goes on, so that it can be surveyed before Spark asks it.

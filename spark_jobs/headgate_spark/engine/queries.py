@@ -79,6 +79,9 @@ class Started:
     """As a run of it is called: its name, or else its id."""
     settings: OfJob = field(default_factory=OfJob)
     """What the job says of it."""
+    occurrences: tuple[int, ...] = ()
+    """For each line of the offset log, the place of the source that it is of: one that the plan reads twice has two.
+    Empty: each source has one, as far as is known."""
     owner: tuple[str, str] | None = None
     """User and session of Spark Connect that it was started in."""
 
@@ -98,6 +101,7 @@ def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
         watermarks(plan),
         called(members),
         OfJob(members.get("options") or {}, members.get("properties") or {}),
+        tuple(members.get("sources") or ()),
         (members["user"], members["session"]) if members.get("user") else None,
     )
 

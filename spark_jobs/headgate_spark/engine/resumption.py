@@ -4,10 +4,10 @@ Spark plans a batch by an entry in `offsets/` and commits it by one of the same 
 has the one and not the other was running when the last run of the query ended, however that ended, and runs again.
 By the time a source is first asked it has been repeated already, so all this is read when a query is opened. The
 names of the entries are all that is needed for most of it. An entry has a line with its form, one of metadata, and
-then one per source, with `-` for no offset:
+then one per source that the plan reads, with `-` for no offset:
 
-- `v1`, since Spark 2.1: the offset alone; sources are in the order of the query. So it is with Spark 4.2 also where
-  its sources have names.
+- `v1`, since Spark 2.1: the offset alone; sources are in the order of the plan, and one that the plan reads twice has
+  two lines. So it is with Spark 4.2 also where its sources have names.
 - `v2`, since Spark 4.3 where `spark.sql.streaming.queryEvolution.enableSourceEvolution` is on: `name:offset`, in any
   order. Sources may have been added, dropped and moved since; one that is not listed has no offset.
 
@@ -31,7 +31,7 @@ class Ends:
     """Where the sources of a query end, by an entry of the offset log."""
 
     in_order: tuple[str | None, ...] = ()
-    """Of sources that go by their place in the query; `None`: no offset."""
+    """Of sources that go by their place in the plan, a line for each; `None`: no offset."""
     by_name: Mapping[str, str | None] | None = None
     """Of sources that go by name; `None`: they go by place."""
 
@@ -39,13 +39,13 @@ class Ends:
         """Return whether anything is known."""
         return bool(self.in_order) or self.by_name is not None
 
-    def tells_of(self, place: int) -> bool:
-        """Return whether it is known where the source that was opened as number `place` ends, or that it does not."""
-        return self.by_name is not None or place < len(self.in_order)
+    def tells_of(self, line: int) -> bool:
+        """Return whether it is known where the source of a line ends, or that it does not."""
+        return self.by_name is not None or line < len(self.in_order)
 
-    def of(self, place: int, name: str | None) -> str | None:
-        """Return the offset of a source, by the place and the name that the job has given it; `None`: it has none."""
-        return self.in_order[place] if self.by_name is None else self.by_name.get(name or "")
+    def of(self, line: int, name: str | None) -> str | None:
+        """Return the offset of a source, by its line or the name that the job has given it; `None`: it has none."""
+        return self.in_order[line] if self.by_name is None else self.by_name.get(name or "")
 
 
 @dataclass(frozen=True, slots=True)

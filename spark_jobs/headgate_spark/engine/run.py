@@ -57,7 +57,9 @@ class QueryRun:
         self.lock = threading.RLock()
         self.settings = Settings(name)
         self.alignment = services.alignment.of_run(name)
-        self.sources = OpenSources(services, state, self.alignment, self._topics_came)
+        self.sources = OpenSources(
+            services, state, self.alignment, self._topics_came, started.occurrences if started else ()
+        )
         self.memory = RunMemory(name, state)
         self.batches = Batches(name, services, self.memory)
         self.at_boundary = self.batches.at_boundary

@@ -2,8 +2,10 @@ package dev.headgate.spark;
 
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
@@ -11,6 +13,7 @@ import java.util.regex.Pattern;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger;
 import org.apache.spark.sql.streaming.StreamingQuery;
@@ -19,6 +22,7 @@ import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The query whose thread this is: what is to be known of it, and how often Spark asks its streams.
@@ -115,8 +119,8 @@ final class RunningQuery {
   }
 
   /**
-   * JSON object of {@code thread}, {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan}, and
-   * what the job says of it: {@code options} of {@code writeStream} that are ours, {@code properties} of its session; {@code user} and
+   * JSON object of {@code thread}, {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan},
+   * {@code sources} (see {@link #occurrences}), and what the job says of it: {@code options} of {@code writeStream} that are ours, {@code properties} of its session; {@code user} and
    * {@code session} of Spark Connect, null where it was not started through it.
    */
   private String describe() {
@@ -125,12 +129,35 @@ final class RunningQuery {
     Object trigger = call("trigger");
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
-    members.put("plan", String.valueOf(call("analyzedPlan")));
+    Object plan = call("analyzedPlan");
+    members.put("plan", String.valueOf(plan));
+    members.put("sources", plan instanceof LogicalPlan known ? occurrences(known) : null);
     members.put("options", options);
     members.put("properties", JobSettings.ofSession());
     members.put("user", user);
     members.put("session", session);
     return Origin.json(members);
+  }
+
+  /**
+   * For each place in the plan where a stream is read, which of its sources that is, counted from 0 in the order in which Spark opens
+   * them.
+   *
+   * <p>Spark opens a source once, however often the plan reads it, as in a union of a stream with itself; but an entry of the offset
+   * log has a line for each place (read in the bytecode of {@code MicroBatchExecution.logicalPlan}: equal relations become one).
+   */
+  private static List<Integer> occurrences(LogicalPlan plan) {
+    List<LogicalPlan> opened = new ArrayList<>();
+    List<Integer> found = new ArrayList<>();
+    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
+      if (leaf.isStreaming()) {
+        if (!opened.contains(leaf)) {
+          opened.add(leaf);
+        }
+        found.add(opened.indexOf(leaf));
+      }
+    }
+    return found;
   }
 
   private static Map<String, Object> named(StreamingQuery query) {
