@@ -67,6 +67,10 @@ class Trigger:
     """Before it."""
     faults: int
     asked: int
+    lost: Mapping[str, int]
+    """Ends that the planner gave and that never came to Spark, by source."""
+    unheard: int
+    """Sources of which the planner heard nothing in time: the others were planned with them, or without."""
 
 
 @dataclass
@@ -186,7 +190,8 @@ class GovernedQuery:
         self._number += self.random.choice(
             [1, 1, 2]
         )  # the shim counts triggers of which nobody is told as well
-        self._faults = self._asked = 0
+        self._faults = self._asked = self._unheard = 0
+        self._lost: dict[str, int] = {}
         at, ends = self.now, {}
         pending = {name: self.latest[name] - self.position[name] for name in self.sources}
         for name in self.order:
@@ -202,7 +207,7 @@ class GovernedQuery:
             self._report(read)
         else:
             self.now += BASE
-        self.triggers.append(Trigger(at, read, pending, self._faults, self._asked))
+        self.triggers.append(Trigger(at, read, pending, self._faults, self._asked, self._lost, self._unheard))
         return self.triggers[-1]
 
     def _die_in(self, read: Mapping[str, int]) -> None:
@@ -230,6 +235,7 @@ class GovernedQuery:
     def _end(self, name: str) -> int | None:
         """The end of the next batch, as the planner has it; `None`: held."""
         self._faults += len(self._untold)  # while one is not known, the others are planned without it
+        self._unheard += len(self._untold)
         if name in self._untold or self.random.random() < self.faulty / 10:
             self._untold.discard(name)
             self._open(name)
@@ -239,6 +245,7 @@ class GovernedQuery:
         self._asked += 1
         if fault == "late":
             self._late.append(question)
+            self._unheard += 1
             return None
         answer = self._ask(question)
         while answer.startswith("wait:"):
@@ -251,6 +258,8 @@ class GovernedQuery:
             self._late.remove(other)
             self._ask(other)
         if fault == "lost":
+            if answer.startswith("offset:"):
+                self._lost[name] = self._offset_in(name, answer)
             return None
         return self._carried_out(name, answer)
 
@@ -262,7 +271,11 @@ class GovernedQuery:
             return None
         assert verb == "offset", answer
         self._passed[self.handles[name]] = self._number
-        return int(json.loads(rest)[name]["0"])
+        return self._offset_in(name, answer)
+
+    @staticmethod
+    def _offset_in(name: str, answer: str) -> int:
+        return int(json.loads(answer.removeprefix("offset:"))[name]["0"])
 
     def _ask(self, question: Question) -> str:
         self._tell()

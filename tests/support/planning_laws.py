@@ -55,13 +55,17 @@ def none_is_past_the_limit(
 ) -> None:
     """No record is later than the slowest member has come by the end of its batch, and the drift.
 
-    Of triggers without a fault: where the answer of a member is lost, another may have had its own already.
+    Where the answer of a member is lost, others may have had theirs already: then by the end of the batch that it was
+    to have. Of a trigger in which the planner heard nothing of a member, nobody can say what that was.
     """
     at = dict(position)
     for trigger in triggers:
         before, at = at, {name: at[name] + trigger.read.get(name, 0) for name in at}
         reached = [time for name, log in logs.items() for time in log[before[name] : at[name]]]
-        floor = min(time for name, log in logs.items() if (time := event_time(log, at[name])) is not None)
-        assert trigger.faults or not reached or max(reached) <= floor + drift_ms, (
+        planned = {**at, **trigger.lost}
+        floor = min(
+            time for name, log in logs.items() if (time := event_time(log, planned[name])) is not None
+        )
+        assert trigger.unheard or not reached or max(reached) <= floor + drift_ms, (
             f"at {trigger.at:.1f} {max(reached) - floor} ms ahead: {dict(trigger.read)}"
         )
