@@ -203,6 +203,29 @@ def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() ->
     assert governor.opened(1, first) == f"resume:{offsets['orders']}"
 
 
+def test_of_a_stream_that_a_plan_reads_twice_each_record_counts_once() -> None:
+    services = Services(
+        acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+    )
+    governor = Governor(services)
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    begins(governor, sources=[0, 0, 1])
+    for handle, topic in enumerate(("orders", "returns")):
+        governor.opened(handle, described(handle, topic=topic, index=handle))
+    admit(governor, 0, '{"orders":{"0":0}}')
+    report = {
+        "batchId": 0,
+        "durationMs": {"triggerExecution": 5, "addBatch": 4},
+        "sources": [{"numInputRows": 60}, {"numInputRows": 70}],
+    }
+    governor.progressed("r1", json.dumps(report))
+    admit(governor, 0, '{"orders":{"0":30}}')
+    snapshot = governor.runs[0].snapshot()
+    assert snapshot is not None
+    counted = {source.name: source.processed_records_total for source in snapshot.sources}
+    assert counted == {"orders": 30, "returns": 70}
+
+
 def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:
     governor = Governor(
         Services(

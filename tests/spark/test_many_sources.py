@@ -137,11 +137,13 @@ def test_a_stream_united_with_itself_is_where_it_was_after_a_restart_and_so_are_
     driver.control(QueryControl(interval_seconds=0.1))
     with driver.running(frame, tmp_path / "checkpoint") as query:
         await_rows(query, 2 * ENDS["twice"] + ENDS["once"])
-        counted = [source["numInputRows"] for source in progress(query)[-1]["sources"]]
-    assert len(counted) == 2, "Spark reports each source once"
+        wait_until(
+            lambda: {name: driver.source(name).processed_records_total for name in ENDS} == ENDS,
+            "each record to be counted, and once",
+        )
     with driver.running(frame, tmp_path / "checkpoint"):
-        run = wait_until(lambda: [r for r in driver.governor.runs if len(r.sources.by_handle) == 2], "both")[
-            0
-        ]
-        with run.lock:
-            assert run.sources.resumed() == {name: {"row": rows} for name, rows in ENDS.items()}
+        runs = wait_until(
+            lambda: [run for run in driver.governor.runs if len(run.sources.by_handle) == 2], "both sources"
+        )
+        with runs[0].lock:
+            assert runs[0].sources.resumed() == {name: {"row": rows} for name, rows in ENDS.items()}

@@ -104,7 +104,11 @@ class Batches:
 
     def _report(self, progress: Progress, sources: OpenSources) -> BatchReport:
         told = progress.source_rows
-        rows = {opened.name: told[place] for place, opened in sources.placed() if place < len(told)}
+        rows = {
+            opened.name: told[place] // sources.times_read(place)
+            for place, opened in sources.placed()
+            if place < len(told)
+        }
         took = max(0.0, progress.duration_seconds - self.waits.before)
         return BatchReport(rows, took, self._services.clock(), progress.batch_id, self._file_bytes(sources))
 

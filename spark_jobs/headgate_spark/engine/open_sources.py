@@ -34,8 +34,7 @@ class OpenSources:
         self._state = state
         self.alignment = alignment
         self._topics_came = topics_came
-        self._lines = {place: line for line, place in reversed(list(enumerate(occurrences)))}
-        """For each place, the first of its lines in the offset log."""
+        self._occurrences = tuple(occurrences)
         self.by_handle: dict[int, OpenSource] = {}
         """Replaced as a whole, never changed: a scrape may be reading it."""
 
@@ -121,8 +120,16 @@ class OpenSources:
     def ends(self, resumption: Resumption) -> list[tuple[OpenSource, str | None]]:
         """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
         ends = resumption.ends
-        lines = ((self._lines.get(place, place), each) for place, each in self.placed())
+        lines = ((self._line(place), each) for place, each in self.placed())
         return [(each, ends.of(line, each.descriptor.name)) for line, each in lines if ends.tells_of(line)]
+
+    def _line(self, place: int) -> int:
+        """Return which line of the offset log is, before others, of the source in a place."""
+        return self._occurrences.index(place) if place in self._occurrences else place
+
+    def times_read(self, place: int) -> int:
+        """Return how often a batch reads the source in a place: as often as the plan has it."""
+        return max(1, self._occurrences.count(place))
 
     def resumes_at(self, opened: OpenSource) -> str | None:
         """Return the offset at which a source goes on, so that it can be surveyed before Spark asks it.
