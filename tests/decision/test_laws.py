@@ -22,7 +22,7 @@ from headgate.decision import (
     Verdict,
     decide,
 )
-from headgate.decision.memory import CLOCK_TOLERANCE_SECONDS
+from headgate_contract.lag_votes import CLOCK_TOLERANCE_SECONDS
 
 NAMES = ("a", "b", "c")
 

@@ -78,7 +78,7 @@ def _bounds(reason: Reason, source: SourcePolicy, policy: QueryPolicy) -> Bounds
     threshold = voter.threshold(source)
     if threshold is None:
         return NO_VOTER
-    return Bounds(threshold, voter.threshold_of_reentry(threshold, policy.reentry))
+    return Bounds(threshold, voter.reentry_rule(policy).threshold(threshold))
 
 
 def _expression(source: Source) -> str | None:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headgate.decision.memory import Dwell, Latch
 from headgate.decision.observation import SourceObservation
 from headgate.decision.policy import QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate_contract.lag_votes import Latch, ReentryRule, Standing, vote
 
 
 class Reason(StrEnum):
@@ -51,28 +51,19 @@ class Voter:
         threshold, value = self.threshold(source), self.value(seen, source)
         if threshold is None or value is None or math.isnan(value):
             return None, latch.unheard(t)
-        if self.reentry_threshold is not None and latch.answer is False:
-            is_above = value > self.threshold_of_reentry(threshold, policy.reentry)
-            return _reenter(latch, policy, t, is_above=is_above)
-        answer = value > threshold
-        return answer, Latch(answer=answer)
-
-    def threshold_of_reentry(self, threshold: float, reentry: Reentry) -> float:
-        """Return what the value must exceed once the voter has said no: by default twice its threshold."""
         if self.reentry_threshold is None:
-            return threshold
-        above = self.reentry_threshold(reentry)
-        return 2 * threshold if above is None else max(above, threshold)
+            return value > threshold, Latch(answer=value > threshold)
+        return vote(value, threshold, self.reentry_rule(policy), latch, t)
 
-
-def _reenter(latch: Latch, policy: QueryPolicy, t: float, *, is_above: bool) -> tuple[bool, Latch]:
-    if policy.reentry.policy is ReentryPolicy.NEVER or not is_above:
-        return False, Latch(answer=False)
-    clock = latch.dwell or Dwell.starting(t)
-    clock = clock.resumed(t, stale_after_seconds=policy.stale_after_seconds)
-    if clock.has_lasted(policy.reentry.dwell_seconds):
-        return True, Latch(answer=True)
-    return False, Latch(answer=False, dwell=clock)
+    def reentry_rule(self, policy: QueryPolicy) -> ReentryRule:
+        """Return how it comes to say yes again once it has said no."""
+        reentry = policy.reentry
+        return ReentryRule(
+            above=None if self.reentry_threshold is None else self.reentry_threshold(reentry),
+            dwell_seconds=reentry.dwell_seconds,
+            stale_after_seconds=policy.stale_after_seconds,
+            is_allowed=reentry.policy is not ReentryPolicy.NEVER,
+        )
 
 
 def phase(seen: SourceObservation, _: SourcePolicy) -> float | None:
@@ -82,12 +73,12 @@ def phase(seen: SourceObservation, _: SourcePolicy) -> float | None:
 
 def watermark_lag(seen: SourceObservation, source: SourcePolicy) -> float | None:
     """Seconds that the watermark is behind; one in the future is below every threshold, as 0 would be."""
-    return _as_far_as_throughput_helps(seen.watermark_lag_seconds, seen, source)
+    return _standing(seen, source).helped(seen.watermark_lag_seconds)
 
 
 def pending_records(seen: SourceObservation, source: SourcePolicy) -> float | None:
     """Records that wait to be read."""
-    return _as_far_as_throughput_helps(seen.pending_records, seen, source)
+    return _standing(seen, source).helped(seen.pending_records)
 
 
 def query_sample(seen: SourceObservation, _: SourcePolicy) -> float | None:
@@ -95,22 +86,13 @@ def query_sample(seen: SourceObservation, _: SourcePolicy) -> float | None:
     return None if seen.query_value is None else abs(seen.query_value)
 
 
-def _as_far_as_throughput_helps(
-    lag: float | None, seen: SourceObservation, source: SourcePolicy
-) -> float | None:
-    """Return the lag that more throughput could reduce.
-
-    A watermark stands still when nothing comes, so where all is read its lag says nothing: it counts as 0. A
-    source that is held back on purpose would not read faster however much it might: unknown. It is never
-    idle, whatever its counters look like, which is why being held is asked first.
-    """
-    if seen.finished:
-        return 0.0
-    if source.paused or seen.paused or seen.held_by_alignment:
-        return None
-    if seen.idle or seen.has_nothing_pending:
-        return 0.0
-    return lag
+def _standing(seen: SourceObservation, source: SourcePolicy) -> Standing:
+    return Standing(
+        finished=seen.finished,
+        is_kept_back=bool(source.paused or seen.paused or seen.held_by_alignment),
+        is_idle=seen.idle,
+        pending=seen.pending_records,
+    )
 
 
 VOTERS: tuple[Voter, ...] = (  # the first yes, over all sources, gives the reason

@@ -20,10 +20,9 @@ from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Trac
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.generations import is_later
+from headgate_contract.lag_votes import IDLE_SECONDS
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
-IDLE_SECONDS = 30.0
-"""From when on a source counts as idle. Only where it is known that nothing is pending, which says no by itself."""
 NOT_RUN = 0
 """The attempt of a query that has never been seen."""
 
