@@ -9,23 +9,27 @@ where they listen, and how often a stop was asked for.
 
 from headgate_contract.document import (
     AlignmentControl,
+    BacklogControl,
     BatchControl,
     ControlDocument,
     EventTimeControl,
     QueryControl,
     RateControl,
+    ReentryControl,
     SourceControl,
 )
 from headgate_contract.receiving import Inbox, Refusal, RefusalReason
 
 __all__ = [
     "AlignmentControl",
+    "BacklogControl",
     "BatchControl",
     "ControlDocument",
     "EventTimeControl",
     "Inbox",
     "QueryControl",
     "RateControl",
+    "ReentryControl",
     "Refusal",
     "RefusalReason",
     "SourceControl",

@@ -19,7 +19,7 @@ from headgate_contract.newer import dataclass
 
 MAJOR_VERSION = 1
 """Raised when a document of this form would mislead a driver that knows only the form before."""
-MINOR_VERSION = 0
+MINOR_VERSION = 1
 """Raised when members are added that an older driver may ignore."""
 
 MOST_SECONDS = 2_562_047 * 3600
@@ -72,6 +72,41 @@ class EventTimeControl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogControl:
+    """By which lag the driver itself votes that a source is in backlog. What is not set does not vote."""
+
+    watermark_lag_seconds: float | None = None
+    """The watermark of the source is further behind than this; more than 0."""
+    pending_records: int | None = None
+    """More records than this wait to be read; at least 1."""
+    live: bool = False
+    """The driver goes on with the votes of the one before it, which had said no: they say yes again by re-entry."""
+
+    def __post_init__(self) -> None:
+        _positive("watermarkLagSeconds", self.watermark_lag_seconds, MOST_SECONDS)
+        _at_least("pendingRecords", self.pending_records, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReentryControl:
+    """How a lag that has said no comes to say yes again in the same attempt."""
+
+    allowed: bool = True
+    """False: once it has said no, it says no until the next attempt."""
+    above_seconds: float | None = None
+    """The lag of a watermark that it takes; `None`: twice the source's own threshold."""
+    pending_records_above: int | None = None
+    """The pending records that it takes; `None`: twice the source's own threshold."""
+    dwell_seconds: float = 60.0
+    """For how long without interruption."""
+
+    def __post_init__(self) -> None:
+        _positive("aboveSeconds", self.above_seconds, MOST_SECONDS)
+        _at_least("pendingRecordsAbove", self.pending_records_above, 1)
+        _at_least("dwellSeconds", self.dwell_seconds, 0, MOST_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceControl:
     """What one source of a query may read."""
 
@@ -87,6 +122,8 @@ class SourceControl:
     event_time: EventTimeControl | None = None
     publish_group: str | None = None
     """Kafka: consumer group under which committed positions are published. `None`: they are not."""
+    backlog: BacklogControl | None = None
+    """`None`: its lag does not count, or whoever writes the document judges it."""
 
     def __post_init__(self) -> None:
         _at_least("maxFutureSeconds", self.max_future_seconds, 0, MOST_SECONDS)
@@ -126,12 +163,13 @@ class QueryControl:
     min_pause_seconds: float = 0.0
     """Between the end of a batch and the planning of the next."""
     backlog: bool = False
-    """The operator's verdict, without the voter `Phase`, which the driver adds itself."""
+    """The operator's verdict, without the votes that the driver adds itself: `Phase`, and those by lag."""
     reason: str | None = None
     """The voter that gave the verdict, for logs."""
     checkpoint_request: str | None = None
     """An opaque word; when it changes, the next batch is due at once."""
     batch: BatchControl = field(default_factory=BatchControl)
+    reentry: ReentryControl = field(default_factory=ReentryControl)
     sources: Mapping[str, SourceControl] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from headgate_contract import (
     AlignmentControl,
+    BacklogControl,
     BatchControl,
     ControlDocument,
     EventTimeControl,
     QueryControl,
     RateControl,
+    ReentryControl,
     RefusalReason,
     SourceControl,
 )
@@ -33,7 +35,9 @@ OBJECTS = {
     "The document": ControlDocument,
     "A query": QueryControl,
     "A batch": BatchControl,
+    "Re-entry": ReentryControl,
     "A source": SourceControl,
+    "A source's backlog": BacklogControl,
     "A rate limit": RateControl,
     "An alignment": AlignmentControl,
     "An event time": EventTimeControl,
@@ -79,7 +83,9 @@ def test_the_full_example_has_every_member():
         document,
         query,
         query["batch"],
+        query["reentry"],
         source,
+        source["backlog"],
         source["rateLimit"],
         source["alignment"],
         source["eventTime"],

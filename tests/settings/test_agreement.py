@@ -36,6 +36,9 @@ TEXTS = {
     "rateLimit.recordsPerCheckpoint": NUMBERS + NO_NUMBERS,
     "rateLimit.duringBacklog.recordsPerCheckpoint": NUMBERS + NO_NUMBERS,
     "rateLimit.duringBacklog": ["Unlimited"],
+    "backlog.pendingRecords": NUMBERS + NO_NUMBERS,
+    "backlog.reentry.pendingRecordsAbove": NUMBERS + NO_NUMBERS,
+    "backlog.reentry.policy": ["Allowed", "Never", "never", "Sometimes"],
     "alignment.group": ["trips", "", "g" * 64],
     "eventTime.column": ["at", "$.pickup.time", ""],
     "eventTime.format": ["Json", "Avro", "Protobuf", "Jsn", "Parquet"],
@@ -44,7 +47,7 @@ TEXTS = {
     "kafka.publishGroup": ["positions", "", "   ", "p" * 250],
 }
 """What may be written for each; for the others, durations."""
-WORDS = {"eventTime.format", "alignment.group", "eventTime.column", "after", "kafka.publishGroup"}
+WORDS = {"backlog.reentry.policy", "eventTime.format", "alignment.group", "eventTime.column", "after", "kafka.publishGroup"}
 
 
 def texts(setting: Setting) -> list[str]:
@@ -119,17 +122,14 @@ def read(of_job: OfJob, sources: Mapping[str, Mapping[str, str]]) -> tuple[Query
         return None, str(error)
 
 
+OF_A_QUERY = ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds", "batch", "reentry")
+
+
 def without_history(control: QueryControl | None) -> QueryControl:
     """Leave out the source that only the resource has to list."""
     control = control or QueryControl()
     sources = {"s": control.sources["s"]} if "s" in control.sources else {}
-    return QueryControl(
-        **{
-            name: getattr(control, name)
-            for name in ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds", "batch")
-        },
-        sources=sources,
-    )
+    return QueryControl(**{name: getattr(control, name) for name in OF_A_QUERY}, sources=sources)
 
 
 @settings(max_examples=400, deadline=None)
@@ -152,10 +152,7 @@ def test_settings_together_are_what_they_are_in_a_resource_or_are_refused_in_its
 
 
 def vars_of(control: QueryControl) -> dict[str, Any]:
-    return {
-        name: getattr(control, name)
-        for name in ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds", "batch")
-    }
+    return {name: getattr(control, name) for name in OF_A_QUERY}
 
 
 EVERY_TEXT = [(setting, text) for setting in TABLE for text in texts(setting) if not parses(setting, text)]

@@ -72,9 +72,8 @@ and sees those of `writeStream`, without harm; so does every source and sink whe
 _GROUPS: Final = """\
 ## Not here
 
-Whether there is a backlog (`backlog.*` of a resource) is judged by the operator, from what a driver alone does not
-know. A driver enters a backlog by itself where a source reads its history (`after`). A group of `alignment` waits
-for a query that has not started yet only where a document lists it.
+What a Prometheus answers (`backlog.query` of a resource) is judged by the operator: a driver alone does not know it.
+A group of `alignment` waits for a query that has not started yet only where a document lists it.
 """
 
 

@@ -7,23 +7,26 @@ nothing else, so that "acknowledged" means "this content is in force".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
-from headgate.api.query import Query
+from headgate.api.duration import ZERO
+from headgate.api.query import Query, Reentry, ReentryPolicy
 from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision import Reason, Verdict
 from headgate_contract import (
     AlignmentControl,
+    BacklogControl,
     BatchControl,
     ControlDocument,
     EventTimeControl,
     QueryControl,
     RateControl,
+    ReentryControl,
     SourceControl,
 )
 from headgate_contract.generations import following, is_later, latest
@@ -44,12 +47,14 @@ def next_document(  # noqa: PLR0913  what is known of the documents before this 
     last_generation: int,
     tried: ControlDocument | None = None,
     reported: int | None = None,
+    live: Collection[SourceId] = (),
 ) -> ControlDocument:
     """Return the document that the driver should have: `published` itself where that says the same.
 
     `tried` is the one that was to be published last, and may not have arrived: tried again it is the same one.
     `reported` is the generation that the driver has in force. It is later than all that is known here where the
     cluster's memory was put back to what it was before; the driver takes nothing earlier, so it is gone beyond.
+    `live` are the sources whose lag has said no in an attempt that the next run of their query goes on with.
     """
     annotations = application.metadata.annotations
     asked = Asked(paused_sources(annotations), checkpoint_requests(annotations))
@@ -64,6 +69,7 @@ def next_document(  # noqa: PLR0913  what is known of the documents before this 
                 verdicts.get(query.name),
                 asked,
                 None if published is None else published.queries.get(query.name),
+                backlogs=_backlogs(query, live) if votes_by_lag(application, query) else {},
             )
             for query in application.spec.queries
         },
@@ -94,6 +100,15 @@ def executor_instances(application: SparkApplication, verdicts: Mapping[str, Ver
     return during_backlog.instances if during_backlog and in_backlog else spec.executor.instances
 
 
+def votes_by_lag(application: SparkApplication, query: Query) -> bool:
+    """Return whether the driver votes by the lag of a query's sources itself; else the operator's verdict is all.
+
+    Where one batch spans a backlog, and the driver is restarted for it, it must not begin that batch before.
+    """
+    spans = query.checkpoint.interval_during_backlog == ZERO
+    return not (spans and application.spec.during_backlog.spark_conf)
+
+
 def declares_the_same(one: ControlDocument, other: ControlDocument) -> bool:
     """Return whether two documents differ at most by their verdicts and what follows from these."""
     return _without_verdicts(one) == _without_verdicts(other)
@@ -105,7 +120,12 @@ def _without_verdicts(document: ControlDocument) -> ControlDocument:
 
 
 def _query(
-    query: Query, verdict: Verdict | None, asked: Asked, published: QueryControl | None
+    query: Query,
+    verdict: Verdict | None,
+    asked: Asked,
+    published: QueryControl | None,
+    *,
+    backlogs: Mapping[str, BacklogControl],
 ) -> QueryControl:
     checkpoint = query.checkpoint
     during_backlog = checkpoint.interval_during_backlog
@@ -122,11 +142,40 @@ def _query(
             max_growth=query.batch.max_growth,
             max_records=query.batch.max_records,
         ),
+        reentry=_reentry(query.backlog.reentry),
         sources={
-            source.name: _source(source, paused=source.paused or (query.name, source.name) in asked.paused)
+            source.name: _source(
+                source,
+                paused=source.paused or (query.name, source.name) in asked.paused,
+                backlog=backlogs.get(source.name),
+            )
             for source in query.sources
         },
     )
+
+
+def _reentry(reentry: Reentry) -> ReentryControl:
+    return ReentryControl(
+        allowed=reentry.policy is not ReentryPolicy.NEVER,
+        above_seconds=None if reentry.above is None else reentry.above.total_seconds(),
+        pending_records_above=reentry.pending_records_above,
+        dwell_seconds=reentry.dwell.total_seconds(),
+    )
+
+
+def _backlogs(query: Query, live: Collection[SourceId]) -> Mapping[str, BacklogControl]:
+    """Return by which lag the driver votes, of the sources whose lag counts."""
+    return {
+        source.name: BacklogControl(
+            watermark_lag_seconds=None
+            if source.backlog.watermark_lag is None
+            else source.backlog.watermark_lag.total_seconds(),
+            pending_records=source.backlog.pending_records,
+            live=(query.name, source.name) in live,
+        )
+        for source in query.sources
+        if source.backlog.watermark_lag is not None or source.backlog.pending_records is not None
+    }
 
 
 def _published_reason(verdict: Verdict | None, published: QueryControl | None) -> str | None:
@@ -142,7 +191,7 @@ def _published_reason(verdict: Verdict | None, published: QueryControl | None) -
     return None if verdict.reason is Reason.PHASE else verdict.reason.value
 
 
-def _source(source: Source, *, paused: bool) -> SourceControl:
+def _source(source: Source, *, paused: bool, backlog: BacklogControl | None) -> SourceControl:
     event_time = source.event_time
     return SourceControl(
         paused=paused,
@@ -157,6 +206,7 @@ def _source(source: Source, *, paused: bool) -> SourceControl:
             else EventTimeControl(column=event_time.column, format=event_time.format.value)
         ),
         publish_group=source.kafka.publish_group,
+        backlog=backlog,
     )
 
 

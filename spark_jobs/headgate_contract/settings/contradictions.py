@@ -68,12 +68,23 @@ def _contradictions(query: Given, source: Given) -> Iterator[tuple[str, str]]:
             "a rate limit cannot hold while one batch spans the backlog (intervalDuringBacklog is 0s); set "
             "rateLimit.duringBacklog: Unlimited, or a longer intervalDuringBacklog",
         )
+    for name, above in _REENTRY.items():
+        if name in source and above in query and float(source[name].value) > float(query[above].value):
+            yield (
+                name,
+                f"{above} must not be below the {name.rpartition('.')[2]} of any source of the query; raise it, or "
+                "leave it out for twice the threshold",
+            )
     aligned = [name for name in source if name.startswith("alignment.")]
     for name, purpose in _REQUIRED.items():
         if aligned and name not in source:
             yield aligned[0], f"{name} is required: {purpose}"
 
 
+_REENTRY = {
+    "backlog.watermarkLag": "backlog.reentry.above",
+    "backlog.pendingRecords": "backlog.reentry.pendingRecordsAbove",
+}
 _REQUIRED = {
     "alignment.group": "Name of the group",
     "alignment.maxDrift": "How far a member may be planned ahead of the slowest one, in event time",

@@ -115,6 +115,11 @@ def one_of(*words: str) -> Form:
     return Form(" or ".join(f"`{word}`" for word in words), parse)
 
 
+def reentry_is_allowed(text: str) -> bool:
+    """Return whether a policy of re-entry lets a lag say yes again."""
+    return one_of("Allowed", "Never").parse(text) == "Allowed"
+
+
 def text_of(what: str, most: int) -> Form:
     """Return the form of a text of a length; `what` says of what."""
 

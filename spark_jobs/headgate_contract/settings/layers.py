@@ -5,7 +5,7 @@ taken over comes back when it no longer says it.
 
 A document does not tell what somebody has declared from what is filled in for them: an API server writes defaults
 into each resource. So it says a setting where its value is another than the default. What belongs together it says as
-a whole: the limits of a source, its alignment, where its event time is.
+a whole: the limits of a source, its alignment, where its event time is, by which lag it is in backlog.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any
 from headgate_contract import chains
 from headgate_contract.document import (
     AlignmentControl,
+    BacklogControl,
     BatchControl,
     EventTimeControl,
     QueryControl,
     RateControl,
+    ReentryControl,
     SourceControl,
 )
 from headgate_contract.settings.said import Given, Origin
@@ -28,6 +30,7 @@ from headgate_contract.settings.table import TABLE, UNLIMITED, Scope, Setting
 
 _QUERY = ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds")
 _BATCH = tuple(each.name for each in fields(BatchControl))
+_REENTRY = tuple(each.name for each in fields(ReentryControl))
 _SOURCE = (
     ("paused",),
     ("after",),
@@ -36,6 +39,7 @@ _SOURCE = (
     ("alignment",),
     ("event_time",),
     ("publish_group",),
+    ("backlog",),
 )
 """Members of a source, those together that a document says as a whole."""
 
@@ -87,6 +91,7 @@ def merged(document: QueryControl | None, job: Job) -> QueryControl | None:
         upper,
         **_unsaid(upper, lower, QueryControl(), _QUERY),
         batch=replace(upper.batch, **_unsaid(upper.batch, lower.batch, BatchControl(), _BATCH)),
+        reentry=replace(upper.reentry, **_unsaid(upper.reentry, lower.reentry, ReentryControl(), _REENTRY)),
         sources=sources,
     )
 
@@ -119,7 +124,7 @@ def _held(source: str | None, scope: Scope, upper: Any, default: Any, given: Giv
 
 def _is_said(upper: Any, default: Any, setting: Setting) -> bool:
     """Return whether the document says it, or what it belongs to."""
-    if setting.path[:1] == ("batch",):
+    if setting.path[:1] in (("batch",), ("reentry",)):
         return _is_set(upper, default, setting)
     member = setting.path[0] if setting.path else "rate_limit_during_backlog"
     together = next((each for each in _SOURCE if member in each), (member,))
@@ -154,12 +159,17 @@ def _unsaid(upper: Any, lower: Any, default: Any, members: tuple[str, ...]) -> d
 
 
 def _query(given: Given) -> QueryControl:
-    return QueryControl(**_own(given, Scope.QUERY), batch=BatchControl(**_below(given, "batch")))
+    return QueryControl(
+        **_own(given, Scope.QUERY),
+        batch=BatchControl(**_below(given, "batch")),
+        reentry=ReentryControl(**_below(given, "reentry")),
+    )
 
 
 def _source(given: Given) -> SourceControl:
     live, during = _below(given, "rate_limit"), _below(given, "rate_limit_during_backlog")
     alignment, event_time = _below(given, "alignment"), _below(given, "event_time")
+    backlog = _below(given, "backlog")
     is_unlimited = "rateLimit.duringBacklog" in given and given["rateLimit.duringBacklog"].value == UNLIMITED
     burst = {name: value for name, value in live.items() if name == "max_burst_seconds"}
     limit = RateControl(**live) if live.keys() - burst.keys() else None
@@ -172,6 +182,7 @@ def _source(given: Given) -> SourceControl:
         if {"group", "max_drift_seconds"} <= alignment.keys()
         else None,
         event_time=EventTimeControl(**{"format": "Json", **event_time}) if "column" in event_time else None,
+        backlog=BacklogControl(**backlog) if backlog else None,
     )
 
 

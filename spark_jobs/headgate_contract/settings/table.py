@@ -20,6 +20,7 @@ from headgate_contract.settings.forms import (
     consumer_group,
     one_of,
     positive,
+    reentry_is_allowed,
     source_name,
     text_of,
     yes_or_no,
@@ -121,6 +122,35 @@ TABLE: tuple[Setting, ...] = (
     _of_query("batch.initialRecords", "batch.initialRecords", RECORDS, "batch", "initial_records"),
     _of_query("batch.maxGrowth", "batch.maxGrowth", FACTOR, "batch", "max_growth"),
     _of_query("batch.maxRecords", "batch.maxRecords", RECORDS, "batch", "max_records"),
+    _of_query(
+        "backlog.reentry.above",
+        "backlog.reentry.above",
+        positive("above", "leave it out for twice the source's own watermarkLag"),
+        "reentry",
+        "above_seconds",
+    ),
+    _of_query(
+        "backlog.reentry.pendingRecordsAbove",
+        "backlog.reentry.pendingRecordsAbove",
+        RECORDS,
+        "reentry",
+        "pending_records_above",
+    ),
+    _of_query("backlog.reentry.dwell", "backlog.reentry.dwell", DURATION, "reentry", "dwell_seconds"),
+    _of_query(
+        "backlog.reentry.policy",
+        "backlog.reentry.policy",
+        Form("`Allowed` or `Never`", reentry_is_allowed),
+        "reentry",
+        "allowed",
+    ),
+    _of_source(
+        "backlog.watermarkLag",
+        positive("watermarkLag", "leave it out if lag is not to count"),
+        "backlog",
+        "watermark_lag_seconds",
+    ),
+    _of_source("backlog.pendingRecords", RECORDS, "backlog", "pending_records"),
     _of_source(
         "rateLimit.recordsPerSecond",
         RATE,
@@ -193,13 +223,5 @@ BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in TABLE}
 OF = {scope: [setting for setting in TABLE if setting.scope is scope] for scope in Scope}
 BY_OPTION = {option.lower(): setting for setting in TABLE for option in setting.options}
 
-OF_THE_OPERATOR = (
-    "backlog.watermarkLag",
-    "backlog.pendingRecords",
-    "backlog.query",
-    "backlog.reentry.above",
-    "backlog.reentry.pendingRecordsAbove",
-    "backlog.reentry.dwell",
-    "backlog.reentry.policy",
-)
-"""Fields of the resource that make no setting: a verdict on a backlog needs what a driver alone does not know."""
+OF_THE_OPERATOR = ("backlog.query",)
+"""Fields of the resource that make no setting: what a Prometheus answers, a driver alone does not know."""

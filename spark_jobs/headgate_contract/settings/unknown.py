@@ -56,8 +56,8 @@ def _elsewhere(setting: Setting) -> str:
 def _close(name: str, prefix: str, here: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
     """Say which may have been meant: a similar one, or one whose last part this is. The prefix tells nothing."""
     bare = name[len(prefix) :]
-    if bare.split(".")[0] == "backlog" and (bare in OF_THE_OPERATOR or bare.count(".")):
-        return "whether there is a backlog is judged by the operator; declare it in a SparkApplication"
+    if bare in OF_THE_OPERATOR:
+        return "an expression of Prometheus is judged by the operator; declare it in a SparkApplication"
     for known in (here, elsewhere):
         by_name = {each[len(prefix) :].lower(): each for each in known if each.startswith(prefix)}
         close = difflib.get_close_matches(bare.lower(), by_name, n=1, cutoff=0.6)
