@@ -94,7 +94,14 @@ SETTING_INFO = _gauge(
     "1; origin says whose word holds (document, option, property) of a setting that the job itself gives.",
 )
 QUERY_BACKLOG = _gauge(
-    "query_backlog", _QUERY, "1 while the query is in backlog: the document's verdict or Phase."
+    "query_backlog",
+    _QUERY,
+    "1 while the query is in backlog: by the document's verdict, by Phase, or by the lag of a source.",
+)
+QUERY_VOTES = _gauge(
+    "query_votes",
+    _QUERY,
+    "1 where the driver itself votes by the lag of the query's sources (headgate_source_backlog_vote).",
 )
 QUERY_INTERVAL = _gauge("query_interval_seconds", _QUERY, "Commit interval in force.")
 QUERY_GRANT = _gauge("query_grant_records", _QUERY, "Records that the last batch was allowed.")
@@ -147,6 +154,11 @@ SOURCE_OUT_OF_REACH = _gauge(
 )
 SOURCE_PHASE = _gauge(
     "source_phase", _SOURCE, "1 while the source is in a historical part or waits behind one."
+)
+SOURCE_BACKLOG_VOTE = _gauge(
+    "source_backlog_vote",
+    ("query", "source", "voter"),
+    "1 while the source's lag puts the query into backlog; voter is WatermarkLag or PendingRecords.",
 )
 SOURCE_IDLE = _gauge(
     "source_idle_seconds", _SOURCE, "How long nothing was pending, in flight or new; 0 while active."

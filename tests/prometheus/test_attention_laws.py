@@ -50,6 +50,7 @@ LAGS = st.sampled_from([None, -5.0, 0.0, 299.0, 300.0, 300.5, 599.0, 601.0, 1700
 PENDING = st.sampled_from([None, 0.0, 1.0, 1000.0, 1001.0, 2001.0, 999_999.0, 1_000_001.0, 2_000_001.0, 6e6])
 PHASES = st.sampled_from([None, 0.0, 0.0, 0.0, 1.0])
 HELD = st.sampled_from([None, None, {"RateLimit": 3.0}, {"Alignment": 9.0, "RateLimit": 3.0}])
+VOTES = st.sampled_from([(), (), ("WatermarkLag",), ("PendingRecords",), ("PendingRecords", "WatermarkLag")])
 SOURCES = (("delays", "flights"), ("delays", "weather"), ("totals", "weather"))
 
 
@@ -132,6 +133,13 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         self.pulse.query(where[0]).started_at = self.started_at
         old = self.pulse.sources.get(where, SourcePulse())
         self.pulse.sources[where] = replace(old, lag=lag, pending=pending, phase=phase)
+
+    @rule(where=st.sampled_from(SOURCES), votes=VOTES, itself=st.booleans())
+    def vote(self, where: tuple[str, str], votes: tuple[str, ...], itself: bool) -> None:
+        """The driver votes by lag itself, or no more; its votes may come late."""
+        self.pulse.query(where[0]).votes = itself
+        if where in self.pulse.sources:
+            self.pulse.sources[where] = replace(self.pulse.sources[where], votes=votes)
 
     @rule(where=st.sampled_from(SOURCES), held=HELD, paused=st.booleans(), finished=st.booleans())
     def hold(self, where: tuple[str, str], held: Any, paused: bool, finished: bool) -> None:

@@ -9,7 +9,7 @@ from headgate.api.application import SparkApplication
 from headgate.decision import Memory, Observation, SourceObservation, decide
 from headgate.reconcile.document import declares_the_same, executor_instances, next_document
 from headgate.reconcile.policy import query_policies
-from headgate_contract import ControlDocument, RateControl, SourceControl
+from headgate_contract import BacklogControl, ControlDocument, RateControl, ReentryControl, SourceControl
 from headgate_contract.receiving import read, write
 from support.looping import application, query, source
 
@@ -241,3 +241,49 @@ def test_where_spark_decides_how_many_executors_there_are_nobody_asks_for_a_numb
     assert executor_instances(declared, {}) is None
     off = application(sparkConf={"spark.dynamicAllocation.enabled": "false"}, executor={"instances": 4})
     assert executor_instances(off, {}) == 4
+
+
+def test_a_driver_is_told_by_which_lag_it_votes() -> None:
+    backlog = {"watermarkLag": "5m", "pendingRecords": 1000, "query": "vector(1)"}
+    reentry = {"above": "20m", "dwell": "30s", "policy": "Never"}
+    declared = application(
+        queries=[
+            query(
+                backlog={"reentry": reentry},
+                sources=[source(backlog=backlog), source(name="weather", backlog={})],
+            )
+        ]
+    )
+    control = document(declared).queries["delays"]
+    assert control.reentry == ReentryControl(allowed=False, above_seconds=1200.0, dwell_seconds=30.0)
+    assert control.sources["flights"].backlog == BacklogControl(
+        watermark_lag_seconds=300.0, pending_records=1000
+    )
+    assert control.sources["weather"].backlog is None
+
+
+def test_a_driver_goes_on_with_the_votes_of_the_one_that_was_restarted_for_a_verdict() -> None:
+    declared = with_source(backlog={"watermarkLag": "5m"})
+    told = next_document(
+        declared, {}, published=None, last_generation=0, live={("delays", "flights"), ("delays", "gone")}
+    )
+    assert told.queries["delays"].sources["flights"].backlog == BacklogControl(
+        watermark_lag_seconds=300.0, live=True
+    )
+
+
+@pytest.mark.parametrize(("interval", "votes"), [("0s", False), ("2m", True)])
+def test_a_driver_that_is_restarted_for_its_one_batch_does_not_begin_it_by_itself(
+    interval: str, votes: bool
+) -> None:
+    declared = application(
+        queries=[
+            query(
+                checkpoint={"interval": "5s", "intervalDuringBacklog": interval},
+                sources=[source(backlog={"watermarkLag": "5m"})],
+            )
+        ],
+        duringBacklog={"sparkConf": {"spark.x": "2"}},
+    )
+    told = document(declared).queries["delays"].sources["flights"].backlog
+    assert (told is not None) == votes

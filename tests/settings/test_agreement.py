@@ -47,7 +47,14 @@ TEXTS = {
     "kafka.publishGroup": ["positions", "", "   ", "p" * 250],
 }
 """What may be written for each; for the others, durations."""
-WORDS = {"backlog.reentry.policy", "eventTime.format", "alignment.group", "eventTime.column", "after", "kafka.publishGroup"}
+WORDS = {
+    "backlog.reentry.policy",
+    "eventTime.format",
+    "alignment.group",
+    "eventTime.column",
+    "after",
+    "kafka.publishGroup",
+}
 
 
 def texts(setting: Setting) -> list[str]:

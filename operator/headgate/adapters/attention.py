@@ -214,7 +214,9 @@ def signature_of(rule: Rule, pulse: DriverPulse | None, answers: _Answers, now: 
         len(pulse.sources),
         tuple(sorted([name for name, query in pulse.queries.items() if query.active == 0])),
         tuple(sorted([one.out_of_reach for one in pulse.sources.values() if one.out_of_reach is not None])),
-        tuple([None if query is None else (query.active, query.started_at) for query in queries]),
+        tuple(
+            [None if query is None else (query.active, query.started_at, query.votes) for query in queries]
+        ),
         tuple([_source(one, pulse.sources.get(one.key)) for one in rule.sources]),
     )
 
@@ -228,6 +230,7 @@ def _source(rule: SourceRule, pulse: SourcePulse | None) -> tuple[object, ...] |
         _zone(pending, rule.pending),
         None if pending is None else pending <= 0,
         pulse.phase,
+        pulse.votes,
         pulse.paused,
         pulse.finished,
         None if pulse.held is None else max(pulse.held, key=pulse.held.__getitem__),

@@ -233,7 +233,9 @@ def _pulse(attempt: int, metrics: DriverMetrics, tracks: Mapping[str, Track]) ->
         metrics.at,
         generation=None if generation is None else float(generation),
         queries={
-            name: QueryPulse(None if query.active is None else float(query.active), query.started_at)
+            name: QueryPulse(
+                None if query.active is None else float(query.active), query.started_at, query.votes is True
+            )
             for name, query in metrics.queries.items()
         },
         sources={
@@ -249,6 +251,7 @@ def _source_pulse(source: SourceMetrics, held_by: str | None) -> SourcePulse:
         lag=source.watermark_lag_seconds,
         pending=source.pending_records,
         phase=None if source.phase is None else float(source.phase),
+        votes=tuple(sorted(source.votes)),
         paused=source.paused is True,
         finished=source.finished is True,
         held=None if held_by is None else {held_by: 1.0},

@@ -24,12 +24,12 @@ class Column(StrEnum):
     """What is fetched together, and so may fail together."""
 
     DRIVERS = "drivers"
-    """The control generation of drivers, and the start of their queries that run."""
+    """The control generation of drivers, the start of their queries that run, and which of them vote."""
     LAGS = "lags"
     PENDING = "pending"
     EXCEPTIONS = "exceptions"
-    """Queries that have ended, and sources that are in a phase of backlog, paused, finished, held or out of reach:
-    few, so only they are listed."""
+    """Queries that have ended, and sources that are in a phase of backlog or vote for one, are paused, finished, held
+    or out of reach: few, so only they are listed."""
 
 
 class QueryPulse(msgspec.Struct, gc=False):
@@ -37,6 +37,8 @@ class QueryPulse(msgspec.Struct, gc=False):
 
     active: float | None = None
     started_at: float | None = None
+    votes: bool = False
+    """Whether the driver votes by lag itself."""
 
 
 class SourcePulse(msgspec.Struct, gc=False):
@@ -45,6 +47,8 @@ class SourcePulse(msgspec.Struct, gc=False):
     lag: float | None = None
     pending: float | None = None
     phase: float | None = None
+    votes: tuple[str, ...] = ()
+    """The voters by its lag that say yes in the driver."""
     paused: bool = False
     finished: bool = False
     held: dict[str, float] | None = None
@@ -106,6 +110,8 @@ class DriverPulse(msgspec.Struct, gc=False):
                 yield Reading(
                     name=metrics.QUERY_STARTED.name, labels=labels, value=query.started_at, at=drivers
                 )
+            if query.votes:
+                yield Reading(name=metrics.QUERY_VOTES.name, labels=labels, value=1.0, at=drivers)
         for (query_name, name), source in self.sources.items():
             yield from _of_source(self, {"query": query_name, "source": name}, source)
 
@@ -115,6 +121,7 @@ MEMBERS: Mapping[Column, Mapping[str, object]] = {
     Column.PENDING: {"pending": None},
     Column.EXCEPTIONS: {
         "phase": None,
+        "votes": (),
         "paused": False,
         "finished": False,
         "held": None,
@@ -144,6 +151,8 @@ def _of_source(pulse: DriverPulse, labels: Mapping[str, str], source: SourcePuls
         yield reading(metrics.SOURCE_PENDING.name, source.pending, Column.PENDING)
     if source.phase is not None:
         yield reading(metrics.SOURCE_PHASE.name, source.phase, Column.EXCEPTIONS)
+    for voter in source.votes:
+        yield reading(metrics.SOURCE_BACKLOG_VOTE.name, 1.0, Column.EXCEPTIONS, {**labels, "voter": voter})
     yield reading(metrics.SOURCE_PAUSED.name, float(source.paused), Column.EXCEPTIONS)
     yield reading(metrics.SOURCE_FINISHED.name, float(source.finished), Column.EXCEPTIONS)
     if source.out_of_reach is not None:

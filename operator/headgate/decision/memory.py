@@ -13,22 +13,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate_contract.codec import decode, encode
-from headgate_contract.lag_votes import UNHEARD, Dwell, Latch
+from headgate_contract.lag_votes import UNHEARD, Dwell, LagVoter, Latch
 
 __all__ = ["UNHEARD", "Dwell", "Latch", "Memory"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The latches of one query in one attempt, by source and then by voter."""
 
     attempt: int | None = None
+    driver_votes: bool | None = None
+    """True: the driver of this attempt votes by lag itself; `None`: it does not, as far as it has been heard."""
     latches: Mapping[str, Mapping[str, Latch]] = field(default_factory=dict)
 
     def for_attempt(self, attempt: int, *, kept: bool) -> Memory:
         """Return what `attempt` may remember: all of its own; of another one nothing, unless it is `kept`."""
         if attempt == self.attempt:
             return self
-        return replace(self, attempt=attempt) if kept else Memory(attempt=attempt)
+        return replace(self, attempt=attempt, driver_votes=None) if kept else Memory(attempt=attempt)
+
+    @property
+    def live_sources(self) -> frozenset[str]:
+        """The sources whose lag has said no, and nothing of it yes."""
+        by_lag = {
+            source: {latch.answer for voter, latch in latches.items() if voter in list(LagVoter)}
+            for source, latches in self.latches.items()
+        }
+        return frozenset(source for source, answers in by_lag.items() if answers - {None} == {False})
 
     def latch(self, source: str, voter: str) -> Latch:
         """Return the latch of a voter; an empty one for a voter that has never been heard."""

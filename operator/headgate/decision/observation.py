@@ -7,8 +7,10 @@ ones, so that nothing looks caught up because a long batch has just begun.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+
+from headgate_contract.lag_votes import LagVoter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,8 @@ class SourceObservation:
     """Whether alignment is all that keeps it from reading on."""
     query_value: float | None = None
     """The sample of the source's own PromQL expression."""
+    driver_votes: Collection[LagVoter] | None = None
+    """The lag voters that the driver itself answers with yes, or answered so last; `None`: nobody has heard."""
 
     @property
     def has_nothing_pending(self) -> bool:
@@ -53,6 +57,8 @@ class Observation:
     """Records per second that this query processes when it is kept busy."""
     arrival_rate: float | None = None
     """Records per second that come in."""
+    driver_votes: bool | None = None
+    """Whether the driver itself votes by lag."""
 
     def source(self, name: str) -> SourceObservation:
         """Return what was measured of a source; a source nobody measured is unknown throughout."""

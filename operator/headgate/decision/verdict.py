@@ -11,7 +11,7 @@ nothing. The reconcile loop calls it at each tick, `headgate replay` for each re
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.decision.estimate import Eta, eta
 from headgate.decision.memory import Latch, Memory
@@ -40,7 +40,9 @@ class Verdict:
     reason: Reason | None
     """The first yes in the order of the voters; `Unknown` when only unknowns hold the backlog."""
     published_backlog: bool
-    """What the driver is told: without `Phase`, which it knows sooner itself; `metrics.onOutage` applied."""
+    """What the driver is told: without the votes that it gives sooner itself; `metrics.onOutage` applied."""
+    published_reason: Reason | None
+    """The first yes among the votes that it is told of; `None` where there is none."""
     governed_as_backlog: bool
     """Whether the settings of a backlog are in force: as the verdict, but for `metrics.onOutage: Normal`."""
     interval_seconds: float | None
@@ -65,6 +67,8 @@ class Ballot:
     reason: Reason
     vote: bool | None
     latch: Latch
+    by_driver: bool = False
+    """The driver votes itself: here it is only reported."""
 
     @property
     def is_held(self) -> bool:
@@ -87,14 +91,18 @@ def decide(
     what it remembers, or the restart would undo its own reason.
     """
     memory = memory.for_attempt(seen.attempt, kept=restarted_for_verdict)
+    if seen.driver_votes is not None:
+        memory = replace(memory, driver_votes=seen.driver_votes or None)
     outage = metrics_are_out(seen, policy)
     ballots = tuple(_ballots(seen, policy, memory, outage=outage))
     backlog, reason = _count(ballots)
     governed = backlog if _hold_applies(policy, outage=outage) else _is_in_phase(ballots)
+    told, told_reason = _count(ballot for ballot in ballots if not ballot.by_driver)
     verdict = Verdict(
         backlog=backlog,
         reason=reason,
-        published_backlog=_hold_applies(policy, outage=outage) and _count(_without_phase(ballots))[0],
+        published_backlog=_hold_applies(policy, outage=outage) and told,
+        published_reason=None if told_reason is Reason.UNKNOWN else told_reason,
         governed_as_backlog=governed,
         interval_seconds=policy.interval_in(backlog=governed),
         eta_seconds=eta(seen, policy, backlog=governed),
@@ -130,8 +138,13 @@ def _ballots(seen: Observation, policy: QueryPolicy, memory: Memory, *, outage: 
             before = memory.latch(source.name, voter.reason)
             if outage and voter.reason is Reason.PHASE:
                 before = Latch()  # the driver knows its phase itself: nothing is gained by holding it here
-            vote, latch = voter.vote(seen.source(source.name), source, policy, before, seen.t)
-            yield Ballot(source=source.name, reason=voter.reason, vote=vote, latch=latch)
+            of_driver = voter.is_by_lag and memory.driver_votes is True
+            if of_driver:
+                vote, latch = voter.taken_over(seen.source(source.name), source, before, seen.t)
+            else:
+                vote, latch = voter.vote(seen.source(source.name), source, policy, before, seen.t)
+            by_driver = of_driver or voter.reason is Reason.PHASE
+            yield Ballot(source=source.name, reason=voter.reason, vote=vote, latch=latch, by_driver=by_driver)
 
 
 def _count(ballots: Iterable[Ballot]) -> tuple[bool, Reason | None]:
@@ -151,10 +164,6 @@ def _is_in_phase(ballots: Iterable[Ballot]) -> bool:
     return any(ballot.vote for ballot in ballots if ballot.reason is Reason.PHASE)
 
 
-def _without_phase(ballots: Iterable[Ballot]) -> Iterable[Ballot]:
-    return (ballot for ballot in ballots if ballot.reason is not Reason.PHASE)
-
-
 def _source_verdict(source: SourcePolicy, ballots: tuple[Ballot, ...]) -> SourceVerdict:
     own = [ballot for ballot in ballots if ballot.source == source.name]
     backlog, reason = _count(own)
@@ -169,4 +178,4 @@ def _remember(memory: Memory, ballots: Iterable[Ballot]) -> Memory:
     for ballot in ballots:
         if ballot.latch != Latch():
             latches.setdefault(ballot.source, {})[ballot.reason.value] = ballot.latch
-    return Memory(attempt=memory.attempt, latches=latches)
+    return replace(memory, latches=latches)

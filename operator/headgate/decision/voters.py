@@ -55,6 +55,20 @@ class Voter:
             return value > threshold, Latch(answer=value > threshold)
         return vote(value, threshold, self.reentry_rule(policy), latch, t)
 
+    def taken_over(
+        self, seen: SourceObservation, source: SourcePolicy, latch: Latch, t: float
+    ) -> tuple[bool | None, Latch]:
+        """Return the vote as the driver gives it: unknown where what it votes by is not known here."""
+        if seen.driver_votes is None:
+            return None, latch.unheard(t)
+        answer = self.reason.value in seen.driver_votes
+        return None if self.value(seen, source) is None else answer, Latch(answer=answer)
+
+    @property
+    def is_by_lag(self) -> bool:
+        """Whether a driver can vote by it."""
+        return self.reentry_threshold is not None
+
     def reentry_rule(self, policy: QueryPolicy) -> ReentryRule:
         """Return how it comes to say yes again once it has said no."""
         reentry = policy.reentry

@@ -82,6 +82,7 @@ def decide(
         last_generation=kept.generation,
         tried=tried,
         reported=seen.reported_generation,
+        live={(name, source) for name in keeps_votes for source in judged[name][1].live_sources},
     )
     has_reader = seen.living_driver is not None or isinstance(step.action, Start)
     publishes = has_reader and document != seen.published

@@ -179,16 +179,16 @@ def _backlogs(query: Query, live: Collection[SourceId]) -> Mapping[str, BacklogC
 
 
 def _published_reason(verdict: Verdict | None, published: QueryControl | None) -> str | None:
-    """Return why the driver is told of a backlog; `Phase` is its own business, and not told.
+    """Return why the driver is told of a backlog; what it votes itself is its own business, and not told.
 
     It stays what it was when the backlog was told: by which vote one goes on, which is unknown while a source waits
     for its group, changes nothing in the driver, and is not worth a document each time.
     """
-    if verdict is None or not verdict.published_backlog or verdict.reason is None:
+    if verdict is None or not verdict.published_backlog:
         return None
     if published is not None and published.backlog and published.reason is not None:
         return published.reason
-    return None if verdict.reason is Reason.PHASE else verdict.reason.value
+    return (verdict.published_reason or Reason.UNKNOWN).value
 
 
 def _source(source: Source, *, paused: bool, backlog: BacklogControl | None) -> SourceControl:

@@ -20,7 +20,7 @@ from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Trac
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.generations import is_later
-from headgate_contract.lag_votes import IDLE_SECONDS
+from headgate_contract.lag_votes import IDLE_SECONDS, LagVoter
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
 NOT_RUN = 0
@@ -155,6 +155,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
             for name, reported in found.sources.items()
         },
         throughput=found.throughput,
+        driver_votes=None if found.started_at is None else found.votes is True,
         arrival_rate=track.arrival_rate if found.arrival_rate is None else found.arrival_rate,
     )
 
@@ -179,11 +180,17 @@ def _source(
         watermark_lag_seconds=_watermark_lag(reported, at),
         pending_records=reported.pending_records,
         phase=reported.phase,
+        driver_votes=_driver_votes(reported),
         idle=None if idle_seconds is None else idle_seconds >= IDLE_SECONDS,
         finished=True if query_ended else reported.finished,
         paused=reported.paused,
         held_by_alignment=held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME),
     )
+
+
+def _driver_votes(reported: SourceMetrics) -> frozenset[LagVoter] | None:
+    """Return the lag voters that the driver answers with yes; it tells of them as it tells of its phase."""
+    return None if reported.phase is None else frozenset(v for v in LagVoter if v.value in reported.votes)
 
 
 def _watermark_lag(reported: SourceMetrics, at: float) -> float | None:

@@ -70,6 +70,8 @@ class SourceMetrics:
     event_time_lag_seconds: float | None = None
     idle_seconds: float | None = None
     phase: bool | None = None
+    votes: Collection[str] = ()
+    """The voters by its lag with which the driver itself puts the query into backlog."""
     paused: bool | None = None
     finished: bool | None = None
     rate_limit: float | None = None
@@ -109,6 +111,8 @@ class QueryMetrics:
     """Whether Spark plans no batches of it, so that nothing of it is governed."""
     backlog: bool | None = None
     """Whether the settings of a backlog are in force in the driver."""
+    votes: bool | None = None
+    """Whether the driver votes by lag itself."""
     interval_seconds: float | None = None
     grant_records: float | None = None
     memory_bound_records: float | None = None
@@ -221,6 +225,7 @@ DETAIL: Final[Mapping[str, str]] = {
     HELD_LATELY: "reason",
     metrics.SOURCE_INFO.name: "lane",
     metrics.SOURCE_OUT_OF_REACH.name: "cause",
+    metrics.SOURCE_BACKLOG_VOTE.name: "voter",
     metrics.SOURCE_ALIGNMENT_HELD_BY.name: "member",
     metrics.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name: "split",
     metrics.SOURCE_HELD.name: "reason",
@@ -246,6 +251,7 @@ def _query(query: str, table: _Table) -> QueryMetrics:
         started_at=value(metrics.QUERY_STARTED),
         unplanned=_flag(value(metrics.QUERY_UNPLANNED)),
         backlog=_flag(value(metrics.QUERY_BACKLOG)),
+        votes=_flag(value(metrics.QUERY_VOTES)),
         interval_seconds=value(metrics.QUERY_INTERVAL),
         grant_records=value(metrics.QUERY_GRANT),
         memory_bound_records=value(metrics.QUERY_MEMORY_BOUND),
@@ -290,6 +296,7 @@ def _source(query: str, source: str, table: _Table) -> SourceMetrics:
         event_time_lag_seconds=value(metrics.SOURCE_EVENT_TIME_LAG),
         idle_seconds=value(metrics.SOURCE_IDLE),
         phase=_flag(value(metrics.SOURCE_PHASE)),
+        votes=tuple(voter for voter, vote in details(metrics.SOURCE_BACKLOG_VOTE.name).items() if vote),
         paused=_flag(value(metrics.SOURCE_PAUSED)),
         finished=_flag(value(metrics.SOURCE_FINISHED)),
         rate_limit=value(metrics.SOURCE_RATE_LIMIT),

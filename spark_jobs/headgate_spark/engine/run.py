@@ -243,6 +243,8 @@ class QueryRun:
             planner.tell_time(self._services.wall_clock() - self._clock())
         planner.trigger_begins(passed, self._clock())
         self.batches.trigger_begins(planner, self.started, self.sources, self.settings)
+        event_time = self.batches.event_time
+        planner.read_to(None if event_time is None else event_time.reached)
 
     def _reply(self, planner: QueryPlanner, opened: OpenSource, answer: Answer) -> Reply:
         if (memory := planner.to_remember) is not None:  # the answer may rely on it

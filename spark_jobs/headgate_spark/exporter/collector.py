@@ -166,6 +166,8 @@ def _of_locked(run: QueryRun) -> Iterator[Sample]:
 def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
     query = (snapshot.name,)
     yield m.QUERY_BACKLOG, query, float(snapshot.backlog)
+    if snapshot.votes:
+        yield m.QUERY_VOTES, query, 1.0
     yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
     yield m.QUERY_GRANT, query, snapshot.grant_records
     yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records
@@ -181,6 +183,8 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     labels = (query, source.name)
     yield m.SOURCE_INFO, (*labels, source.lane.value), 1.0
     yield m.SOURCE_PHASE, labels, float(source.phase)
+    for voter in source.backlog_votes:
+        yield m.SOURCE_BACKLOG_VOTE, (*labels, voter.value), 1.0
     yield m.SOURCE_PAUSED, labels, float(source.paused)
     yield m.SOURCE_FINISHED, labels, float(source.finished)
     yield m.SOURCE_IDLE, labels, source.idle_seconds

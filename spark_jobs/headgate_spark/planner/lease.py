@@ -11,6 +11,7 @@ A lease is given once every source of the query has been held in a round, and ho
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.gate import BASE_SECONDS
@@ -33,6 +34,12 @@ class Lease:
     """Sources that may read: if one of them has something new, the lease is over."""
     look_seconds: float = 0.0
     """How often they are looked at."""
+
+    def until(self, time: float, now: float) -> Lease | None:
+        """Return the part of it up to `time`; `None`: there is none."""
+        return (
+            self if time >= now + self.seconds else replace(self, seconds=time - now) if time > now else None
+        )
 
 
 def look_seconds(interval: float) -> float:

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Union
 
 from headgate_contract.held import HeldBy
+from headgate_contract.lag_votes import LagVoter
 from headgate_contract.newer import StrEnum, dataclass
 
 Position = Mapping[str, int]
@@ -219,6 +220,8 @@ class SourceSnapshot:
     held_by: HeldBy | None = None
     alignment: AlignmentSnapshot | None = None
     """`None`: it is in no group."""
+    backlog_votes: tuple[LagVoter, ...] = ()
+    """Those by its lag with which it puts the query into backlog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +242,5 @@ class QuerySnapshot:
     sources: tuple[SourceSnapshot, ...]
     watermark_held_by: str | None = None
     """The silent source on which Spark's watermark waits."""
+    votes: bool = False
+    """Whether the lag of a source votes here."""

@@ -30,10 +30,8 @@ from headgate_spark.planner.model import (
     Position,
     QuerySnapshot,
     Source,
-    SourceSnapshot,
     Survey,
     Trigger,
-    TriggerKind,
 )
 from headgate_spark.planner.pipelines import pipeline_of
 from headgate_spark.planner.rounds import Question, Round
@@ -87,6 +85,10 @@ class QueryPlanner:
         """Take what time it is: seconds since 1970 at 0 of the clock of all other calls."""
         self._query.gate.epoch = epoch
 
+    def read_to(self, event_time: float | None) -> None:
+        """Take up to which event time (Unix seconds) the query has been read; `None`: not known."""
+        self._query.read_to = event_time
+
     def stop(self, now: float) -> None:
         """Plan nothing any more; the running batch may end."""
         self._query.stopping = True
@@ -95,6 +97,7 @@ class QueryPlanner:
 
     def batch_ended(self, report: BatchReport) -> None:
         """A batch was committed. Called before Spark asks again."""
+        self._query.has_looked = not any(state.is_counted for state in self._query.sources.values())
         self._booking.ended(report)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
@@ -162,6 +165,8 @@ class QueryPlanner:
         current = self._round or self._enter_round(state, state.position, now)
         for name in current.survey or ():
             self._query.sources[name].surveyed(latest.get(name), now)
+        self._query.has_looked = True
+        self._vote(now)
         return self._answer(state, current, now)
 
     @property
@@ -184,11 +189,14 @@ class QueryPlanner:
             return None
         if query.stopping or query.settings.ends_when_idle or self._booking.batch is not None:
             return None
+        lease: Lease | None = None
         if current.held is None:
             states = query.sources.values()
             readers = [state for state in states if query.may_read(state)]
-            return of_open_gate(states, readers, query.in_force.look_seconds, now)
-        return of_closed_gate(query.is_open_at(now), now) if current.held.closes_the_gate else None
+            lease = of_open_gate(states, readers, query.in_force.look_seconds, now)
+        elif current.held.closes_the_gate:
+            lease = of_closed_gate(query.is_open_at(now), now)
+        return None if lease is None else lease.until(query.votes.changes_at, now)
 
     # ------------------------------------------------------------------------------------------
 
@@ -200,6 +208,7 @@ class QueryPlanner:
         current = self._round
         if current is None:
             self._booking.trigger_without_report(now)
+            self._vote(now)
             current = Round(gate(self._query, now))
         elif current.waiting == state.name:
             current = Round(
@@ -210,6 +219,13 @@ class QueryPlanner:
         current.asked.add(state.name)
         self._round = current
         return current
+
+    def _vote(self, now: float) -> None:
+        self._query.vote([name for name in self._query.sources if self._is_in_flight(name, now)], now)
+
+    def _is_in_flight(self, source: str, now: float) -> bool:
+        batch = self._booking.batch
+        return batch is not None and batch.is_in_flight(source, now)
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
         asked = Question(self._query, current, self._booking.batch, state, now)
@@ -241,7 +257,8 @@ class QueryPlanner:
         return frozenset(state.name for state in states if state.is_restless and hybrid.phase(state.name))
 
     def snapshot(self, now: float) -> QuerySnapshot:
-        """Return the query for metrics and status."""
+        """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
+        self._vote(now)
         query = self._query
         return QuerySnapshot(
             name=query.name,
@@ -253,18 +270,14 @@ class QueryPlanner:
             cost_bound_records=query.grant.cost_bound if query.grant else None,
             data_batches=self._booking.data_batches,
             no_data_batches=self._booking.no_data_batches,
-            sources=tuple(self._source_snapshot(s, now) for s in query.sources.values()),
+            sources=tuple(
+                replace(
+                    query.snapshot_of(name, now, in_flight=self._is_in_flight(name, now)),
+                    alignment=query.alignment.snapshot(name),
+                    backlog_votes=query.votes.of_source(name),
+                )
+                for name in query.sources
+            ),
             watermark_held_by=query.alignment.watermark_held_by(now),
+            votes=bool(query.votes.sources),
         )
-
-    def _source_snapshot(self, state: SourceState, now: float) -> SourceSnapshot:
-        query, batch = self._query, self._booking.batch
-        is_available_now = query.settings.trigger.kind is TriggerKind.AVAILABLE_NOW
-        at_end = is_available_now or query.hybrid.has_finished(state.name)
-        snapshot = state.snapshot(
-            now,
-            in_flight=batch is not None and batch.is_in_flight(state.name, now),
-            phase=query.hybrid.phase(state.name),
-            finished=at_end and state.pending == 0,
-        )
-        return replace(snapshot, alignment=query.alignment.snapshot(state.name))

@@ -14,9 +14,17 @@ from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.event_times import NoEventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.lag_votes import Lag, LagVotes
 from headgate_spark.planner.lease import look_seconds
 from headgate_spark.planner.memory import MemoryBound
-from headgate_spark.planner.model import HybridMemory, Position, Source, Trigger
+from headgate_spark.planner.model import (
+    HybridMemory,
+    Position,
+    Source,
+    SourceSnapshot,
+    Trigger,
+    TriggerKind,
+)
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
 from headgate_spark.planner.source import SourceState
@@ -29,7 +37,7 @@ class InForce:
 
     intervals: Intervals
     backlog: bool
-    """The verdict, or that a source is in a historical part."""
+    """The verdict, a vote by lag, or that a source is in a historical part."""
     spans: bool
     """One batch is to span the backlog."""
     rates: Mapping[str, RateLimit]
@@ -73,6 +81,11 @@ class QueryState:
         rates = {name: state.rate for name, state in self.sources.items()}
         self.in_force = InForce(self.settings.intervals, backlog=False, spans=False, rates=rates)
         self.span = Span()
+        self.votes = LagVotes()
+        self.read_to: float | None = None
+        """The event time (Unix) up to which it has been read; `None`: not known."""
+        self.has_looked = True
+        """Since a batch has ended: what came in while it ran is part of a lag."""
         self.stopping = False
         self.grant: Grant | None = None
         """Of the last batch; `None`: there was none, or nothing bounded it."""
@@ -91,9 +104,27 @@ class QueryState:
         self.hybrid = replace(self.hybrid, after=chains)
         planned = self.sources.values() if self.settings.bounds_batches else ()
         self.alignment.control({state.name: state.control for state in planned}, now)
+        self.votes.follow(control)
         self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
         if self.settings.new_checkpoint_request(before):
             self.gate.open(now)
+
+    def vote(self, in_flight: Collection[str], now: float) -> None:
+        """Ask whether the lag of a source puts the query into backlog, or lets it out; that is in force at once.
+
+        `in_flight` are the sources of which a batch is running.
+        """
+        if not self.has_looked:
+            return
+        is_known = self.read_to is not None and self.gate.epoch is not None
+        behind = now + (self.gate.epoch or 0.0) - (self.read_to or 0.0) if is_known else None
+        voting = self.votes.sources.keys() & self.sources.keys()
+        before = self.votes.backlog
+        self.votes.cast(
+            {name: Lag(self.snapshot_of(name, now, in_flight=name in in_flight), behind) for name in voting}, now
+        )
+        if self.votes.backlog is not before:
+            self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
 
     # What is in force
 
@@ -103,7 +134,8 @@ class QueryState:
         Commit intervals are not longer than those of other queries in the same alignment groups. A batch that spans a
         backlog has no interval, so it neither shortens that of others nor has its own shortened.
         """
-        backlog = self.settings.says_backlog or any(hybrid.phase(name) for name in self.sources)
+        is_said = self.settings.says_backlog or self.votes.backlog
+        backlog = is_said or any(hybrid.phase(name) for name in self.sources)
         spans = backlog and self.settings.one_batch_in_backlog
         own = self.settings.intervals
         intervals = own if spans else own.capped(self.alignment.interval)
@@ -154,3 +186,15 @@ class QueryState:
 
     def _refills_in(self, source: str, now: float) -> float:
         return self.sources[source].rate.seconds_until(math.inf, now)
+
+    def snapshot_of(self, source: str, now: float, *, in_flight: bool) -> SourceSnapshot:
+        """Return a source for metrics, status and votes, without what its alignment group knows."""
+        state = self.sources[source]
+        is_available_now = self.settings.trigger.kind is TriggerKind.AVAILABLE_NOW
+        at_end = is_available_now or self.hybrid.has_finished(source)
+        return state.snapshot(
+            now,
+            in_flight=in_flight,
+            phase=self.hybrid.phase(source),
+            finished=at_end and state.pending == 0,
+        )

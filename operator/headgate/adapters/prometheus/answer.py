@@ -41,6 +41,7 @@ class Labels(msgspec.Struct, gc=False):
     cause: str = ""
     kind: str = ""
     version: str = ""
+    voter: str = ""
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

@@ -19,6 +19,7 @@ from headgate.adapters.prometheus.targets import Pod, Target
 from headgate.adapters.pulse import MEMBERS, Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.reconcile.readings import is_known
 from headgate_contract import metrics
+from headgate_contract.lag_votes import LagVoter
 
 
 class Unmeasured(NamedTuple):
@@ -44,6 +45,8 @@ class Scraped(NamedTuple):
 
 Pulses = dict[Pod, Scraped]
 
+
+_LAG_VOTERS = frozenset(LagVoter)
 
 MOST_QUERIES = 512
 MOST_SOURCES = 2048
@@ -115,6 +118,8 @@ def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:
     elif labels.name == metrics.QUERY_STARTED.name:
         query = pulse.query(labels.query)
         query.active, query.started_at = 1.0, value  # a driver says when a query started as long as it runs
+    elif labels.name == metrics.QUERY_VOTES.name:
+        pulse.query(labels.query).votes = value != 0
 
 
 def _put_lag(pulse: DriverPulse, labels: Labels, value: float) -> None:
@@ -142,6 +147,9 @@ def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
     source = pulse.source(labels.query, labels.source)
     if labels.name == metrics.SOURCE_PHASE.name:
         source.phase = value
+    elif labels.name == metrics.SOURCE_BACKLOG_VOTE.name:
+        if labels.voter in _LAG_VOTERS:
+            source.votes = tuple(sorted({*source.votes, labels.voter}))
     elif labels.name == metrics.SOURCE_PAUSED.name:
         source.paused = True
     elif labels.name == metrics.SOURCE_FINISHED.name:

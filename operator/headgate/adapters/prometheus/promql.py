@@ -14,6 +14,7 @@ from headgate_contract.metrics import Metric
 
 FLAGS = (
     metrics.SOURCE_PHASE,
+    metrics.SOURCE_BACKLOG_VOTE,
     metrics.SOURCE_PAUSED,
     metrics.SOURCE_FINISHED,
     metrics.SOURCE_OUT_OF_REACH,
@@ -63,7 +64,8 @@ def pulse(column: Column, matchers: str) -> str:
     """Return the query for one column of the pulse."""
     match column:
         case Column.DRIVERS:
-            return _selector([metrics.CONTROL_GENERATION, metrics.QUERY_STARTED], matchers)
+            of_drivers = [metrics.CONTROL_GENERATION, metrics.QUERY_STARTED, metrics.QUERY_VOTES]
+            return _selector(of_drivers, matchers)
         case Column.LAGS:
             return _selector([metrics.SOURCE_WATERMARK_LAG], matchers)
         case Column.PENDING:

@@ -1,0 +1,128 @@
+"""The votes of one query by the lag of its sources: the driver's own word that it is in backlog.
+
+A driver knows its lag at each trigger, seconds before anybody has scraped it. The rules are those of the operator
+(`headgate_contract.lag_votes`), which does not vote again where the driver does: it reports what the driver says. So
+each vote has one judge, and the two cannot contradict each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from headgate_contract import BacklogControl, QueryControl
+from headgate_contract.held import HeldBy
+from headgate_contract.lag_votes import IDLE_SECONDS, UNHEARD, LagVoter, Latch, ReentryRule, Standing, vote
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.model import SourceSnapshot
+
+HELD_BY_GROUP = frozenset({HeldBy.ALIGNMENT, HeldBy.EVENT_TIME})
+"""A source waits for others of its alignment group, or for event times that the group needs."""
+NEVER = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far one source is behind; `None` is unknown."""
+
+    source: SourceSnapshot
+    watermark_seconds: float | None = None
+    """Now minus the event time up to which the source was read."""
+
+    def of(self, voter: LagVoter) -> float | None:
+        """Return what a voter compares: what of the lag more throughput could reduce."""
+        lag = self.watermark_seconds if voter is LagVoter.WATERMARK_LAG else self.source.pending_records
+        return self.standing.helped(lag)
+
+    @property
+    def standing(self) -> Standing:
+        """What keeps the source from reading, or leaves it nothing to read."""
+        idle = self.source.idle_seconds
+        return Standing(
+            finished=self.source.finished,
+            is_kept_back=self.source.paused or self._longest_hold in HELD_BY_GROUP,
+            is_idle=None if idle is None else idle >= IDLE_SECONDS,
+            pending=self.source.pending_records,
+        )
+
+    @property
+    def _longest_hold(self) -> HeldBy | None:
+        """Return what held it for longest in the last minute, beside its normal pace."""
+        held = self.source.held_lately_seconds
+        remarkable = [reason for reason in held if not reason.is_normal_pace]
+        return max(remarkable, key=lambda reason: held[reason], default=None)
+
+
+class LagVotes:
+    """Asks the lag voters of a query, and remembers their answers for one run of it."""
+
+    def __init__(self) -> None:
+        self._control = QueryControl()
+        self._latches: dict[tuple[str, LagVoter], Latch] = {}
+        self._has_voted = False
+        self.changes_at = NEVER
+        """When an answer may change by time alone, on the clock of `cast`."""
+
+    @property
+    def sources(self) -> Mapping[str, BacklogControl]:
+        """The sources whose lag votes."""
+        every = self._control.sources.items()
+        return {name: source.backlog for name, source in every if source.backlog is not None}
+
+    def follow(self, control: QueryControl | None) -> None:
+        """Take thresholds and re-entry; of voters that are asked no more nothing is remembered."""
+        self._control = control or QueryControl()
+        asked = {(name, voter) for name, backlog in self.sources.items() for voter in _thresholds(backlog)}
+        self._latches = {key: latch for key, latch in self._latches.items() if key in asked}
+        if not self._has_voted:
+            live = {key for key in asked if self.sources[key[0]].live}
+            self._latches = dict.fromkeys(live, Latch(answer=False))
+
+    def cast(self, lags: Mapping[str, Lag], now: float) -> None:
+        """Vote by the lags of the sources; `now` is seconds on a monotonic clock."""
+        self._has_voted, self.changes_at = True, NEVER
+        for name, backlog in self.sources.items():
+            for voter, threshold in _thresholds(backlog).items():
+                value = lags[name].of(voter) if name in lags else None
+                before, rule = self._latches.get((name, voter), UNHEARD), self._rule(voter)
+                _, latch = vote(value, threshold, rule, before, now)
+                self._latches[name, voter] = latch
+                if voter is LagVoter.WATERMARK_LAG and value:
+                    over = rule.threshold(threshold) if latch.answer is False else threshold
+                    self._look_again(now + over - value, now)
+                if latch.dwell is not None:
+                    self._look_again(latch.dwell.since + rule.dwell_seconds, now)
+
+    def _look_again(self, at: float, now: float) -> None:
+        if at > now:
+            self.changes_at = min(self.changes_at, at)
+
+    def _rule(self, voter: LagVoter) -> ReentryRule:
+        """Return how a voter comes back. A lag only grows until a batch has ended, so between two looks it was not
+        lower than at the first: time never starts over for want of looks."""
+        reentry = self._control.reentry
+        is_watermark = voter is LagVoter.WATERMARK_LAG
+        return ReentryRule(
+            above=reentry.above_seconds if is_watermark else reentry.pending_records_above,
+            dwell_seconds=reentry.dwell_seconds,
+            stale_after_seconds=math.inf,
+            is_allowed=reentry.allowed,
+        )
+
+    @property
+    def backlog(self) -> bool:
+        """Whether a voter says yes, or said so when it could last be heard."""
+        return any(latch.answer for latch in self._latches.values())
+
+    def of_source(self, name: str) -> tuple[LagVoter, ...]:
+        """Return the voters by which a source is in backlog."""
+        return tuple(voter for voter in LagVoter if self._latches.get((name, voter), UNHEARD).answer)
+
+
+def _thresholds(backlog: BacklogControl) -> dict[LagVoter, float]:
+    """Return what is asked of a source, with what its answer must exceed."""
+    given = {
+        LagVoter.WATERMARK_LAG: backlog.watermark_lag_seconds,
+        LagVoter.PENDING_RECORDS: backlog.pending_records,
+    }
+    return {voter: float(threshold) for voter, threshold in given.items() if threshold is not None}

@@ -1,0 +1,171 @@
+"""A query enters its backlog by its own lag, at the next trigger, and leaves it by the operator's rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate_contract import BacklogControl, QueryControl, ReentryControl, SourceControl
+from headgate_contract.lag_votes import LagVoter
+from support.scripted_spark import BASE, ScriptedSpark, Stream
+
+PER_SECOND = 1000
+
+
+def control(
+    *,
+    pending: int | None = None,
+    lag: float | None = None,
+    live: bool = False,
+    normal: float = 60,
+    **more: object,
+) -> QueryControl:
+    backlog = BacklogControl(pending_records=pending, watermark_lag_seconds=lag, live=live)
+    return QueryControl(
+        interval_seconds=normal,
+        interval_during_backlog_seconds=120,
+        sources={"flights": SourceControl(backlog=backlog)},
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def spark_with(declared: QueryControl, pending: int = 0, **more: object) -> tuple[ScriptedSpark, Stream]:
+    stream = Stream("flights", {"0": pending})
+    spark = ScriptedSpark(stream, control=declared, records_per_second=PER_SECOND, **more)  # type: ignore[arg-type]
+    spark.planner.tell_time(0.0)
+    return spark, stream
+
+
+def test_its_first_batch_is_one_of_a_backlog_where_more_waits_than_may() -> None:
+    spark, _ = spark_with(control(pending=1000), 10**6)
+    spark.round()
+    assert spark.snapshot.backlog
+    assert spark.snapshot.interval_seconds == 120
+    assert spark.snapshot.sources[0].backlog_votes == (LagVoter.PENDING_RECORDS,)
+
+
+def test_exactly_the_threshold_is_none() -> None:
+    spark, _ = spark_with(control(pending=1000), 1000)
+    spark.round()
+    assert not spark.snapshot.backlog
+
+
+def test_one_that_waits_for_its_gate_enters_a_backlog_without_waiting_for_it() -> None:
+    spark, stream = spark_with(
+        control(pending=1000, normal=3600, reentry=ReentryControl(dwell_seconds=0)), 10
+    )
+    spark.run_for(20)
+    began = len(spark.batches)
+    stream.arrive(100_000)
+    came = spark.now
+    spark.run_until(lambda: len(spark.batches) > began, within=60)
+    assert spark.batches[-1].planned_at - came <= 2 + 1 + 2 * BASE, (
+        "the next survey of a closed gate, and its lease"
+    )
+
+
+def test_a_lag_is_in_force_at_the_trigger_in_which_it_crosses_its_threshold() -> None:
+    at_once = ReentryControl(above_seconds=300, dwell_seconds=0)
+    spark, stream = spark_with(control(lag=300, normal=3600, reentry=at_once), 10)
+    spark.round()
+    stream.arrive(5)
+    spark.planner.read_to(spark.now)
+    crossed = spark.now + 300
+    spark.run_until(lambda: len(spark.batches) > 1, within=600)
+    assert spark.snapshot.backlog
+    late = spark.batches[-1].planned_at - crossed
+    assert 0 < late <= 3 * BASE, "a lease ends when the lag may have crossed"
+
+
+def test_a_watermark_that_stands_still_because_nothing_comes_is_no_backlog() -> None:
+    spark, _ = spark_with(control(lag=300), 10)
+    spark.round()
+    spark.planner.read_to(spark.now)
+    spark.run_for(3600)
+    assert not spark.snapshot.backlog
+
+
+def test_what_came_in_during_a_batch_counts_when_it_ends() -> None:
+    spark, stream = spark_with(control(pending=1000, normal=1), 50_000)
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * 100))
+    spark.round()
+    spark.run_until(lambda: not spark.snapshot.backlog, within=3600)
+    assert spark.sizes[:2] == pytest.approx([50_000, 5_000], rel=0.01), (
+        "the second batch is one of the backlog, too"
+    )
+    assert spark.planned_at[1] - spark.batches[0].ended_at == pytest.approx(0)
+    assert stream.pending <= 1000
+
+
+def test_it_comes_back_by_re_entry_alone() -> None:
+    again = ReentryControl(pending_records_above=5000, dwell_seconds=30)
+    spark, stream = spark_with(control(pending=1000, normal=3600, reentry=again), 10)
+    spark.run_for(5)
+    stream.arrive(4000)
+    spark.run_for(600)
+    assert not spark.snapshot.backlog, "above the threshold, and not above that of re-entry"
+    stream.arrive(2000)
+    began, batches = spark.now, len(spark.batches)
+    spark.run_until(lambda: len(spark.batches) > batches, within=600)
+    assert spark.snapshot.backlog
+    assert spark.batches[-1].planned_at - began == pytest.approx(31.5, abs=1.5), (
+        "seen within three seconds, then 30"
+    )
+
+
+def test_never_is_until_the_next_run() -> None:
+    never = ReentryControl(allowed=False)
+    spark, stream = spark_with(control(pending=1000, normal=3600, reentry=never), 10)
+    spark.run_for(5)
+    stream.arrive(10**6)
+    spark.run_for(1000)
+    assert not spark.snapshot.backlog
+    spark, _ = spark_with(control(pending=1000, normal=3600, reentry=never), 10**6)
+    spark.round()
+    assert spark.snapshot.backlog
+
+
+def test_a_run_that_goes_on_with_earlier_votes_comes_back_by_re_entry() -> None:
+    spark, _ = spark_with(control(pending=1000, live=True), 1500)
+    spark.round()
+    assert not spark.snapshot.backlog
+
+
+def test_that_it_went_on_is_heard_once() -> None:
+    spark, _ = spark_with(control(pending=1000), 10**7)
+    spark.round()
+    spark.control(control(pending=1000, live=True))
+    spark.round()
+    assert spark.snapshot.backlog
+
+
+def test_a_threshold_that_is_taken_back_ends_its_backlog() -> None:
+    spark, _ = spark_with(control(pending=1000), 10**7)
+    spark.round()
+    spark.control(control(pending=None))
+    assert not spark.snapshot.backlog
+    assert not spark.snapshot.votes or spark.snapshot.sources[0].backlog_votes == ()
+
+
+def test_what_is_not_known_begins_no_backlog_and_ends_none() -> None:
+    spark, stream = spark_with(control(pending=1000), 10**7)
+    stream.reachable = False
+    spark.run_for(5)
+    assert not spark.snapshot.backlog
+    stream.reachable = True
+    spark.run_for(3)
+    assert spark.snapshot.backlog
+    stream.reachable = False
+    spark.run_for(30)
+    assert spark.snapshot.backlog
+
+
+def test_a_paused_source_keeps_its_last_word() -> None:
+    declared = control(pending=1000)
+    spark, _ = spark_with(declared, 10**7)
+    spark.round()
+    paused = SourceControl(paused=True, backlog=declared.sources["flights"].backlog)
+    spark.control(
+        QueryControl(interval_seconds=60, interval_during_backlog_seconds=120, sources={"flights": paused})
+    )
+    spark.run_for(300)
+    assert spark.snapshot.backlog

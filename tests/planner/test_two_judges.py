@@ -1,0 +1,177 @@
+"""Driver and operator never flap against each other, whatever is late, lost, doubled or started again between them.
+
+A driver votes by lag itself, and an operator of the decision core scrapes it, decides, and writes documents. What
+is assumed: a scrape tells of one moment, documents reach the driver in any delay but never an earlier after a later
+one (generations see to that), and either may be started again at any time. Then
+
+- the driver's verdict is, at each moment, that of a driver which was never told anything but the first document, and
+- the operator's is what the driver's was when it was scraped last, or what it was before while nothing was heard.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.api.application import SparkApplication
+from headgate.decision import Memory, Observation, QueryPolicy, SourceObservation, decide
+from headgate.reconcile.document import next_document
+from headgate.reconcile.policy import query_policies
+from headgate_contract import ControlDocument
+from headgate_contract.lag_votes import IDLE_SECONDS
+from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
+from support.looping import application, query, source
+from support.scripted_spark import ScriptedSpark, Stream
+
+RATE = 2000.0
+DECLARED = {
+    "pending": source(backlog={"pendingRecords": 1000}),
+    "lag": source(backlog={"watermarkLag": "1m"}),
+    "both": source(backlog={"pendingRecords": 5000, "watermarkLag": "2m"}),
+}
+REENTRY = st.sampled_from(
+    [{}, {"dwell": "0s"}, {"dwell": "5s", "pendingRecordsAbove": 5000}, {"policy": "Never"}]
+)
+
+
+def declared(of_source: str, reentry: dict[str, str]) -> SparkApplication:
+    return application(
+        queries=[
+            query(
+                checkpoint={"interval": "5s", "intervalDuringBacklog": "20s"},
+                backlog={"reentry": reentry},
+                sources=[DECLARED[of_source]],
+            )
+        ]
+    )
+
+
+class Driver:
+    """One driver, whose records bear the time at which they came in."""
+
+    def __init__(self, document: ControlDocument) -> None:
+        self.stream = Stream("flights", {"0": 0})
+        self.spark = self._begin(document, 1000.0)
+
+    def _begin(self, document: ControlDocument, now: float) -> ScriptedSpark:
+        self.generation = document.generation
+        spark = ScriptedSpark(
+            self.stream,
+            control=document.queries["delays"],
+            records_per_second=RATE,
+            now=now,
+            resumed={"flights": dict(self.stream.start)},
+        )
+        spark.planner.tell_time(0.0)
+        return spark
+
+    def restart(self, document: ControlDocument) -> None:
+        self.spark = self._begin(document, self.spark.now + 1.0)
+
+    def hears(self, document: ControlDocument) -> None:
+        if document.generation > self.generation:
+            self.generation = document.generation
+            self.spark.control(document.queries["delays"])
+
+    def runs(self, seconds: float) -> list[tuple[float, bool]]:
+        """Let time pass; returns the verdict after each trigger."""
+        verdicts = []
+        deadline = self.spark.now + seconds
+        while self.spark.now < deadline:
+            self.spark.round()
+            self.spark.planner.read_to(self.spark.now - self.stream.pending / 50)
+            verdicts.append((self.spark.now, self.spark.snapshot.backlog))
+        return verdicts
+
+
+@dataclass
+class Operator:
+    """The decision core with what it remembers, on disk."""
+
+    application: SparkApplication
+    document: ControlDocument
+    kept: str = field(default_factory=lambda: json.dumps(Memory().to_json()))
+    backlog: bool = False
+
+    @property
+    def policy(self) -> QueryPolicy:
+        return query_policies(self.application)["delays"]
+
+    def decides(self, seen: QuerySnapshot | None, now: float, attempt: int) -> ControlDocument:
+        """Decide on a scrape (`None`: nothing was heard), and return the newest document."""
+        memory = Memory.from_json(json.loads(self.kept))
+        sources = {} if seen is None else {one.name: observed(one, now) for one in seen.sources}
+        votes = None if seen is None else seen.votes
+        observation = Observation(t=now, query="delays", attempt=attempt, sources=sources, driver_votes=votes)
+        verdict, memory = decide(observation, self.policy, memory)
+        self.kept, self.backlog = json.dumps(memory.to_json()), verdict.backlog
+        self.document = next_document(
+            self.application,
+            {"delays": verdict},
+            published=self.document,
+            last_generation=self.document.generation,
+        )
+        return self.document
+
+
+def observed(source: SourceSnapshot, now: float) -> SourceObservation:
+    idle = source.idle_seconds
+    return SourceObservation(
+        watermark_lag_seconds=7.0,  # of another moment
+        pending_records=source.pending_records,
+        phase=source.phase,
+        idle=None if idle is None else idle >= IDLE_SECONDS,
+        driver_votes=frozenset(source.backlog_votes),
+    )
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("arrive"), st.sampled_from([1, 900, 1100, 6000, 40_000, 200_000])),
+        st.tuples(st.just("run"), st.sampled_from([0.3, 2.0, 7.0, 30.0])),
+        st.tuples(st.just("scrape"), st.just(0)),
+        st.tuples(st.just("lose"), st.just(0)),
+        st.tuples(st.just("deliver"), st.integers(0, 5)),
+        st.tuples(st.just("restart driver"), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(of_source=st.sampled_from(sorted(DECLARED)), reentry=REENTRY, steps=STEPS)
+def test_the_two_never_flap_against_each_other(
+    of_source: str, reentry: dict[str, str], steps: list[tuple[str, float]]
+) -> None:
+    app = declared(
+        of_source, {k: v for k, v in reentry.items() if of_source != "lag" or k != "pendingRecordsAbove"}
+    )
+    first = next_document(app, {}, published=None, last_generation=0)
+    operator, written, attempt = Operator(app, first), [first], 1
+    told, alone = Driver(first), Driver(first)
+    heard: bool | None = None
+    for step, amount in steps:
+        if step == "arrive":
+            for driver in (told, alone):
+                driver.stream.arrive(int(amount))
+        elif step == "run":
+            assert told.runs(amount) == alone.runs(amount)
+        elif step == "scrape" and told.spark.snapshot.sources[0].pending_records is not None:
+            snapshot = told.spark.snapshot
+            written.append(operator.decides(snapshot, told.spark.now, attempt))
+            heard = snapshot.backlog
+            assert operator.backlog == heard
+            assert not written[-1].queries["delays"].backlog, "the driver is not told its own votes"
+        elif step == "lose":
+            written.append(operator.decides(None, told.spark.now, attempt))
+            assert operator.backlog == bool(heard)
+        elif step == "deliver":
+            told.hears(written[min(int(amount), len(written) - 1)])
+        elif step == "restart driver":
+            attempt, heard = attempt + 1, None
+            told.restart(written[-1])
+            alone.restart(first)
+            written = written[-1:]
