@@ -10,6 +10,7 @@ from typing import Any
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
 from headgate_contract.held import HeldBy
+from headgate_contract.lag_votes import LagVoter
 from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.planner.model import AlignmentSnapshot, Lane, QuerySnapshot, SourceSnapshot
@@ -118,6 +119,7 @@ def known_of_a_source() -> SourceSnapshot:
         held_seconds=dict.fromkeys(HeldBy, 1.0),
         held_lately_seconds=dict.fromkeys(HeldBy, 1.0),
         alignment=alignment,
+        backlog_votes=tuple(LagVoter),
     )
 
 
@@ -135,6 +137,7 @@ def known_of_a_run() -> SimpleNamespace:
         no_data_batches=6,
         sources=(known_of_a_source(),),
         watermark_held_by="weather",
+        votes=True,
     )
     return SimpleNamespace(
         name="delays",
