@@ -37,8 +37,6 @@ ROWS_PER_FILE = 100
 """Of the files that are written while in backlog; otherwise Spark writes a batch of this size to one file."""
 SCRAPE_SECONDS = 150.0
 """How far the clock is put forward between two looks at the driver; four of them may fail before that matters."""
-DWELL_SECONDS = 60.0
-"""What a query that has caught up has to be behind for until it is in backlog again."""
 WAIT_SECONDS = 240.0
 
 
@@ -48,6 +46,7 @@ def declared(folder: Path) -> SparkApplication:
         "name": "rationed",
         "checkpoint": {"interval": "200ms", "intervalDuringBacklog": "1h"},
         "batch": {"initialRecords": BATCH, "maxRecords": BATCH},
+        "backlog": {"reentry": {"dwell": "1s"}},
         "sources": [{"name": "source", "backlog": {"pendingRecords": BATCH // 2}}],
     }
     content = {
@@ -231,7 +230,6 @@ def falls_behind_again(run: Run, live: Path) -> None:
     live.touch()
     os.utime(live, (START, START))  # so all of it has arrived
     run.turns_until_begun(batch=4)
-    run.passes(DWELL_SECONDS)
     run.turns_until(lambda o: o.plan.verdicts["rationed"].backlog, "a second backlog")
     run.passes(COOL_DOWN_SECONDS + MINIMUM_UPTIME_SECONDS)
     outcome = run.turns_until_reason(ConfReason.INEFFECTIVE_RESTART)
