@@ -93,6 +93,19 @@ def test_metrics_and_log_say_whose_word_holds(told: dict[str, Any]) -> None:
 
 
 @pytest.mark.spark
+def test_a_threshold_by_option_puts_the_query_into_backlog_with_nobody_else_there(
+    told: dict[str, Any],
+) -> None:
+    def value(name: str, **labels: str) -> float:
+        found = [line for line in told["metrics"] if line.startswith(name)]
+        (line,) = (line for line in found if all(f'{key}="{text}"' in line for key, text in labels.items()))
+        return float(line.rpartition(" ")[2])
+
+    assert value("headgate_query_backlog", query="paced") == 1
+    assert value("headgate_source_backlog_vote", source="strict", voter="PendingRecords") == 1
+
+
+@pytest.mark.spark
 def test_a_query_with_settings_that_make_no_sense_is_refused_with_all_of_them(told: dict[str, Any]) -> None:
     assert (
         "query refused: option headgate.intervall: unknown setting; did you mean headgate.interval?; "

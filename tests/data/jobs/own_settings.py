@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
 )
 
 folder = Path(sys.argv[1])
+SERIES = ("headgate_setting_info", "headgate_query_backlog", "headgate_source_backlog_vote")
 seen = str(folder / "seen")
 
 
@@ -77,6 +78,7 @@ spark = SparkSession.builder.getOrCreate()
 spark.dataSource.register(Strict)
 numbers = spark.readStream.format("strict").option("mine", "x").option("headgate.offsets", "records")
 numbers = numbers.option("scan.rate.limit.record-per-second", 500).option("headgate.rateLimit.maxBurst", "1s")
+numbers = numbers.option("headgate.backlog.pendingRecords", 100_000)
 files = spark.readStream.format("text").option("headgate.paused", "true").load(str(folder / "files"))
 every = numbers.load().union(files).union(files)
 
@@ -108,7 +110,7 @@ page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).re
 told = {
     "failure": paced.exception() and str(paced.exception()),
     "batches": batches(paced),
-    "metrics": [line for line in page.splitlines() if line.startswith("headgate_setting_info")],
+    "metrics": [line for line in page.splitlines() if line.startswith(SERIES)],
     "refusal": refusal(**{"headgate.intervall": "1s", "headgate.minPause": "5"}),
     "seen": Path(seen).read_text().splitlines(),
 }
