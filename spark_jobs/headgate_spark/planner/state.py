@@ -121,7 +121,8 @@ class QueryState:
         voting = self.votes.sources.keys() & self.sources.keys()
         before = self.votes.backlog
         self.votes.cast(
-            {name: Lag(self.snapshot_of(name, now, in_flight=name in in_flight), behind) for name in voting}, now
+            {name: Lag(self.snapshot_of(name, now, in_flight=name in in_flight), behind) for name in voting},
+            now,
         )
         if self.votes.backlog is not before:
             self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
