@@ -52,7 +52,7 @@ def _planned(asked: Question, booking: Booking) -> Answer:
     if current.held is not None:  # what its rate limit cut could have been read already, but for that
         was_cut = current.held is HeldBy.INTERVAL and source.name in query.cut
         return Hold(HeldBy.RATE_LIMIT if was_cut else current.held)
-    return _told(asked, booking)
+    return _part_of(asked, booking)
 
 
 def _plan(asked: Question) -> None:
@@ -71,8 +71,8 @@ def _plan(asked: Question) -> None:
         query.grant = None if current.is_unbounded else draft.grant
 
 
-def _told(asked: Question, booking: Booking) -> Answer:
-    """Tell a source its part of the plan, in the unit of its lane."""
+def _part_of(asked: Question, booking: Booking) -> Answer:
+    """Return and book what the plan has for a source, in the unit of its lane."""
     query, current, source = asked.query, asked.round, asked.source
     allotment = current.plan[source.name]
     if allotment.hold is not None:

@@ -48,7 +48,7 @@ class Draft:
     reading: tuple[SourceState, ...] = ()
     """The sources that are planned now."""
     readers: tuple[Reader, ...] = ()
-    """The same, as what they could read."""
+    """What those sources could read, in the same order."""
     grant: Grant | None = None
     """`None`: nothing bounds the batch, or nothing is planned."""
     shares: Mapping[str, Allotment] = field(default_factory=dict)
@@ -120,8 +120,10 @@ def history(query: QueryState, draft: Draft) -> Draft:
 
 
 def history_at_once(query: QueryState, draft: Draft) -> Draft:
-    """The same, but a history that cannot be counted is read in one batch, and that is its end: there would be no
-    further trigger to see that it has nothing more."""
+    """Release what waits for a history at its end; one that cannot be counted is there after one batch.
+
+    There would be no further trigger to see that it has nothing more.
+    """
     told = (s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted)
     progress = {
         s.name: s.progress if s.is_counted or not draft.may_read(s) else replace(s.progress, exhausted=True)
@@ -148,13 +150,16 @@ def seen(query: QueryState, draft: Draft) -> Draft:
 
 
 def known(query: QueryState, draft: Draft) -> Draft:
-    """The same, but for those that have not been asked yet as well, where it is known what they have."""
+    """Plan for all sources of which it is known what they have, whether Spark has asked them or not."""
     return _reading(query, draft, _is_known)
 
 
 def _is_known(state: SourceState) -> bool:
-    """In a run that ends by itself Spark asks a source only once the one before it has its answer; and that is a part
-    of what all of them have. One that cannot be counted need not be asked."""
+    """Tell whether it is known what a source has. One that cannot be counted need not be asked.
+
+    In a run that ends by itself Spark asks a source only once the one before it has its answer, and that is a part of
+    what all of them have.
+    """
     return state.seen or state.latest is not None or not state.is_counted
 
 
@@ -184,7 +189,7 @@ def reach(query: QueryState, draft: Draft) -> Draft:
 
 
 def reach_of_all(query: QueryState, draft: Draft) -> Draft:
-    """The same, but nobody is left alone, and a history that cannot be counted is read whole, whatever its size."""
+    """Find out what each source could read; a history that cannot be counted is read whole, whatever its size."""
     return _reach(query, draft, 0.0, is_whole=draft.hybrid.is_history)
 
 
@@ -220,7 +225,7 @@ def grant(query: QueryState, draft: Draft) -> Draft:
 
 
 def grant_without_gate(query: QueryState, draft: Draft) -> Draft:
-    """The same; outside of a backlog no record waits for a gate, so that `targetDuration` is the target."""
+    """Size a batch where no record waits for a gate: outside of a backlog, `targetDuration` is the target."""
     if draft.in_force.backlog:
         return grant(query, draft)
     return _granted(query, draft, query.settings.batch.target_seconds)
