@@ -150,7 +150,8 @@ class Settings(BaseModel):
 
     workers: Annotated[int, Ge(1), Le(256)] = 16
     """Applications that are worked on at the same time. Nearly all of that time is spent waiting for the API
-    server, so more workers mean more requests in flight, not more processors. Default 16."""
+    server, so more workers mean more requests in flight, not more processors. Namespaces take turns, and from
+    four workers on a quarter of them is left to the others when one namespace has all it can use. Default 16."""
 
     tick: Timeout = timedelta(seconds=5)
     """Time between two looks at the metrics. Default 5s: a third of the usual scrape interval, so that

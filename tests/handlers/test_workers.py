@@ -10,7 +10,7 @@ import pytest
 
 from headgate.adapters.kubernetes.key import Key
 from headgate.errors import ApiUnavailable, TransientError
-from headgate.handlers.queue import Backoff, WorkQueue
+from headgate.handlers.queue import Backoff
 from headgate.handlers.workers import Workers
 
 A, B, C = Key("team", "a"), Key("team", "b"), Key("team", "c")
@@ -108,8 +108,8 @@ def test_a_turn_that_fails_is_made_again_and_the_others_go_on(error: Exception, 
         workers.add(B)
         await until(lambda: tries.count(A) == 3 and B in tries)
 
-    queue: WorkQueue[Key] = WorkQueue(Backoff(first=0.001))
-    working(test, Workers(turn, 4, turned=lambda how, _seconds: told.append(how), queue=queue))
+    backoff = Backoff(first=0.001)
+    working(test, Workers(turn, 4, turned=lambda how, _seconds: told.append(how), backoff=backoff))
     assert sorted(told) == sorted([result, result, "done", "done"])
 
 

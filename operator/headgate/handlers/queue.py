@@ -2,8 +2,9 @@
 
 Everything that is heard of an application leads to the same turn of the loop, so an event is nothing but its key: ten
 of them are one turn. Keys wait by the time since which they are due, so that a busy application never keeps a quiet
-one waiting. What fails waits longer each time, what succeeds again and again is slowed down to a pace, and a key is
-never worked on twice at once.
+one waiting, and groups of them take turns (`lines.py`), so that ten thousand of one namespace do not keep the one of
+another waiting. What fails waits longer each time, what succeeds again and again is slowed down to a pace, and a key
+is never worked on twice at once.
 
 Pure: time and chance come in as arguments, and nothing waits in here. `workers.py` does the waiting. Not thread-safe,
 but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for from its own thread.
@@ -11,11 +12,11 @@ but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for fr
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from headgate.handlers.lines import Lines, Place
 from headgate.handlers.pace import Pace
 
 K = TypeVar("K", bound=Hashable)
@@ -56,11 +57,18 @@ class WorkQueue(Generic[K]):
 
     backoff: Backoff = field(default_factory=Backoff)
     pace: Pace[K] = field(default_factory=Pace)
+    group: Callable[[K], str] = lambda _key: ""
+    """Of whom a key is: groups take turns."""
+    share: int | None = None
+    """How many keys of one group may be worked on at once; `None`: all that are due."""
     _entries: dict[K, _Entry] = field(default_factory=dict)
     _running: dict[K, float] = field(default_factory=dict)
     """Since when."""
-    _line: list[tuple[float, int, K]] = field(default_factory=list)
+    _lines: Lines[K] = field(init=False)
     _tickets: int = 0
+
+    def __post_init__(self) -> None:
+        self._lines = Lines(self._is_in_line, self.share)
 
     def add(self, key: K, now: float) -> None:
         """Something was heard of `key`: it is due, or will be again once its present turn has ended.
@@ -72,14 +80,16 @@ class WorkQueue(Generic[K]):
         self._schedule(key, entry, max(now, entry.not_before))
 
     def take(self, now: float) -> K | None:
-        """Return the key that has been due longest, and count it as running; `None` when none is due."""
-        while self._line and self._line[0][0] <= now:
-            _, ticket, key = heapq.heappop(self._line)
-            if self._is_in_line(key, ticket):
-                self._entries[key].due, self._running[key] = None, now
-                self.pace.spend(key, now)
-                return key
-        return None
+        """Return the key that has been due longest of the group whose turn it is, and count it as running.
+
+        `None` when none is due, but of groups of which as many run as may.
+        """
+        place = self._lines.take(now)
+        if place is None:
+            return None
+        self._entries[place.key].due, self._running[place.key] = None, now
+        self.pace.spend(place.key, now)
+        return place.key
 
     def done(self, key: K, now: float, *, again_in: float | None = None) -> None:
         """The turn of `key` has ended well; look at it again in so many seconds at the latest."""
@@ -106,21 +116,16 @@ class WorkQueue(Generic[K]):
         return (entry.due or now) - now
 
     def next_due(self) -> float | None:
-        """Return when the next key that is not running is due."""
-        while self._line:
-            due, ticket, key = self._line[0]
-            if self._is_in_line(key, ticket):
-                return due
-            heapq.heappop(self._line)
-        return None
+        """Return when the next key is due that does not run and may, or a time that has passed if one is already."""
+        return self._lines.next_due()
 
     def depth(self, now: float) -> int:
         """Return how many keys are due and wait for a worker."""
-        return len(self._waits(now))
+        return sum(1 for _ in self._lines.due(now))
 
     def longest_wait(self, now: float) -> float:
         """Return for how long the key that has been due longest waits for a worker; 0 when none does."""
-        return max(self._waits(now), default=0.0)
+        return max((now - place.due for place in self._lines.due(now)), default=0.0)
 
     def longest_run(self, now: float) -> float:
         """Return for how long the longest turn has been going on; 0 when none is."""
@@ -131,30 +136,16 @@ class WorkQueue(Generic[K]):
         """How many keys are being worked on."""
         return len(self._running)
 
-    def _waits(self, now: float) -> list[float]:
-        """Return for how long each waits; only those that are due are looked at, of ten thousand in line.
-
-        The line is a heap: nobody below one that is not due is due.
-        """
-        line, places, waits = list(self._line), [0], []
-        while places:
-            place = places.pop()
-            if place < len(line) and line[place][0] <= now:
-                since, ticket, key = line[place]
-                places += (2 * place + 1, 2 * place + 2)
-                if self._is_in_line(key, ticket):
-                    waits.append(now - since)
-        return waits
-
-    def _is_in_line(self, key: K, ticket: int) -> bool:
-        entry = self._entries.get(key)
-        return entry is not None and entry.ticket == ticket and key not in self._running
+    def _is_in_line(self, place: Place[K]) -> bool:
+        entry = self._entries.get(place.key)
+        return entry is not None and entry.ticket == place.ticket and place.key not in self._running
 
     def _ended(self, key: K) -> _Entry:
         entry = self._entries[key]
         self._running.pop(key, None)
+        self._lines.ended(self.group(key))
         if entry.due is not None:
-            self._line_up(key, entry)  # its place was passed over while it ran
+            self._line_up(key, entry)  # it was not in line while it ran
         return entry
 
     def _schedule(self, key: K, entry: _Entry, due: float) -> None:
@@ -169,4 +160,4 @@ class WorkQueue(Generic[K]):
         if entry.due is not None:
             self._tickets += 1
             entry.ticket = self._tickets
-            heapq.heappush(self._line, (entry.due, entry.ticket, key))
+            self._lines.add(self.group(key), Place(entry.due, entry.ticket, key))

@@ -1,5 +1,8 @@
 """Works the queue off: as many turns at once as there are workers, each application in one of them at most.
 
+Namespaces take turns, and none of them has all workers at once: where each turn of one namespace hangs, in an
+admission webhook of its own say, a quarter of the workers is left to the others (of fewer than four, none).
+
 A turn that cannot be finished for now is tried again with a growing pause. So is one that fails for a defect, with
 its traceback in the log: an application that nobody can judge must not keep the others from being served.
 """
@@ -16,13 +19,18 @@ import structlog
 
 from headgate.adapters.kubernetes.key import Key
 from headgate.errors import ApiUnavailable, TransientError
-from headgate.handlers.queue import WorkQueue
+from headgate.handlers.queue import Backoff, WorkQueue
 
 log = structlog.get_logger("headgate.workers")
 
 Turn = Callable[[Key], Awaitable[float | None]]
 """One turn of the loop. Returns the Unix time at which to look again at the latest; raises `TransientError`
 where the same may succeed later."""
+
+
+def share_of(workers: int) -> int:
+    """Return how many of so many workers one namespace may have at once."""
+    return workers - workers // 4
 
 
 @dataclass(slots=True)
@@ -35,10 +43,14 @@ class Workers:
     """Told of each turn: `done`, `retried` or `defect`, and how long it took."""
     ended: Callable[[Key], None] = lambda _key: None
     """Told whose turn it was."""
-    queue: WorkQueue[Key] = field(default_factory=WorkQueue)
+    backoff: Backoff = field(default_factory=Backoff)
+    queue: WorkQueue[Key] = field(init=False)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _is_draining: bool = False
+
+    def __post_init__(self) -> None:
+        self.queue = WorkQueue(self.backoff, group=lambda key: key.namespace, share=share_of(self.count))
 
     def add(self, key: Key) -> None:
         """Something was heard of an application."""
