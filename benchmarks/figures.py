@@ -17,6 +17,7 @@ from typing import Any, Final
 from benchmarks.backlog import plot
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
+from benchmarks.provenance import UNKNOWN
 from benchmarks.result_file import Attempts, ResultFileError, latest, read
 
 README: Final = Path("README.md")
@@ -218,9 +219,14 @@ def measured_on(rows: Sequence[Mapping[str, Any]]) -> str:
     dates = sorted({row["date"] for row in rows})
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     processors = sorted({f"{row['machine']['processor']}" for row in rows})
-    commits = sorted({row["commit"] for row in rows})
+    commits = sorted({row["commit"] for row in rows} - {UNKNOWN})
+    old = sum(row["commit"] == UNKNOWN for row in rows)
+    said = [f"commits: {', '.join(commits)}"] if commits else []
+    if old:
+        of = "all" if old == len(rows) else f"{old} of {len(rows)}"
+        said.append(f"{of} are from before rows named their commit, and name the one that recorded them")
     return (
-        f"Measured {span}; processors: {', '.join(processors)}; commits: {', '.join(commits)}. "
+        f"Measured {span}; processors: {', '.join(processors)}; {'; '.join(said)}. "
         "Which row was measured where is in its file."
     )
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.provenance import UNKNOWN
+
 Attempt = Mapping[str, Any]
 """Everything of one measurement of one figure, but for the id of the figure."""
 Attempts = dict[str, list[Attempt]]
@@ -31,7 +33,10 @@ SAYS: Final = (
     "load_average",
     "processor_speed",
 )
-"""The members of every attempt. `commit`, members of `machine`, and `processor_speed` may be "unknown"."""
+"""The members of every attempt. Members of `machine`, and `processor_speed` may be "unknown"."""
+COMMITS_KEPT_SINCE: Final = "2026-11-24"
+"""An attempt of an earlier day may have an "unknown" `commit`, and then says in `recorded_in` which commit of this
+history put it into its file. What was measured is that commit or one before it; nobody wrote down which."""
 MACHINE: Final = ("processor", "cores", "memory_gib")
 
 
@@ -63,9 +68,16 @@ def faults(document: Mapping[str, Any]) -> Iterator[str]:
             missing += [f"machine.{name}" for name in MACHINE if name not in attempt.get("machine", MACHINE)]
             if missing:
                 yield f"attempt {number} of {row['id']} does not say its {', '.join(missing)}"
+            elif attempt["commit"] in ("", UNKNOWN) and not is_of_old(attempt):
+                yield f"attempt {number} of {row['id']} does not say its commit: measure in a clone of the repository"
         dates = [attempt["date"] for attempt in row["attempts"] if "date" in attempt]
         if dates != sorted(dates):
             yield f"the attempts of {row['id']} are not in the order of their dates: new ones go to the end"
+
+
+def is_of_old(attempt: Attempt) -> bool:
+    """Tell whether it was made when no commits were kept, and says where it was put into its file."""
+    return attempt["date"] < COMMITS_KEPT_SINCE and bool(attempt.get("recorded_in"))
 
 
 def latest(attempts: Attempts) -> list[dict[str, Any]]:
@@ -76,12 +88,16 @@ def latest(attempts: Attempts) -> list[dict[str, Any]]:
 def append(file: Path, command: str, rows: Iterable[Mapping[str, Any]], order: Sequence[str]) -> None:
     """Add an attempt for each of `rows`, which have the `id` of their figure; the file is replaced in one step.
 
-    Figures are in `order`; those not in it, which nothing measures any more, stay behind the others.
+    Figures are in `order`; those not in it, which nothing measures any more, stay behind the others. Raises
+    ResultFileError, and leaves the file as it is, where a row does not say where it comes from.
     """
     attempts = read(file)
     for row in rows:
         attempt = {name: value for name, value in row.items() if name != "id"}
         attempts.setdefault(row["id"], []).append(attempt)
+    document = {"results": [{"id": name, "attempts": made} for name, made in attempts.items()]}
+    if wrong := next(faults(document), None):
+        raise ResultFileError(f"{file}: {wrong}")
     names = [name for name in order if name in attempts]
     names += [name for name in attempts if name not in order]
     file.parent.mkdir(parents=True, exist_ok=True)

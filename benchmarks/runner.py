@@ -23,7 +23,7 @@ from benchmarks.local.results import (
     failed_row,
     row,
 )
-from benchmarks.provenance import processor_speed
+from benchmarks.provenance import UNKNOWN, commit, processor_speed
 from benchmarks.result_file import append
 
 BenchT = TypeVar("BenchT")
@@ -61,8 +61,12 @@ class Suite(Generic[BenchT]):
     ) -> int:
         """Measure, write to `results` if there is one, and show; returns the exit code.
 
-        `more` are options that belong to the command which measures a row.
+        `more` are options that belong to the command which measures a row. What is to be written is not even
+        measured where nobody could tell of which commit it would be.
         """
+        if results is not None and commit() == UNKNOWN:
+            tell("nothing was measured: there is no git repository, or no git, to name the commit; clone one")
+            return 1
         order = [figure.id for scenario in self.scenarios for figure in scenario.figures]
         rows: list[Mapping[str, Any]] = []
         for scenario in chosen:

@@ -22,6 +22,7 @@ from benchmarks.figures import (
     generated,
     goal,
     main,
+    measured_on,
     read_all,
     table,
     with_figures,
@@ -159,3 +160,10 @@ def test_lint_refuses_a_result_that_does_not_say_where_it_comes_from(tmp_path, m
     (tmp_path / "local.json").write_text('{"results": [{"id": "a", "attempts": [{"value": 1}]}]}')
     assert main() == 1
     assert "local.json: attempt 1 of a does not say its date, commit" in capsys.readouterr().err
+
+
+def test_rows_from_before_commits_were_kept_are_told_apart():
+    old = {"commit": "unknown", "recorded_in": "0ff1ce"}
+    assert "; all are from before rows named their commit" in measured_on([{**ORIGIN, **old}])
+    both = measured_on([ORIGIN, {**ORIGIN, **old}])
+    assert "commits: c0ffee; 1 of 2 are from before rows named their commit" in both

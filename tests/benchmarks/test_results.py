@@ -240,6 +240,48 @@ def test_without_a_repository_the_commit_is_unknown(tmp_path, monkeypatch):
     assert provenance.commit(tmp_path) == provenance.UNKNOWN
 
 
+@pytest.mark.parametrize("commit", ["", provenance.UNKNOWN])
+def test_an_attempt_without_a_commit_is_refused_and_the_file_stays_as_it_was(tmp_path, commit):
+    file = tmp_path / "local.json"
+    add(file, 6.0, CALL)
+    before = file.read_bytes()
+    with pytest.raises(ResultFileError, match="attempt 2 of a does not say its commit: measure in a clone"):
+        add(file, 7.0, call(commit=commit, date="2026-11-25"))
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("date", "more", "is_refused"),
+    [
+        ("2026-11-23", {"recorded_in": "c0ffee"}, False),
+        ("2026-11-23", {}, True),
+        ("2026-11-24", {"recorded_in": "c0ffee"}, True),
+    ],
+)
+def test_only_what_was_measured_before_commits_were_kept_has_none_and_says_where_it_was_recorded(
+    date, more, is_refused
+):
+    attempt = {**row(RATIO, Measured([6.0]), call(date, provenance.UNKNOWN)), **more}
+    assert bool(list(faults({"results": [{"id": "a", "attempts": [attempt]}]}))) is is_refused
+
+
+def test_nothing_is_measured_for_a_file_where_nobody_can_tell_the_commit(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    measured = []
+    suite = Suite(
+        "benchmarks.some",
+        [Scenario("one", (RATIO,), lambda _: measured.append(1) or {"a": Measured([6.0])})],
+        Origin("make bench-some", dict),
+    )
+    file = tmp_path / "some.json"
+    assert suite.run(suite.scenarios, None, file) == 1
+    assert not measured
+    assert not file.exists()
+    assert "clone one" in capsys.readouterr().out
+    assert suite.run(suite.scenarios, None, None) == 0  # as with `--scale`, which writes nothing
+
+
 def test_a_processor_that_nobody_tells_is_unknown(tmp_path, monkeypatch):
     about = tmp_path / "cpuinfo"
     assert provenance.processor(about) is None
