@@ -2,25 +2,30 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt test.txt)
+PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
 
-$(STAMP): pyproject.toml constraints.txt $(SHIM)
+# Nothing comes in that the locks do not have, at a version and with a digest that they have.
+$(STAMP): pyproject.toml $(LOCKS) $(SHIM)
 	test -x $(BIN)/python || python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt hatchling editables setuptools wheel 'pyspark' 'pandas' 'pyarrow'
-	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[operator,spark,test]'
+	$(PIP_INSTALL) --require-hashes -r locks/build.txt
+	$(PIP_INSTALL) --require-hashes --no-build-isolation $(LOCKS:%=-r %)
+	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check --disable-pip-version-check
 	touch $@
 
 setup: $(STAMP)  ## Make .venv with everything; quick when it is there
 
-lint: setup  ## Style, types, layers, generated files
+lint: setup  ## Style, types, layers, generated files, locks and licences; no network
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark charts/generate
+	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark charts/generate locks
 	$(BIN)/lint-imports
 	$(BIN)/headgate crd --check crds
 	$(BIN)/headgate crd --reference --check docs/reference
@@ -28,6 +33,14 @@ lint: setup  ## Style, types, layers, generated files
 	$(BIN)/python -m headgate.cli.options --check
 	$(BIN)/python -m charts.generate --check
 	$(BIN)/python -m benchmarks.figures --check
+	$(BIN)/python -m locks.make --check
+	$(BIN)/python -m locks.licences
+
+lock: setup  ## Write the locks of all libraries from pyproject.toml; UPGRADE=1 takes the newest
+	$(BIN)/python -m locks.make $(if $(UPGRADE),--upgrade)
+
+audit: setup  ## Ask over the network whether a hole is known in any locked library
+	$(BIN)/python -m locks.audit
 
 generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/headgate crd --out crds
@@ -66,7 +79,7 @@ test-quick: setup  ## What needs no JVM, no Go and no processes of its own; two 
 	  -m "not (spark or cluster or node or programs or processes)"
 
 test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
-	PYTHONPATH=tests $(BIN)/python tests/spark_versions/run.py
+	PYTHONPATH=tests:. $(BIN)/python tests/spark_versions/run.py
 
 demo: setup  ## A backlog of flights, then live: Spark's default and governed, side by side
 	$(BIN)/python -m benchmarks.demo

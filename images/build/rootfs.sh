@@ -3,11 +3,12 @@
 #
 # ROOT may be empty (the Containerfiles copy it over a Debian) or hold a Debian already (the tests on a real node,
 # which have no registry). $PYTHON, default python3, is the Python that runs this: the same minor version as in the
-# image, with pip, hatchling and pyspark; a JDK compiles the shim. $CONSTRAINTS, default constraints.txt, pins every
-# library. Nothing outside ROOT is written.
+# image, with what locks/build.txt has, and pyspark; a JDK compiles the shim. $LOCK, default that of the image
+# in locks, has every library with its version and digests. Nothing outside ROOT is written.
 #
 #   /opt/headgate       the package and its libraries, one flat directory for PYTHONPATH
 #   /opt/headgate/bin   headgate; headgate-run (spark)
+#   /opt/headgate/headgate-KIND.cdx.json   what all of this is, as scanners read it
 #   /opt/spark          SPARK_HOME: the PySpark in /opt/headgate (spark)
 #   /opt/entrypoint.sh  what Spark on Kubernetes calls (spark)
 #   /opt/decom.sh       what it calls before an executor is stopped (spark)
@@ -16,7 +17,7 @@ set -euo pipefail
 mkdir -p "$1"
 root=$(cd "$1" && pwd) kind=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)
-python=${PYTHON:-python3} constraints=${CONSTRAINTS:-$source/constraints.txt}
+python=${PYTHON:-python3} lock=${LOCK:-$source/locks/$kind.txt}
 libraries=$root/opt/headgate
 
 # What no driver, no executor and no operator loads.
@@ -33,6 +34,7 @@ main() {
   trim
   if [[ $kind == spark ]]; then add_spark; fi
   add_launchers
+  "$python" "$source/spark_jobs/shim/image_sbom.py" "$libraries" "$kind"
   compile
 }
 
@@ -40,8 +42,10 @@ install_packages() {
   "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$1" "$source"
   rm -rf "$libraries"
   mkdir -p "$libraries"
-  "$python" -m pip install --quiet --no-compile --target "$libraries" \
-    --constraint "$constraints" "headgate[$kind] @ file://$(echo "$1"/headgate-*.whl)"
+  "$python" -m pip install --quiet --no-compile --no-build-isolation --target "$libraries" \
+    --require-hashes --requirement "$lock"
+  rm -rf "$libraries/bin"  # pip's own launchers name the Python that ran pip
+  "$python" -m pip install --quiet --no-compile --no-deps --target "$libraries" "$1"/headgate-*.whl
 }
 
 trim() {
@@ -55,7 +59,6 @@ add_spark() {
   install -m 755 "$source/images/entrypoint.sh" "$source/images/decom.sh" "$root/opt"
 }
 
-# Pip's own launchers name the Python that ran pip.
 add_launchers() {
   rm -rf "$libraries/bin"
   mkdir "$libraries/bin"

@@ -11,6 +11,7 @@ nothing is unpacked. Two builds with the same JDK and the same Python give the s
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,8 @@ OF_JOBS = tuple(
     f"headgate_spark/{name}" for name in ("backfill/", "jars/", "launch/", "sources/", "__main__.py")
 )
 """What a job calls, and `headgate-run`: whoever wants that installs the wheel."""
+LOCKS = ("operator", "spark")
+PINNED = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 DIGESTS = ("md5", "sha1", "sha256", "sha512")
 DATE_OF_FILES = "315532800"
 """In the wheel: 1980-01-01, as in the jar."""
@@ -169,8 +172,8 @@ def make_wheel(folder: Path, version: str) -> None:
 
 def tested_versions() -> dict[str, str]:
     """The versions of all libraries with which Headgate is tested, by their names as PyPI spells them."""
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
-    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    text = "".join((ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8") for lock in LOCKS)
+    return {canonicalize_name(name): version for name, version in PINNED.findall(text)}
 
 
 if __name__ == "__main__":

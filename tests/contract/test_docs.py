@@ -42,7 +42,7 @@ OBJECTS = {
     "An alignment": AlignmentControl,
     "An event time": EventTimeControl,
 }
-NOT_OURS = {".venv", "build", "dist", ".git", ".pytest_cache", "node_modules"}
+NOT_OURS = {".venv", ".venvs", "build", "dist", ".git", ".pytest_cache", "node_modules"}
 PAGES = sorted(p for p in ROOT.rglob("*.md") if not NOT_OURS & set(p.relative_to(ROOT).parts))
 
 

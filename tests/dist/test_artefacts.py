@@ -57,9 +57,9 @@ def digest(path: Path, name: str = "sha256") -> str:
 
 
 def copy_of_the_checkout(folder: Path) -> Path:
-    for name in ("operator", "spark_jobs"):
+    for name in ("operator", "locks", "spark_jobs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("jars", "__pycache__"))
-    for name in ("LICENSE", "README.md", "constraints.txt", "pyproject.toml"):
+    for name in ("LICENSE", "README.md", "pyproject.toml"):
         shutil.copyfile(ROOT / name, folder / name)
     return folder
 

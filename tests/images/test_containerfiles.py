@@ -108,14 +108,14 @@ def test_of_the_documents_of_debians_packages_the_licences_stay(tmp_path: Path) 
 
 
 def test_the_image_has_the_spark_that_the_tests_run_with() -> None:
-    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pinned = (ROOT / "locks" / "spark.txt").read_text(encoding="utf-8")
     (version,) = (
         text.removeprefix("SPARK_VERSION=")
         for word, text in said("spark")
         if word == "ARG" and "SPARK" in text
     )
 
-    assert f"\npyspark=={version}\n" in pinned
+    assert f"\npyspark=={version} \\\n" in pinned
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_builder_gets_all_that_the_package_is_made_from(tmp_path: Path) -> Non
     (wheel,) = tmp_path.glob("headgate-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"headgate/cli/main.py", "headgate_spark/jars/headgate-shim.jar"} <= names
-    for name in ("constraints.txt", "images/build/rootfs.sh", "images/entrypoint.sh"):
+    for name in ("locks/operator.txt", "locks/lockfile.py", "images/build/rootfs.sh", "images/entrypoint.sh"):
         assert (tmp_path / "context" / name).exists()
 
 

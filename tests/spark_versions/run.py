@@ -25,6 +25,7 @@ from pathlib import Path
 
 import governed
 
+from locks.lockfile import OF_SETUP, chosen, read, with_spark, written
 from support import packaged
 from support.kafka import Broker, kafka_in
 from support.kafka_connector import CONNECTOR
@@ -40,8 +41,10 @@ NAMED = ("4.3.0",)
 """Those whose offset log goes by the names of sources. 4.2 takes names, and goes by place all the same: sources that
 have changed places are handed each other's offsets there, by plain Spark as well."""
 
-RUNTIME = ("structlog", "prometheus-client")
-"""What `headgate-run` needs beside PySpark."""
+BUILDERS = ("packaging", "setuptools", "wheel")
+"""What makes a wheel of PySpark, which is released as its sources."""
+RUNTIME = ("pyspark", "py4j", "structlog", "prometheus-client")
+"""PySpark, and what `headgate-run` needs beside it."""
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -63,9 +66,12 @@ def environment(version: str) -> Path:
                 [sys.executable, "-m", "venv", "--clear", home], check=True, timeout=INSTALL_SECONDS
             )
             pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            constraints = ["-c", str(ROOT / "constraints.txt")]
-            subprocess.run([*pip, f"pyspark=={version}"], check=True, timeout=INSTALL_SECONDS)
-            subprocess.run([*pip, *constraints, *RUNTIME], check=True, timeout=INSTALL_SECONDS)
+            for number, names in enumerate((BUILDERS, RUNTIME)):
+                pins = with_spark(version, read(*OF_SETUP))
+                pinned = home / f"lock-{number}.txt"
+                pinned.write_text(written(chosen([*names], pins)), encoding="utf-8")
+                command = [*pip, "--require-hashes", "--no-build-isolation", "-r", str(pinned)]
+                subprocess.run(command, check=True, timeout=INSTALL_SECONDS)
             ready.touch()
     return python
 

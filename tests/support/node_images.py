@@ -38,7 +38,7 @@ PYTHON = (3, 11)
 """What this release has: libraries for the images are installed by the Python that runs the tests."""
 BUILD_SECONDS = 900
 KEY_LENGTH = 16
-SOURCES = ("images", "operator", "spark_jobs", "constraints.txt", "pyproject.toml")
+SOURCES = ("images", "operator", "spark_jobs", "pyproject.toml", "locks")
 WITHOUT_DOCUMENTATION = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 LICENCES = "/usr/share/doc/*/copyright"
 
