@@ -145,7 +145,7 @@ QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", _QUERY, "How l
 # A source of a query ------------------------------------------------------------------------------
 SOURCE_INFO = _gauge(
     "source_info", ("query", "source", "lane"), "1; lane tells how the source's batches are bounded: "
-    "offsets, rows, files, gate (hold or all) or none."
+    "offsets, rows, files, bytes (of files), gate (hold or all) or none."
 )  # fmt: skip
 SOURCE_OUT_OF_REACH = _gauge(
     "source_out_of_reach",

@@ -210,6 +210,25 @@ def test_a_first_file_that_is_much_smaller_than_the_others_lets_no_batch_exceed_
     assert max(in_files_of([10, *[100] * 9, *[50_000] * 40], most=170_000, size=size)) <= 170_000
 
 
+def test_a_source_of_files_says_whether_its_last_batch_was_cut_in_files_or_in_bytes() -> None:
+    events = Uncounted("flights", Lane.FILES, [10_000] * 40, size=of_text)
+    spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=100_000)))
+    lanes = [spark.source("flights").lane]
+
+    def batch() -> None:
+        before = len(spark.batches)
+        spark.run_until(lambda: len(spark.batches) > before)
+        lanes.append(spark.source("flights").lane)
+
+    for _ in range(3):
+        batch()
+    spark.control(control(False, during=0))
+    events.arrive(10_000)
+    batch()
+
+    assert lanes == [Lane.FILES, Lane.FILES, Lane.BYTES, Lane.BYTES, Lane.FILES]
+
+
 @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=60), st.integers(1, 10**6))
 def test_batches_of_files_with_records_of_one_size_keep_to_maximum_records_or_are_one_file(
     files: list[int], most: int

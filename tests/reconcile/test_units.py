@@ -14,6 +14,7 @@ from support.looping import Loop, is_in_lane
         ("offsets", OffsetUnit.OFFSETS),
         ("rows", OffsetUnit.RECORDS),
         ("files", OffsetUnit.FILES),
+        ("bytes", OffsetUnit.BYTES),
         ("gate", OffsetUnit.NONE),
         ("none", OffsetUnit.NONE),
         ("of a newer driver", None),

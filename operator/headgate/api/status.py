@@ -80,6 +80,7 @@ class OffsetUnit(StrEnum):
     OFFSETS = "Offsets"
     RECORDS = "Records"
     FILES = "Files"
+    BYTES = "Bytes"
     NONE = "None"
 
 
@@ -170,8 +171,8 @@ class SourceStatus(StatusModel):
     tell its latest position) or `Stopping`. Left out while it is read."""
 
     unit: OffsetUnit | None = None
-    """In what the source can be cut; limits in records are kept as exactly as it allows. With
-    `intervalDuringBacklog: 0s` Spark's own source of files is cut in bytes, and `Files` all the same."""
+    """In what the source can be cut; limits in records are kept as exactly as it allows. `Bytes`: Spark's own source
+    of files, after a batch of a backlog with `intervalDuringBacklog: 0s`; otherwise it is `Files`."""
 
 
 class QueryStatus(StatusModel):

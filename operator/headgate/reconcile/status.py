@@ -44,6 +44,7 @@ UNITS = {
     "offsets": OffsetUnit.OFFSETS,
     "rows": OffsetUnit.RECORDS,
     "files": OffsetUnit.FILES,
+    "bytes": OffsetUnit.BYTES,
     "gate": OffsetUnit.NONE,
     "none": OffsetUnit.NONE,
 }

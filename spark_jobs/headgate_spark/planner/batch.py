@@ -36,6 +36,7 @@ class PlannedBatch:
     def add(self, state: SourceState, take: Take, count: int | None, now: float) -> None:
         """Book what a source was told to take; `count` records where that is known."""
         self.takes[state.name] = take
+        state.is_cut_in_bytes = isinstance(take, TakeBytes)
         if count is not None:
             state.rate.take(count, now)
         if isinstance(take, TakeUpTo) and count is not None:

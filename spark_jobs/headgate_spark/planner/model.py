@@ -27,6 +27,8 @@ class Lane(StrEnum):
     """The source takes a limit in rows, but its offsets mean nothing to us."""
     FILES = "files"
     """The source takes a limit in files (files, Delta)."""
+    BYTES = "bytes"
+    """`FILES`, where the last batch was cut in bytes: it is reported so, and decided upon as `FILES`."""
     GATE = "gate"
     """Everything or nothing."""
 
@@ -206,6 +208,7 @@ class SourceSnapshot:
 
     name: str
     lane: Lane
+    """As the last batch was bounded, where a source may be bounded in two ways."""
     pending_records: int | None
     planned_records_total: int
     processed_records_total: int

@@ -89,6 +89,8 @@ class SourceState:
     def __init__(self, source: Source, now: float) -> None:
         self.name = source.name
         self.lane = source.lane
+        self.is_cut_in_bytes = False
+        """What was planned of it last had a limit in bytes."""
         self._own_rows = source.own_rows
         self.control = SourceControl()
         self.rate = RateLimit()
@@ -243,7 +245,7 @@ class SourceState:
         """Return the source for metrics and status."""
         return SourceSnapshot(
             name=self.name,
-            lane=self.lane,
+            lane=Lane.BYTES if self.is_cut_in_bytes else self.lane,
             pending_records=None if in_flight and not self.is_counted else self.pending,
             planned_records_total=self.planned_total,
             processed_records_total=self.processed_total,
