@@ -201,6 +201,8 @@ def at(folder: str, **conf: str) -> tuple[str, ...]:
         ("hdfs://nn/x", "hdfs://NN:8020/x"),
         ("abfss://c@a.dfs.core.windows.net/x", "abfs://c@a.dfs.core.windows.net/x"),
         ("gs://b", "gs://b/"),
+        ("s3a://AKID:word@b/x", "s3a://b/x"),
+        ("hdfs://[::1]:9000/x", "hdfs://[::1]:9000//x"),
     ],
 )
 def test_two_names_of_one_place_are_one(one: str, other: str) -> None:
@@ -215,10 +217,16 @@ def test_two_names_of_one_place_are_one(one: str, other: str) -> None:
         ("s3a://b/x", "gs://b/x"),
         ("hdfs://nn/x", "hdfs://nn:9000/x"),
         ("hdfs://nn/x", "hdfs://nn/y"),
+        ("abfss://c@a.dfs.core.windows.net/x", "abfss://d@a.dfs.core.windows.net/x"),
     ],
 )
 def test_two_places_are_two(one: str, other: str) -> None:
     assert at(one) != at(other)
+
+
+@pytest.mark.parametrize("login", ["AKID:word", "AKID:wo@rd", "AKID:wo/rd", "word"])
+def test_a_login_in_a_location_is_in_nothing_that_is_written_down(login: str) -> None:
+    assert all("rd" not in place and "AKID" not in place for place in at(f"s3a://{login}@bucket/x"))
 
 
 def test_buckets_of_one_name_in_two_stores_are_two() -> None:

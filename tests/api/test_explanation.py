@@ -34,6 +34,10 @@ def about_source(reentry: Manifest | None = None, **settings: Any) -> str:
     ("settings", "line"),
     [
         ({"main": {"file": "job.py", "arguments": ["--out", "x"]}}, "[Restart] runs job.py --out x"),
+        (
+            {"main": {"file": "job.py", "arguments": ["--out", "x", "--password", "y", "--token=z"]}},
+            "[Restart] runs job.py --out x --password (hidden) --token=(hidden)",
+        ),
         ({"image": "img:1"}, "[Restart] in the image img:1"),
         ({"driver": {"memory": "2g"}}, "[Restart] the driver has 1 core and 2g of heap"),
         ({"executor": {"instances": 3}}, "[Executors] 3 executors while no query is in backlog"),

@@ -76,9 +76,10 @@ class Served:
         }
         self._reports(pod, "Running", running, ready="True")
 
-    def ends(self, pod: str, code: int) -> None:
-        """The kubelet reports that the driver has ended."""
-        ended = {"exitCode": code, "finishedAt": "2026-01-01T01:00:00Z", "startedAt": "2026-01-01T00:00:00Z"}
+    def ends(self, pod: str, code: int, last_words: str = "") -> None:
+        """The kubelet reports that the driver has ended, with the end of its log."""
+        times = {"finishedAt": "2026-01-01T01:00:00Z", "startedAt": "2026-01-01T00:00:00Z"}
+        ended = {"exitCode": code, "message": last_words, **times}
         state = {"name": "driver", "ready": False, "state": {"terminated": ended}}
         self._reports(pod, "Failed" if code else "Succeeded", state, ready="False")
 

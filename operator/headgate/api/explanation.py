@@ -26,6 +26,7 @@ from headgate.api.pod_template import PodTemplate
 from headgate.api.query import Query, Reentry, ReentryPolicy
 from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
+from headgate_contract.foreign import scrubbed
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _section(title: str, path: str, said: Said) -> Section:
 
 
 def _application(spec: SparkApplicationSpec) -> Said:
-    yield "main", f"runs {' '.join([spec.main.file, *spec.main.arguments])}"
+    yield "main", f"runs {scrubbed(' '.join([spec.main.file, *spec.main.arguments]))}"
     if spec.image:
         yield "image", f"in the image {spec.image}"
     if spec.spark_version:

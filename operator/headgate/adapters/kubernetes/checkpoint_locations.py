@@ -22,6 +22,7 @@ CHECKPOINT_PROPERTY: Final = "spark.sql.streaming.checkpointLocation"
 
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 """Schemes that are other ways to the same objects."""
+_WITH_CONTAINER: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 _DEFAULT_PORTS: Final = {"hdfs": ":8020"}
 _ON_THE_POD: Final = frozenset({"file", "local"})
 _DEFAULT_FILE_SYSTEM: Final = "spark.hadoop.fs.defaultFS"
@@ -54,11 +55,19 @@ def _folder(conf: Mapping[str, str]) -> str | None:
 
 
 def _parts(location: str) -> tuple[str | None, str, str]:
-    """Return scheme, authority and path, the first two in their usual form."""
+    """Return scheme, authority and path, the first two in their usual form, without a login.
+
+    What is returned is written on the pod and may be told in a status. An Azure address has its container before the
+    `@`.
+    """
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", location, re.DOTALL)
     if found is None:
         return None, "", location
     scheme, authority, path = found[1].lower(), found[2] or "", found[3] or "/"
+    if scheme not in _WITH_CONTAINER:
+        authority = authority.rpartition("@")[2]
+    if not re.fullmatch(r"(\[.*\]|[^:]*)(:\d*)?", authority):
+        return None, "", location  # a login with a slash in it, of which the rest would be taken for a path
     if (port := _DEFAULT_PORTS.get(scheme)) is not None:
         authority = authority.lower().removesuffix(port)
     return _ALIASES.get(scheme, scheme), authority, path
