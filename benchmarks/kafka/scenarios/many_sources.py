@@ -1,9 +1,9 @@
 """A union of many topics is planned as one query, in whatever order Spark asks its sources.
 
-From five sources on that order is another in each run, so there are twenty runs of each kind, of six, nine and
-thirty-two topics in turn, each from a new checkpoint: aligned to 60 s in small batches, and with one batch for the
-backlog (`intervalDuringBacklog: 0s`). Both count records in windows behind one watermark of 60 s, so a record that
-comes too late is dropped and counted by Spark. Plain Spark reads the same in one batch and drops none.
+From five sources on that order is another in each run, so there are twenty runs of six, of nine and of thirty-two
+topics in each of two kinds, in turn and each from a new checkpoint: aligned to 60 s in small batches, and with one
+batch for the backlog (`intervalDuringBacklog: 0s`). Both count records in windows behind one watermark of 60 s, so a
+record that comes too late is dropped and counted by Spark. Plain Spark reads the same in one batch and drops none.
 
 Everything is taken from Spark's own progress reports: where each topic was before and after each batch.
 """
@@ -26,7 +26,7 @@ from support.kafka_records import Ramp
 
 COUNTS = (6, 9, 32)
 RUNS = 20
-"""Of each kind, however many rounds other scenarios have."""
+"""Of each kind with each number of topics, however many rounds other scenarios have."""
 DRIFT_SECONDS = 60
 SPAN_MS = 600_000
 """Of event time, in each topic."""
@@ -60,7 +60,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--turns={directory(place)}"]
     arguments += [f"--topics={','.join(topic.name for topic in topics)}"]
     with by_document(place, script, arguments, conf, document(topics)) as child:
-        for number in range(RUNS * len(KINDS)):
+        for number in range(RUNS * len(found)):
             query = list(found)[number % len(found)]
             turn = directory(place) / f"{number}.{query}"
             turn.touch()
