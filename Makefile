@@ -1,8 +1,9 @@
 # Two commands matter: `make demo` and `make test`. Each does its own set-up.
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.ready
-LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt test.txt)
+LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
@@ -11,12 +12,18 @@ SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
 
-# Nothing comes in that the locks do not have, at a version and with a digest that they have.
-$(STAMP): pyproject.toml $(LOCKS) $(SHIM)
+# What runs a job, governed or not. Nothing comes in that the locks do not have, at a version and with a digest that
+# they have.
+$(RUNS): pyproject.toml $(LOCKS) $(SHIM)
+	@echo "Setting up $(VENV): a minute or two, once"
 	test -x $(BIN)/python || python3 -m venv $(VENV)
 	$(PIP_INSTALL) --require-hashes -r locks/build.txt
 	$(PIP_INSTALL) --require-hashes --no-build-isolation $(LOCKS:%=-r %)
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	touch $@
+
+$(STAMP): $(RUNS) locks/test.txt
+	$(PIP_INSTALL) --require-hashes --no-build-isolation -r locks/test.txt
 	$(BIN)/python -m pip check --disable-pip-version-check
 	touch $@
 
@@ -81,7 +88,7 @@ test-quick: setup  ## What needs no JVM, no Go and no processes of its own; two 
 test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
 	PYTHONPATH=tests:. $(BIN)/python tests/spark_versions/run.py
 
-demo: setup  ## A backlog of flights, then live: Spark's default and governed, side by side
+demo: $(RUNS)  ## A backlog of flights, then live: Spark's default and governed, side by side
 	$(BIN)/python -m benchmarks.demo
 
 demo-kafka: setup  ## One join of two topics, plain and aligned, side by side

@@ -3,7 +3,8 @@
     build.txt       what builds the package, and wheels of others that have none
     operator.txt    the operator and the commands: what its image holds
     spark.txt       the runtime and Spark: what the image of jobs holds
-    test.txt        what tests and checks need beside those three
+    demo.txt        the data of the demo
+    test.txt        what tests and checks need beside those four
     pyspark.txt     the other versions of Spark that an image may have
     tools.txt       what makes the locks and asks for known holes; not in `.venv`
 
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
-OF_SETUP: Final = ("build", "operator", "spark", "test")
+OF_SETUP: Final = ("build", "operator", "spark", "demo", "test")
 """What `make setup` installs."""
 OTHER_SPARKS: Final = "pyspark"
 

@@ -68,7 +68,7 @@ def make(moves: Sequence[str]) -> None:
     base: Sequence[str] = project()["dependencies"]
     everything = [*BUILDERS, *base, *(each for needs in extras.values() for each in needs)]
     together = resolve(everything, pinned=read(*OF_SETUP), moves=moves)
-    parts = {name: resolve([*base, *extras[name]], within=together) for name in ("operator", "spark")}
+    parts = {name: resolve([*base, *extras[name]], within=together) for name in ("operator", "spark", "demo")}
     parts["build"] = resolve(BUILDERS, within=together)
     here = {name for pins in parts.values() for name in pins}
     parts["test"] = {name: pin for name, pin in together.items() if name not in here}

@@ -77,7 +77,7 @@ def test_the_result_does_not_depend_on_where_batches_end(
         trigger=None,
         rows_per_batch=rows_per_batch,
     )
-    rows = job.rows_recorded(spark, args.data)
+    rows = job.rows_recorded(args.data)
     query = job.start(spark, args)
     wait_until(lambda: job.is_done(query, rows), "the end of the month", seconds=240)
     query.stop()
