@@ -1,9 +1,11 @@
 """`make demo`: makes the runs, compares their results, prints the table and writes the report.
 
-Exit code 0: all runs ended as they may and their results are equal; 1: one failed, or a row differs; 130: Ctrl-C.
+Exit code 0: all runs ended as they may and their results are equal; 1: one failed, or a row differs; 130: Ctrl-C, or
+another signal that asks for the end.
 """
 
 import json
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +34,8 @@ STOPPED = 130
 
 def main() -> int:
     """Run the demo from the root of the project; return the exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # else a run would go on that nobody watches
+        signal.signal(number, signal.default_int_handler)
     console = Console()
     resource = read_resource(RESOURCE)
     prepare(resource.data)

@@ -69,6 +69,8 @@ def record(run: Run, backlog: Sequence[int], tell: Progress, patience: float = D
             failure = watch(process, run, events, backlog, tell, patience)
         finally:
             stop(process)
+            if run.may_run_out_of_memory:
+                end_group(process)
     ended = time.time()
     if failure is not None:
         return Recorded(run, tuple(events.follow()), None, started, ended, failure)
@@ -118,7 +120,7 @@ def watch(
     if not run.may_run_out_of_memory:
         return None
     has_ended = process.poll() is not None
-    end_group(process)
+    end_group(process)  # not asked to end: with no memory left it may take minutes
     if is_out_of_memory(run):
         return OUT_OF_MEMORY
     return None if has_ended else NOT_THROUGH
@@ -159,7 +161,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End what a process has started: a JVM without memory may take minutes to end by itself."""
+    """End a process with a group of its own, and whatever it has started and left."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

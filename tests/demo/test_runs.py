@@ -172,6 +172,19 @@ def test_patience_with_a_run_without_memory_has_an_end(tmp_path: Path) -> None:
     assert record(run, (1,), ignore, patience=0.5).failure == NOT_THROUGH
 
 
+def test_a_demo_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:
+    outliving = CHILD.replace("input()", "import time; time.sleep(600)")
+    run = small_run(tmp_path / "run", f"{outliving}; import time; time.sleep(600)", may_run_out_of_memory=True)
+
+    def stop_when_started(run: Run, _batches: Sequence[Batch]) -> None:
+        if run.log.read_text().endswith("\n"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record(run, (1,), stop_when_started)
+    wait_until_gone(int(run.log.read_text()))
+
+
 def test_another_error_is_no_finding(tmp_path: Path) -> None:
     run = small_run(tmp_path / "run", "raise SystemExit(3)", may_run_out_of_memory=True)
     with pytest.raises(RunFailedError, match="exit code 3"):
