@@ -129,6 +129,7 @@ def evaluate(recorded: Recorded, source: Input, rows_out: int) -> Result:
         started,
         recorded.ended,
         recorded.failure,
+        recorded.load,
     )
 
 

@@ -31,6 +31,8 @@ class Result:
     ended: float
     failure: str | None = None
     """Why it did not get through; None where it did."""
+    load: float | None = None
+    """How many threads ran or waited for a processor at its end, over a minute; None: nobody looked."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Findings:
     def report(self) -> dict[str, Any]:
         """Return what is written to `report.json`."""
         runs = {
-            key: {**asdict(result.measures), "failure": result.failure}
+            key: {**asdict(result.measures), "failure": result.failure, "load_average": result.load}
             for key, result in self.results.items()
         }
         return {

@@ -48,6 +48,8 @@ class Recorded:
     """When it ended."""
     failure: str | None = None
     """Why a run that may run out of memory did not get through; None for one that did."""
+    load: float | None = None
+    """How many threads ran or waited for a processor in the minute before its end, those of others included."""
 
 
 def record(run: Run, backlog: Sequence[int], tell: Progress, patience: float = DEADLINE_SECONDS) -> Recorded:
@@ -71,14 +73,14 @@ def record(run: Run, backlog: Sequence[int], tell: Progress, patience: float = D
             stop(process)
             if run.may_run_out_of_memory:
                 end_group(process)
-    ended = time.time()
+    ended, load = time.time(), os.getloadavg()[0]
     if failure is not None:
-        return Recorded(run, tuple(events.follow()), None, started, ended, failure)
+        return Recorded(run, tuple(events.follow()), None, started, ended, failure, load)
     if process.returncode != 0:
         raise RunFailedError(f"the run {run.key} ended with exit code {process.returncode}\n{tail(run)}")
     if not run.live.exists():
         raise RunFailedError(f"the run {run.key} ended before it had read its backlog\n{tail(run)}")
-    return Recorded(run, tuple(events.follow()), run.live.stat().st_mtime, started, ended)
+    return Recorded(run, tuple(events.follow()), run.live.stat().st_mtime, started, ended, load=load)
 
 
 def start(run: Run, log: IO[bytes]) -> subprocess.Popen[bytes]:

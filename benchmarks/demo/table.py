@@ -1,5 +1,7 @@
 """The measures of the runs side by side, for the terminal and for the page, and what they mean in words."""
 
+import os
+
 from benchmarks.demo.results import Findings, Result
 from benchmarks.demo.session import NOT_THROUGH
 
@@ -18,6 +20,8 @@ ROWS = {
     "rows_out": "rows out",
 }
 NONE = "-"
+BUSY = 3.0
+"""Threads that run or wait for each processor: a run alone has one or two."""
 WHEN = (
     "You need Headgate where a query has to be live at low latency and also get through a backlog in bounded "
     "memory, with results on the way, or where streams have to keep step. You need none where a backlog fits into "
@@ -61,6 +65,7 @@ def verdict_on_runs(findings: Findings) -> list[str]:
         of_large_heap(findings),
         of_live(findings),
         of_late_rows(findings),
+        *of_other_work(findings, os.cpu_count() or 1),
     ]
 
 
@@ -117,6 +122,18 @@ def of_live(findings: Findings) -> str:
         f"Once live, the age of results (95th percentile) was {governed:.2f} s governed and {plain:.2f} s in plain "
         f"Spark, {governed / plain:.2f} times as much: both commit one batch after the other then."
     )
+
+
+def of_other_work(findings: Findings, processors: int) -> list[str]:
+    """Say whether the machine had so much else to do that seconds of the runs do not compare."""
+    loads = [result.load for result in findings.results.values() if result.load is not None]
+    if not loads or max(loads) <= BUSY * processors:
+        return []
+    told = ", ".join(f"{load:.1f}" for load in loads)
+    return [
+        f"This machine had other work, too: a load of {told} as the runs ended, on {processors} processors. Sizes, "
+        "memory and rows say what they say, but seconds of one run compare badly with those of another."
+    ]
 
 
 def of_late_rows(findings: Findings) -> str:

@@ -14,7 +14,7 @@ from benchmarks.demo.measures import Measures
 from benchmarks.demo.page import render
 from benchmarks.demo.results import Findings
 from benchmarks.demo.session import NOT_THROUGH
-from benchmarks.demo.table import WHEN, cells, verdict_on_runs
+from benchmarks.demo.table import WHEN, cells, of_other_work, verdict_on_runs
 from benchmarks.local.scenarios import demo
 
 RUNS = {"plain_uncapped", "plain_small", "governed"}
@@ -57,7 +57,7 @@ def test_the_report_has_each_measure_of_each_run(findings: Findings) -> None:
     assert report["outputs_equal"] is True
     assert report["runs"].keys() == RUNS
     for measures in report["runs"].values():
-        assert measures.keys() == MEASURES | {"failure"}
+        assert measures.keys() == MEASURES | {"failure", "load_average"}
         assert measures["failure"] is None
         assert all(isinstance(measures[name], int | float) for name in MEASURES)
     assert report["definitions"].keys() == MEASURES
@@ -132,6 +132,16 @@ def told_of(findings: Findings, key: str, **measures: float) -> str:
     result = findings.results[key]
     other = replace(result, measures=replace(result.measures, **measures))
     return " ".join(verdict_on_runs(replace(findings, results={**findings.results, key: other})))
+
+
+@pytest.mark.parametrize(("load", "told"), [(None, False), (5.9, False), (6.1, True)])
+def test_other_work_on_the_machine_is_told_of(findings: Findings, load: float | None, told: bool) -> None:
+    governed = replace(findings.results["governed"], load=load)
+    results = {**findings.results, "governed": governed}
+    said = of_other_work(replace(findings, results=results), processors=2)
+    assert [f"a load of {load} as the runs ended, on 2 processors" in sentence for sentence in said] == (
+        [True] if told else []
+    )
 
 
 def test_whoever_is_quicker_is_said_to_be(findings: Findings) -> None:

@@ -174,7 +174,9 @@ def test_patience_with_a_run_without_memory_has_an_end(tmp_path: Path) -> None:
 
 def test_a_demo_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:
     outliving = CHILD.replace("input()", "import time; time.sleep(600)")
-    run = small_run(tmp_path / "run", f"{outliving}; import time; time.sleep(600)", may_run_out_of_memory=True)
+    run = small_run(
+        tmp_path / "run", f"{outliving}; import time; time.sleep(600)", may_run_out_of_memory=True
+    )
 
     def stop_when_started(run: Run, _batches: Sequence[Batch]) -> None:
         if run.log.read_text().endswith("\n"):
