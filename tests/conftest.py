@@ -56,7 +56,7 @@ LONGEST = (
     CONTROL_PLANE,
     SPARK,
     NODES,
-    "test_killed_ten_times_in_mid_batch_nothing_is_lost_or_doubled",
+    "test_killed_six_times_in_mid_batch_nothing_is_lost_or_doubled",
     "test_real_executors_come_and_go_while_the_query_runs",
     "test_the_live_source_waits_for_the_end_of_the_history_also_after_restarts",
     "test_a_batch_that_failed_twice_for_want_of_memory_ends_the_driver_with_a_code_of_its_own",
