@@ -64,15 +64,11 @@ class Processes:
     jvm: psutil.Process
     planner: psutil.Process | None
 
-    @property
-    def every(self) -> list[psutil.Process]:
-        """Both."""
-        return [self.jvm] if self.planner is None else [self.jvm, self.planner]
 
-    def cpu_seconds(self) -> float:
-        """Return the processor time that they have taken so far."""
-        times = [process.cpu_times() for process in self.every]
-        return sum(time.user + time.system for time in times)
+def cpu_seconds(process: psutil.Process | None) -> float:
+    """Return the processor time that a process has taken so far; of none, 0."""
+    times = None if process is None else process.cpu_times()
+    return 0.0 if times is None else times.user + times.system
 
 
 def processes(child: Child, *, governed: bool) -> Processes:

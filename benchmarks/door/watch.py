@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pyspark
 
+from benchmarks.kafka.timed_run import Planning
+
 SOURCE = Path("benchmarks/door/agent/Watch.java")
 AGENT = "dev.headgate.bench.Watch"
 PLANNING = frozenset({"progressed", "admit", "plan"})
@@ -37,16 +39,6 @@ class Question:
     """From the call in the JVM to its return."""
     answer: str
     """The first word of it."""
-
-
-@dataclass(frozen=True)
-class Planning:
-    """All questions of one trigger of one query that led to a batch."""
-
-    at: float
-    seconds: float
-    questions: int
-    failed: int
 
 
 def agent(folder: Path) -> Path:
@@ -78,17 +70,18 @@ def parsed(line: str) -> Question:
 
 
 def plannings(questions: Sequence[Question]) -> Iterator[Planning]:
-    """Yield the triggers that led to a batch, of each query in their order.
+    """Yield the triggers that led to a batch, of each query in their order: all questions of each together.
 
-    What the planner is told of the batch before belongs to the planning that follows it. A failed question does too.
+    What the planner is told of the batch before belongs to the planning that follows it, and is its first call with
+    the question about the first source. A question that failed is part of the planning too.
     """
     by_thread = sorted((q for q in questions if q.verb in PLANNING), key=lambda question: question.thread)
     for _, asked in groupby(by_thread, key=lambda question: question.thread):
         for trigger in _triggers(list(asked)):
             if any(question.answer in READS for question in trigger):
-                seconds = sum(question.seconds for question in trigger)
-                failed = sum(question.answer == FAILED for question in trigger)
-                yield Planning(trigger[-1].at, seconds, len(trigger), failed)
+                first = 1 + next(n for n, question in enumerate(trigger) if question.trigger is not None)
+                seconds = [question.seconds for question in trigger]
+                yield Planning(trigger[-1].at, sum(seconds), sum(seconds[:first]))
 
 
 def _triggers(asked: Sequence[Question]) -> Iterator[Sequence[Question]]:

@@ -11,12 +11,13 @@ page cache, since a disk of a hundred megabytes a second is not much quicker tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
 from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
 from benchmarks.kafka.turns import Pair, Reader, Run, directory, in_turns, mean_speed, ratio
+from benchmarks.local.child import Child
 from benchmarks.local.drivers import by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import median, median_interval
@@ -47,8 +48,10 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
 
 
 @contextmanager
-def drivers(bench: Bench, topic: str, number: int) -> Iterator[Mapping[str, Reader]]:
-    """Start a driver of each name, to be asked for runs."""
+def drivers(
+    bench: Bench, topic: str, number: int, govern: Callable[..., Child] = by_document
+) -> Iterator[Mapping[str, Reader]]:
+    """Start a driver of each name, to be asked for runs; `govern` starts the governed one."""
     places = {name: bench.place(f"{name}-{number}") for name in NAMES}
     for place in places.values():
         directory(place).mkdir()
@@ -60,7 +63,7 @@ def drivers(bench: Bench, topic: str, number: int) -> Iterator[Mapping[str, Read
     of = {name: properties(place.directory / "events") for name, place in places.items()}
     with (
         plain(places["plain"], script, arguments["plain"], of["plain"]) as beside,
-        by_document(
+        govern(
             places["governed"], script, arguments["governed"], of["governed"], document(topic)
         ) as governed,
     ):
@@ -84,16 +87,18 @@ def document(topic: str) -> ControlDocument:
     return ControlDocument(generation=1, queries=dict.fromkeys(FIGURES, control))
 
 
-def read_in_turns(bench: Bench, readers: Mapping[str, Reader], kind: str, number: int) -> Iterator[Pair]:
-    """Let both drivers read in turns; each time another one begins."""
+def read_in_turns(
+    bench: Bench, readers: Mapping[str, Reader], kind: str, number: int, pairs: int | None = None
+) -> Iterator[Pair]:
+    """Let both drivers read in turns, a part of all pairs or so many; each time another one begins."""
 
     def read(name: str) -> Run:
         run = readers[name].read(kind)
         sizes(name, run)
         return run
 
-    pairs = math.ceil(bench.rounds / DRIVERS)
-    for pair in in_turns(NAMES, read, warm_ups=WARM_UPS, pairs=pairs, begin=number):
+    count = math.ceil(bench.rounds / DRIVERS) if pairs is None else pairs
+    for pair in in_turns(NAMES, read, warm_ups=WARM_UPS, pairs=count, begin=number):
         bench.tell(f"{kind}: {governed_to_plain(pair):.3f}")
         yield pair
 

@@ -1,0 +1,140 @@
+"""What is left of streams that were opened and closed: two thousand in one driver, and nothing of them may stay.
+
+Four hundred queries of five streams each (files, Kafka, numbers) start and end one after the other, half of them
+by themselves, half by a stop, each under another name. After every twentieth part it is counted what the JVM and
+the planner's process hold: threads, sockets, file descriptors; objects of Headgate's classes and the heap, both
+after a full collection; the resident memory of the planner's process; and the series on `/metrics`.
+
+The figure is how many streams have left something behind: what the worst of these has grown by, by the median slope
+between any two looks. The first looks are left out, in which caches fill (Headgate tells of the last fifty queries
+that have ended). A stream that is kept holds a kilobyte at least, its description; memory that grows by less than
+that for each stream counts as flat. Spark's own records of jobs are kept short, or the heap would grow by them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.door.scenario import JOBS, Bench, Scenario
+from benchmarks.door.starting import Processes, by_door, metrics, processes
+from benchmarks.kafka.scenario import properties
+from benchmarks.local.child import Child
+from benchmarks.local.drivers import Place
+from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.statistics import median
+from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
+
+QUERIES, OF_EACH = 400, 5
+LOOKS, LEFT_OUT = 20, 4
+SECONDS = 900.0
+"""For the queries between two looks."""
+BYTES = ("heap_bytes", "planner_rss_bytes")
+OF_A_STREAM = 1024
+"""Bytes that one holds at least."""
+SHORT_RECORDS = {
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.eventLog.enabled": "false",
+}
+
+Look = Mapping[str, float]
+"""What is held, by kind."""
+
+
+def measure(bench: Bench) -> dict[str, Measured]:
+    """Open and close all of them."""
+    place = bench.place("streams")
+    looks = looked(bench, place, queries=QUERIES, looks=LOOKS, names=QUERIES)
+    found = leaked(looks[LEFT_OUT:], (LOOKS - 1 - LEFT_OUT) * QUERIES // LOOKS * OF_EACH)
+    bench.tell(f"{found.runs[0]:.0f} of {QUERIES * OF_EACH} streams; growth {found.details['growth']}")
+    return {"streams_leaked": found}
+
+
+def looked(bench: Bench, place: Place, *, queries: int, looks: int, names: int) -> Sequence[Look]:
+    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each."""
+    topic = bench.topic("streams", [10])
+    arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--place={place.directory}"]
+    arguments += [f"--names={names}"]
+    conf = properties(place.directory / "events") | SHORT_RECORDS
+    script = str((JOBS / "streams.py").resolve())
+    with by_door(place, script, arguments, conf, document(topic, names)) as child:
+        found = []
+        for turn in range(1, looks + 1):
+            run(child, place.directory / f"{turn}.queries", queries // looks)
+            found.append(look(place, processes(child, governed=True)))
+            bench.tell(f"{turn * queries // looks * OF_EACH} streams: {found[-1]}")
+        return found
+
+
+def document(topic: str, names: int) -> ControlDocument:
+    """Return the document that aligns a topic of every query, so that each asks for event times on a thread too."""
+    sources = {topic: SourceControl(alignment=AlignmentControl(group="all", max_drift_seconds=3600))}
+    control = QueryControl(interval_seconds=0.1, sources=sources)
+    return ControlDocument(generation=1, queries={f"query-{number}": control for number in range(names)})
+
+
+def run(child: Child, asked: Path, queries: int) -> None:
+    """Let the driver start and end so many."""
+    unfinished = asked.with_suffix(".unfinished")
+    unfinished.write_text(str(queries))
+    unfinished.replace(asked)
+    done = asked.with_suffix(".done")
+    child.wait_for(f"the end of {queries} queries", lambda: done.exists() or None, SECONDS)
+
+
+def look(place: Place, driver: Processes) -> Look:
+    """Return what is held now."""
+    assert driver.planner is not None
+    objects, heap = histogram(driver.jvm.pid)
+    found: dict[str, float] = {"headgate_objects": objects, "heap_bytes": heap}
+    for name, process in {"jvm": driver.jvm, "planner": driver.planner}.items():
+        found |= {
+            f"{name}_threads": process.num_threads(),
+            f"{name}_sockets": len(process.net_connections("inet")),
+            f"{name}_descriptors": process.num_fds(),
+        }
+    found["planner_rss_bytes"] = driver.planner.memory_info().rss
+    found["series"] = len(metrics(place))
+    return found
+
+
+def histogram(pid: int) -> tuple[int, int]:
+    """Return how many objects of Headgate's classes a JVM holds after a full collection, and the bytes of all."""
+    command = ["jcmd", str(pid), "GC.class_histogram"]
+    for _ in range(2):  # what the first one finds may have to be cleaned up after before it is gone
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    rows = [line.split() for line in answer.splitlines() if ":" in line or line.startswith("Total")]
+    objects = sum(int(row[1]) for row in rows if len(row) > 3 and row[3].startswith("dev.headgate."))
+    return objects, int(next(row[2] for row in rows if row[0] == "Total"))
+
+
+def leaked(looks: Sequence[Look], streams: int) -> Measured:
+    """Return how many streams have left something behind between the first look and the last, of so many."""
+    growth = {kind: slope([look[kind] for look in looks]) * (len(looks) - 1) for kind in looks[0]}
+    left = {
+        kind: grown / OF_A_STREAM if kind in BYTES and grown > OF_A_STREAM * streams else grown
+        for kind, grown in growth.items()
+        if kind not in BYTES or grown > OF_A_STREAM * streams
+    }
+    value = max(0, *(round(each) for each in left.values()))
+    details = {
+        "streams": streams,
+        "growth": {kind: round(grown, 1) for kind, grown in growth.items()},
+        "looks": [dict(each) for each in looks],
+    }
+    return Measured([value], details)
+
+
+def slope(values: Sequence[float]) -> float:
+    """Return by how much values grow from one to the next: the median over all pairs of them."""
+    pairs = itertools.combinations(enumerate(values), 2)
+    return median([(later - earlier) / (m - n) for (n, earlier), (m, later) in pairs])
+
+
+SCENARIO = Scenario("streams", (Figure("streams_leaked", "streams", Goal("<=", 0)),), measure)
