@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark.engine.shim import DriverJvm
 from support.driver import recording
+from support.python_sources import counted_reader
 from support.spark import ScriptedPlanner, batch_sizes, be_patient, governed, running, wait_until
 
 pytestmark = pytest.mark.spark
 
 LONG = "lease:3600000:50:"
+LOOKS, LEAST_SECONDS = 100, 0.01
 CUT = "2023-11-14T22:13:21Z"
 """A second after the first row of a recording: half of two thousand rows lie before it."""
 
@@ -152,3 +155,18 @@ def test_something_new_in_another_stream_does_not(
         (tmp_path / "live").touch()
         triggers.pass_by()
         assert planner.questions["leased", "0"] == 1
+
+
+def test_looks_are_apart_however_many_a_planner_asks_for(
+    spark: SparkSession, planner: Counting, tmp_path: Path
+) -> None:
+    looks = tmp_path / "looks"
+    frame = spark.readStream.format(counted_reader(spark, looks)).load()
+    with leased(frame, planner, tmp_path, "hold"):
+        handle = next(iter(planner.sources))
+        planner.of_query["leased"] = f"survey:{handle}"
+        planner.after_survey = f"lease:3600000:1:{handle}"
+        wait_until(lambda: planner.surveys, "a survey")
+        before, began = wait_until(lambda: looks.stat().st_size, "a look"), time.monotonic()
+        wait_until(lambda: looks.stat().st_size >= before + LOOKS, "more looks")
+        assert time.monotonic() - began > (LOOKS - 2) * LEAST_SECONDS

@@ -8,6 +8,7 @@ Each class is made inside a function, so that it travels to PySpark's workers by
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -141,6 +142,40 @@ def unlimited_reader(spark: SparkSession) -> str:
 
     spark.dataSource.register(Unlimited)
     return Unlimited.name()
+
+
+def counted_reader(spark: SparkSession, looks: Path) -> str:
+    """Register a reader of one row, which adds a byte to a file whenever it is asked how far it goes."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+    class Reader(DataSourceStreamReader):  # type: ignore[misc]
+        def initialOffset(self) -> dict[str, int]:
+            return {"row": 0}
+
+        def latestOffset(self) -> dict[str, int]:
+            with looks.open("ab") as file:
+                file.write(b".")
+            return {"row": 1}
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition(range(start["row"], end["row"]))]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            return ((row,) for row in partition.value)
+
+    class Counted(DataSource):  # type: ignore[misc]
+        @classmethod
+        def name(cls) -> str:
+            return "counted"
+
+        def schema(self) -> str:
+            return "id bigint"
+
+        def streamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    spark.dataSource.register(Counted)
+    return "counted"
 
 
 def broken_reader(spark: SparkSession) -> str:

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A hold that stands for a while without another question: the answer {@code lease} of a planner.
@@ -21,7 +22,16 @@ final class Lease {
   /** A trigger that ends sooner than its interval is not followed by the next one at once, so it had better ask itself. */
   private static final long NOT_WORTH_A_WAIT_MILLIS = 10;
 
+  /**
+   * How far looks are apart, of all queries together: a hundred idle queries that are each looked at ten times a second cost more than
+   * all else that they do, and their broker a thousand answers.
+   */
+  private static final long BETWEEN_LOOKS_MILLIS = 10;
+
   private static final ThreadLocal<Lease> OF_THIS_QUERY = new ThreadLocal<>();
+
+  /** Queries that wait, and are looked at meanwhile. */
+  private static final AtomicInteger LOOKED_AT = new AtomicInteger();
 
   /** When a planner was asked. What it answers rests on what it knew then, so that is where its lease begins. */
   record Moment(long nanos, long recalls) {
@@ -35,11 +45,13 @@ final class Lease {
   private final long lookMillis;
   private final List<Gate> watched;
   private long trigger;
+  private long lookedAt;
   private boolean waited;
 
   private Lease(Moment begun, Answer answer, long trigger) {
     this.begun = begun;
     this.trigger = trigger;
+    this.lookedAt = begun.nanos();
     this.nanos = TimeUnit.MILLISECONDS.toNanos(answer.millis());
     this.watched = Arrays.stream(answer.handles()).map(Shim::gate).filter(Objects::nonNull).toList();
     this.lookMillis = watched.isEmpty() ? Long.MAX_VALUE : Math.max(1, answer.lookMillis());
@@ -71,14 +83,30 @@ final class Lease {
   }
 
   private void await() throws InterruptedException {
-    boolean over = false;
-    while (!over && left() > 0) {
-      over = Shim.awaitRecall(begun.recalls(), Math.min(left(), lookMillis)) || hasNews();
+    int looked = watched.isEmpty() ? 0 : 1;
+    LOOKED_AT.addAndGet(looked);
+    try {
+      boolean over = false;
+      for (long left = left(); !over && left > 0; left = left()) {
+        over = Shim.awaitRecall(begun.recalls(), Math.min(left, Math.max(1, untilLook()))) || hasNews();
+      }
+    } finally {
+      LOOKED_AT.addAndGet(-looked);
     }
   }
 
+  /** At its end it is asked about anyway, so there is no look then. */
   private boolean hasNews() {
+    if (untilLook() > 0 || left() <= 0) {
+      return false;
+    }
+    lookedAt = System.nanoTime();
     return watched.stream().anyMatch(Gate::hasNews);
+  }
+
+  private long untilLook() {
+    long every = Math.max(lookMillis, LOOKED_AT.get() * BETWEEN_LOOKS_MILLIS);
+    return watched.isEmpty() ? Long.MAX_VALUE : every - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lookedAt);
   }
 
   private long left() {

@@ -1,0 +1,123 @@
+"""What the scenarios of the door make of what they saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.door import watch
+from benchmarks.door.scenarios import busy, cells, question, size, streams, throughput
+from benchmarks.kafka.timed_run import Planning
+
+ASKED = [
+    "1000\t7\tbegins\t{}\t\t9000000\t",
+    "1001\t7\tadmit\t1\t1\t1000000\tsurvey",
+    "1002\t7\tplan\t1\t1\t2000000\toffset",
+    "1003\t7\tadmit\t2\t1\t3000000\thold",
+    "1003\t8\tadmit\t5\t1\t100000000\thold",
+    "2001\t7\tprogressed\ta-run\t\t4000000\t",
+    "2002\t7\tadmit\t1\t2\t5000000\tfailed",
+    "2003\t7\tadmit\t1\t2\t6000000\trows",
+    "3003\t7\tadmit\t1\t3\t7000000\tlease",
+]
+
+
+def test_a_planning_is_all_questions_of_a_trigger_that_led_to_a_batch_with_what_was_told_before():
+    found = list(watch.plannings([watch.parsed(line) for line in ASKED]))
+    assert [round(planning.seconds * 1000) for planning in found] == [6, 15]
+    assert [round(planning.first_seconds * 1000) for planning in found] == [1, 9]
+    assert [planning.at for planning in found] == [1.003, 2.003]
+
+
+def test_a_line_that_is_being_written_is_left_for_later(tmp_path: Path):
+    file = tmp_path / "questions.tsv"
+    assert watch.read(file) == []
+    file.write_text(ASKED[0] + "\n" + ASKED[1][:9])
+    assert [asked.verb for asked in watch.read(file)] == ["begins"]
+
+
+def test_a_question_that_failed_counts_with_the_others():
+    asked = [each for each in map(watch.parsed, ASKED) if each.verb in watch.PLANNING]
+    found = question.of_questions(asked)["question_p99_seconds"]
+    assert found.details["failed"] == 1
+    assert found.details["longest_seconds"] == 0.1
+    assert found.details["by_verb"]["admit"]["questions"] == 6
+
+
+@pytest.mark.parametrize(
+    ("ratios", "clear"),
+    [
+        ([0.99] * 9, False),
+        ([0.99] * 10, True),
+        ([0.9] * 10, True),
+        ([0.9, 1.1] * 5, False),
+        ([0.9, 1.1] * 20, True),
+    ],
+)
+def test_pairs_are_read_until_their_median_is_on_one_side_or_there_are_as_many_as_may_be(ratios, clear):
+    assert throughput.is_clear(ratios, most=40) is clear
+
+
+def look(**kinds: float) -> dict[str, float]:
+    return {"jvm_threads": 50, "heap_bytes": 60_000_000, "planner_rss_bytes": 40_000_000} | kinds
+
+
+@pytest.mark.parametrize(
+    ("looks", "left"),
+    [
+        ([look()] * 6, 0),
+        ([look(jvm_threads=50 + n % 2) for n in range(6)], 0),
+        ([look(jvm_threads=50 + 100 * n) for n in range(6)], 500),
+        ([look(jvm_threads=90 - n) for n in range(6)], 0),
+        ([look(heap_bytes=1e6 + n * 50_000) for n in range(6)], 0),
+        ([look(planner_rss_bytes=1e6 + n * 1024 * 200) for n in range(6)], 1000),
+    ],
+    ids=["flat", "up and down", "a thread each", "fewer", "less than a stream holds", "two kilobytes each"],
+)
+def test_streams_that_have_left_something_are_counted_by_what_has_grown_most(looks: list[Any], left: int):
+    assert streams.leaked(looks, 500).runs == [left]
+
+
+def test_only_plannings_within_the_work_of_the_job_count():
+    plannings = [Planning(at, 0.001, 0.001) for at in (1.0, 2.5, 4.0)]
+    assert [busy.is_within(each, [(2.0, 3.0)]) for each in plannings] == [False, True, False]
+    with pytest.raises(ValueError, match="too few"):
+        busy.compared(plannings[1:2], plannings[:1], [(2.0, 3.0)])
+    with pytest.raises(ValueError, match="too short"):
+        busy.compared(plannings[1:2] * 200, plannings[:1], [(2.0, 2.1)])
+
+
+def test_a_cell_counts_where_its_test_has_passed(tmp_path: Path):
+    report = tmp_path / "cells.xml"
+    name = cells.TEST
+    report.write_text(
+        "<testsuites><testsuite>"
+        f'<testcase name="{name}[java-live-live]"/>'
+        f'<testcase name="{name}[java-rate-rate]"><failure/></testcase>'
+        f'<testcase name="{name}[scala-rate-rate]"><skipped/></testcase>'
+        '<testcase name="test_of_something_else[java]"/>'
+        "</testsuite></testsuites>"
+    )
+    assert cells.outcomes(report) == {
+        "java-live-live": True,
+        "java-rate-rate": False,
+        "scala-rate-rate": False,
+    }
+
+
+def test_both_trees_are_counted_by_one_rule():
+    counted = [name for name in FILES if not size.LEFT_OUT.fullmatch(name)]
+    assert counted == [
+        "spark_jobs/headgate_spark/engine/run.py",
+        "spark_jobs/shim/src/dev/headgate/Gate.java",
+    ]
+
+
+FILES = [
+    "spark_jobs/headgate_spark/engine/run.py",
+    "spark_jobs/jobs/flights.py",
+    "spark_jobs/shim/build.py",
+    "spark_jobs/shim/src/dev/headgate/Gate.java",
+]
