@@ -3,7 +3,7 @@
 Two drivers with a hundred queries of one topic each are idle side by side for a minute, after a batch of every query:
 one with the jar, whose document has each commit once a second, and a plain one, whose queries have a trigger of a
 second as the job of both says. What counts is the processor time of the JVM and of the planner's process together;
-that of the plain JVM, and a driver without any query, are in `details`.
+that of the plain JVM is in `details`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SECONDS = 60.0
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Let all of them be idle side by side."""
     topic = bench.topic("idle", [10])
-    places = {name: bench.place(f"idle-{name}") for name in ("governed", "plain", "session")}
+    places = {name: bench.place(f"idle-{name}") for name in ("governed", "plain")}
     with ExitStack() as stack:
         children = {
             name: stack.enter_context(start(bench, place, name, topic)) for name, place in places.items()
         }
         of = {name: processes(child, governed=name == "governed") for name, child in children.items()}
-        for name in ("governed", "plain"):
-            await_batches(children[name], places[name])
+        for name, child in children.items():
+            await_batches(child, places[name])
         time.sleep(SETTLE_SECONDS)
         cores = taken(of)
         for child in children.values():
@@ -53,13 +53,10 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
 def start(bench: Bench, place: Place, name: str, topic: str) -> Child:
     """Start the driver of a name."""
     arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--trigger={TRIGGER}"]
-    arguments += [
-        f"--checkpoint={place.checkpoint.resolve()}",
-        f"--queries={0 if name == 'session' else QUERIES}",
-    ]
+    arguments += [f"--checkpoint={place.checkpoint.resolve()}", f"--queries={QUERIES}"]
     conf = properties(place.directory / "events")
     script = str((JOBS / "idle.py").resolve())
-    if name != "governed":
+    if name == "plain":
         return plain(place, script, arguments, conf)
     control = QueryControl(interval_seconds=TRIGGER_SECONDS)
     queries = {f"idle-{number}": control for number in range(QUERIES)}

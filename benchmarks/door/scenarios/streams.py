@@ -8,12 +8,14 @@ after a full collection; the resident memory of the planner's process; and the s
 The figure is how many streams have left something behind: what the worst of these has grown by, by the median slope
 between any two looks. The first looks are left out, in which caches fill (Headgate tells of the last fifty queries
 that have ended). A stream that is kept holds a kilobyte at least, its description; memory that grows by less than
-that for each stream counts as flat. Spark's own records of jobs are kept short, or the heap would grow by them.
+that for each stream counts as flat. What Spark itself keeps for a while (records of jobs, consumers of Kafka) is kept
+for a short one.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,14 +34,20 @@ LOOKS, LEFT_OUT = 20, 4
 SECONDS = 900.0
 """For the queries between two looks."""
 BYTES = ("heap_bytes", "planner_rss_bytes")
+POOL = "block-manager-"
+"""Threads of Spark's that clean up after blocks: up to 256 of them, as many as there was to do at once."""
 OF_A_STREAM = 1024
 """Bytes that one holds at least."""
-SHORT_RECORDS = {
+OWN_OF_SPARK = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
     "spark.sql.ui.retainedExecutions": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.kafka.consumer.cache.timeout": "1s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "1s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
     "spark.eventLog.enabled": "false",
 }
 
@@ -61,7 +69,7 @@ def looked(bench: Bench, place: Place, *, queries: int, looks: int, names: int) 
     topic = bench.topic("streams", [10])
     arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--place={place.directory}"]
     arguments += [f"--names={names}"]
-    conf = properties(place.directory / "events") | SHORT_RECORDS
+    conf = properties(place.directory / "events") | OWN_OF_SPARK
     script = str((JOBS / "streams.py").resolve())
     with by_door(place, script, arguments, conf, document(topic, names)) as child:
         found = []
@@ -74,7 +82,11 @@ def looked(bench: Bench, place: Place, *, queries: int, looks: int, names: int) 
 
 def document(topic: str, names: int) -> ControlDocument:
     """Return the document that aligns a topic of every query, so that each asks for event times on a thread too."""
-    sources = {topic: SourceControl(alignment=AlignmentControl(group="all", max_drift_seconds=3600))}
+    sources = {
+        topic: SourceControl(
+            alignment=AlignmentControl(group="all", max_drift_seconds=3600, idle_after_seconds=0)
+        )
+    }
     control = QueryControl(interval_seconds=0.1, sources=sources)
     return ControlDocument(generation=1, queries={f"query-{number}": control for number in range(names)})
 
@@ -95,23 +107,35 @@ def look(place: Place, driver: Processes) -> Look:
     found: dict[str, float] = {"headgate_objects": objects, "heap_bytes": heap}
     for name, process in {"jvm": driver.jvm, "planner": driver.planner}.items():
         found |= {
-            f"{name}_threads": process.num_threads(),
             f"{name}_sockets": len(process.net_connections("inet")),
             f"{name}_descriptors": process.num_fds(),
         }
+    found["planner_threads"] = driver.planner.num_threads()
+    found["jvm_threads"] = threads(driver.jvm.pid)
     found["planner_rss_bytes"] = driver.planner.memory_info().rss
     found["series"] = len(metrics(place))
     return found
 
 
+def threads(pid: int) -> int:
+    """Return how many threads a JVM has, but for those of `POOL`."""
+    names = re.findall(r'^"([^"]*)"', jcmd(pid, "Thread.print"), re.MULTILINE)
+    return sum(not name.startswith(POOL) for name in names)
+
+
 def histogram(pid: int) -> tuple[int, int]:
     """Return how many objects of Headgate's classes a JVM holds after a full collection, and the bytes of all."""
-    command = ["jcmd", str(pid), "GC.class_histogram"]
     for _ in range(2):  # what the first one finds may have to be cleaned up after before it is gone
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        answer = jcmd(pid, "GC.class_histogram")
     rows = [line.split() for line in answer.splitlines() if ":" in line or line.startswith("Total")]
     objects = sum(int(row[1]) for row in rows if len(row) > 3 and row[3].startswith("dev.headgate."))
     return objects, int(next(row[2] for row in rows if row[0] == "Total"))
+
+
+def jcmd(pid: int, what: str) -> str:
+    """Return what a JVM says of itself. Raises CalledProcessError where it is gone."""
+    command = ["jcmd", str(pid), what]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def leaked(looks: Sequence[Look], streams: int) -> Measured:
