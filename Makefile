@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-backlog test-spark-versions dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog test-spark-versions dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -103,10 +103,13 @@ bench-operator: setup tools  ## The operator on a real API server, a real Promet
 bench-kafka: setup  ## Throughput, planning, rates, alignment and faults on a real broker -> benchmarks/results/kafka.json
 	$(BIN)/python -m benchmarks.kafka
 
+bench-door: setup jars classes  ## One jar and one property: questions, throughput, leaks, idle queries, kinds of job -> benchmarks/results/door.json
+	$(BIN)/python -m benchmarks.door
+
 bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs and Flink -> benchmarks/results/backlog.json
 	$(BIN)/python -m benchmarks.backlog
 
-bench: bench-local bench-operator bench-kafka bench-backlog  ## Every benchmark
+bench: bench-local bench-operator bench-kafka bench-door bench-backlog  ## Every benchmark
 
 dist: setup  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
 	$(BIN)/python spark_jobs/shim/dist.py

@@ -150,6 +150,34 @@ LINES: Final = (
     ),
     Line("kafka", "records_doubled", "records doubled in that", "{:,.0f}"),
     Line(
+        "door", "cells", "kinds of job with features, governed by one jar and one property, of 49", "{:.0f}"
+    ),
+    Line(
+        "door",
+        "throughput_vs_plain_kafka",
+        "speed of reading Kafka with that jar and property, against the same job without",
+        "{:.2f}x",
+    ),
+    Line(
+        "door",
+        "question_p50_seconds",
+        "a question to the planner and its answer, as the query waits for it: median",
+        "{:.5f} s",
+    ),
+    Line("door", "question_p99_seconds", "the same, 99th percentile", "{:.4f} s"),
+    Line(
+        "door",
+        "foreach_batch_busy",
+        "planning a batch while the job's own Python holds its lock for seconds (99th percentile)",
+        "{:.4f} s",
+    ),
+    Line(
+        "door", "streams_leaked", "streams of 1,500 that have left anything behind in their driver", "{:,.0f}"
+    ),
+    Line(
+        "door", "idle_cpu_cores_100", "cost of a driver with a hundred idle governed queries", "{:.2f} cores"
+    ),
+    Line(
         "local",
         "rate_error_100k",
         "mean error of a limit of 100,000 records/s over half a minute (within a batch it reads as fast as it can)",

@@ -64,12 +64,17 @@ def measure(bench: Bench) -> dict[str, Measured]:
     return {"streams_leaked": found}
 
 
-def looked(bench: Bench, place: Place, *, queries: int, looks: int, names: int) -> Sequence[Look]:
-    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each."""
+def looked(
+    bench: Bench, place: Place, *, queries: int, looks: int, names: int, more: Mapping[str, str] | None = None
+) -> Sequence[Look]:
+    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each.
+
+    `more` are other properties of Spark.
+    """
     topic = bench.topic("streams", [10])
     arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--place={place.directory}"]
     arguments += [f"--names={names}"]
-    conf = properties(place.directory / "events") | OWN_OF_SPARK
+    conf = properties(place.directory / "events") | OWN_OF_SPARK | (more or {})
     script = str((JOBS / "streams.py").resolve())
     with by_door(place, script, arguments, conf, document(topic, names)) as child:
         found = []
