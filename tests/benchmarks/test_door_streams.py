@@ -14,9 +14,9 @@ from support.kafka_connector import connector_jars
 
 pytestmark = pytest.mark.spark
 
-QUERIES, LOOKS, NAMES = 24, 6, 3
+QUERIES, LOOKS, NAMES = 12, 4, 3
 COUNTED = ("jvm_threads", "jvm_sockets", "jvm_descriptors", "planner_threads", "planner_sockets")
-"""What is given back at once; objects and memory wait for collectors, which a hundred streams do not bring about."""
+"""What is given back at once; objects and memory wait for collectors, which sixty streams do not bring about."""
 
 
 def test_streams_that_come_and_go_leave_nothing_in_either_process(kafka: Broker, tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from benchmarks.local.statistics import percentile
 from headgate_contract import ControlDocument, QueryControl
 
 SOURCES = 4
-WARM_UP = 300
+WARM_UP = 1000
 """Questions that are not counted: until then the JVM interprets them."""
-QUESTIONS = 1000
+QUESTIONS = 5000
 SECONDS = 900.0
 
 
