@@ -25,7 +25,7 @@ from headgate_contract import ControlDocument, QueryControl
 HOLD_SECONDS = 3.0
 PAUSE_SECONDS = 2.0
 """From the end of a piece of work to the next batch, about."""
-PLANNINGS = 300
+PLANNINGS = 200
 SECONDS = 900.0
 
 Span = tuple[float, float]
