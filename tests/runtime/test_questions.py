@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from headgate_spark.engine import questions as module
 from headgate_spark.engine.questions import (
+    AT_ONCE,
+    Buffered,
     Questions,
     StrangerError,
     Verb,
@@ -39,6 +41,33 @@ def test_a_frame_comes_as_it_was_sent(fields: list[str | None]) -> None:
         send(here, ["next"])
         assert receive(there) == fields
         assert receive(there) == ["next"]
+
+
+class Counted:
+    """A socket whose calls are counted."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.calls = 0
+
+    def recv_into(self, view: memoryview, /) -> int:
+        self.calls += 1
+        return self._connection.recv_into(view)
+
+
+@pytest.mark.parametrize(("size", "calls"), [(10, 1), (AT_ONCE - 100, 1), (3 * AT_ONCE, 3)])
+def test_frames_that_have_come_are_taken_off_a_connection_at_once(size: int, calls: int) -> None:
+    here, there = socket.socketpair()
+    counted = Counted(there)
+    with here, there:
+        buffered = Buffered(counted)
+        for _ in range(2):
+            send(here, ["admit", "x" * size, None])
+        here.shutdown(socket.SHUT_WR)
+        assert [receive(buffered) for _ in range(2)] == [["admit", "x" * size, None]] * 2
+        assert counted.calls <= 2 * calls
+        with pytest.raises(EOFError):
+            receive(buffered)
 
 
 def test_a_frame_that_no_buffer_holds_comes_whole() -> None:
