@@ -4,7 +4,7 @@ One query reads four topics, each a source of its own, while records arrive in a
 with questions about each source. All of them count, whatever their answer was: what the planner is told of the batch
 before, whether to look, and how far to read. The agent times each inside the JVM, from the call to its return, so
 putting it into a frame and reading the answer are part of it. A question that failed counts with the time until the
-next one.
+next one. A bare round trip between two processes that compute nothing is measured meanwhile, for `details`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from benchmarks.door import watch
+from benchmarks.door.bare import round_trips
 from benchmarks.door.scenario import JOBS, Bench, Scenario
 from benchmarks.door.starting import by_door, questions_of
 from benchmarks.door.watch import FAILED, PLANNING, Question
@@ -24,9 +25,9 @@ from benchmarks.local.statistics import percentile
 from headgate_contract import ControlDocument, QueryControl
 
 SOURCES = 4
-WARM_UP = 1000
+WARM_UP = 500
 """Questions that are not counted: until then the JVM interprets them."""
-QUESTIONS = 5000
+QUESTIONS = 2000
 SECONDS = 900.0
 
 
@@ -41,6 +42,7 @@ def measure(bench: Bench) -> dict[str, Measured]:
         with (
             arriving(bench, topics, 1),
             by_door(place, script, arguments, conf, document, agent=bench.agent()) as child,
+            round_trips() as bare,
         ):
             asked = child.wait_for(
                 f"{WARM_UP + QUESTIONS} questions",
@@ -48,7 +50,7 @@ def measure(bench: Bench) -> dict[str, Measured]:
                 START_SECONDS + SECONDS,
                 every=2.0,
             )
-    found = of_questions(asked[WARM_UP:])
+    found = of_questions(asked[WARM_UP:], bare)
     for name, measured in found.items():
         bench.tell(f"{name}: {measured.runs[0] * 1000:.3f} ms")
     return found
@@ -60,11 +62,13 @@ def enough(questions: Sequence[Question]) -> Sequence[Question] | None:
     return asked if len(asked) >= WARM_UP + QUESTIONS else None
 
 
-def of_questions(questions: Sequence[Question]) -> dict[str, Measured]:
-    """Return both figures, with each verb by itself in `details`."""
+def of_questions(questions: Sequence[Question], bare: Sequence[float]) -> dict[str, Measured]:
+    """Return both figures, with each verb by itself in `details`, and what a bare round trip took meanwhile."""
     seconds = [question.seconds for question in questions]
     verbs = Counter(question.verb for question in questions)
     details = {
+        "bare_p50_seconds": percentile(bare, 50),
+        "bare_p99_seconds": percentile(bare, 99),
         "questions": len(questions),
         "failed": sum(question.answer == FAILED for question in questions),
         "longest_seconds": max(seconds),
