@@ -12,9 +12,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from benchmarks.local.statistics import percentile
 from headgate_spark.engine.questions import Questions, ask, send
 
 TOKEN = "bare"
@@ -38,6 +39,11 @@ def round_trips() -> Iterator[list[float]]:
             ended.set()
             asking.join()
             process.stdin.close()
+
+
+def in_details(seconds: Sequence[float]) -> dict[str, float]:
+    """Return what is said of round trips beside a figure."""
+    return {f"bare_p{percent}_seconds": percentile(seconds, percent) for percent in (50, 99)}
 
 
 def _ask(port: int, ended: threading.Event, seconds: list[float]) -> None:

@@ -3,15 +3,18 @@
 Two queries of one PySpark driver read one topic: one plans a batch each 100 ms, the other works for three seconds in
 each of its batches, in one call that never gives the lock away. A planning counts where it ended within such a
 piece of work; it is timed inside the JVM, all questions of its trigger together. Those between two pieces of work are
-beside it in `details`: what they differ in is the lock, and one core less.
+beside it in `details`: what they differ in is the lock, and one core less. Bare round trips of the same minutes are
+there too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from benchmarks.door import watch
+from benchmarks.door.bare import in_details, round_trips
 from benchmarks.door.scenario import JOBS, Bench, Scenario
 from benchmarks.door.starting import by_door, questions_of
 from benchmarks.kafka.scenario import properties
@@ -48,6 +51,7 @@ def measure(bench: Bench) -> dict[str, Measured]:
         with (
             arriving(bench, topics, 1),
             by_door(place, script, arguments, conf, document, agent=bench.agent()) as child,
+            round_trips() as bare,
         ):
             beside, between, spans = child.wait_for(
                 f"{PLANNINGS} plannings beside a busy interpreter",
@@ -56,6 +60,7 @@ def measure(bench: Bench) -> dict[str, Measured]:
                 every=2.0,
             )
     found = compared(beside, between, spans)
+    found = replace(found, details={**found.details, **in_details(bare)})
     bench.tell(f"{found.runs[0] * 1000:.2f} ms of {len(beside)} plannings")
     return {"foreach_batch_busy": found}
 

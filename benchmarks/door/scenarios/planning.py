@@ -7,9 +7,11 @@ of its trigger together, with what the planner is told of the batch before, and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from benchmarks.door import watch
+from benchmarks.door.bare import in_details, round_trips
 from benchmarks.door.scenario import Bench, Scenario
 from benchmarks.door.starting import by_door, questions_of
 from benchmarks.kafka.scenario import JOBS, properties
@@ -55,12 +57,14 @@ def of_partitions(bench: Bench, partitions: int) -> Measured:
         with (
             arriving(bench, topics, partitions // 2),
             by_door(place, script, arguments, conf, control, agent=bench.agent()) as child,
+            round_trips() as bare,
         ):
             found = child.wait_for(
                 f"{WARM_UP + PLANNINGS} plannings", partial(enough, place), START_SECONDS + SECONDS, every=2.0
             )
     began = found[0].at
     measured = percentile_of(found, [batch for batch in place.events.of(name) if batch.planned >= began])
+    measured = replace(measured, details={**measured.details, **in_details(bare)})
     bench.tell(f"{partitions} partitions: {measured.runs[0]:.4f} s of {len(found)} plannings")
     return measured
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from benchmarks.door import watch
-from benchmarks.door.bare import round_trips
+from benchmarks.door.bare import in_details, round_trips
 from benchmarks.door.scenario import JOBS, Bench, Scenario
 from benchmarks.door.starting import by_door, questions_of
 from benchmarks.door.watch import FAILED, PLANNING, Question
@@ -66,9 +66,7 @@ def of_questions(questions: Sequence[Question], bare: Sequence[float]) -> dict[s
     """Return both figures, with each verb by itself in `details`, and what a bare round trip took meanwhile."""
     seconds = [question.seconds for question in questions]
     verbs = Counter(question.verb for question in questions)
-    details = {
-        "bare_p50_seconds": percentile(bare, 50),
-        "bare_p99_seconds": percentile(bare, 99),
+    details = in_details(bare) | {
         "questions": len(questions),
         "failed": sum(question.answer == FAILED for question in questions),
         "longest_seconds": max(seconds),
