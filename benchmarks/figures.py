@@ -264,8 +264,16 @@ def goal(row: Mapping[str, Any]) -> str:
     if row["goal"] == REPORT:
         return "-"
     if not row["holds"]:
-        return f"{row['goal']}, **missed**"
+        return f"{row['goal']}, **missed**{while_busy(row)}"
     return f"{row['goal']}, open: runs lie on both sides" if plot.is_open(row) else row["goal"]
+
+
+def while_busy(row: Mapping[str, Any]) -> str:
+    """Return that somebody else was at work, where more than twice as much wanted to run as there are cores."""
+    load, cores = row.get("load_average"), row.get("machine", {}).get("cores")
+    if not isinstance(load, float) or not isinstance(cores, int) or load <= 2 * cores:
+        return ""
+    return f" (while {load:.0f} processes wanted to run on {cores} cores)"
 
 
 def backlogs(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -167,3 +167,12 @@ def test_rows_from_before_commits_were_kept_are_told_apart():
     assert "; all are from before rows named their commit" in measured_on([{**ORIGIN, **old}])
     both = measured_on([ORIGIN, {**ORIGIN, **old}])
     assert "commits: c0ffee; 1 of 2 are from before rows named their commit" in both
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [(0.5, ""), (3.9, ""), (15.4, " (while 15 processes wanted to run on 2 cores)"), ("unknown", "")],
+)
+def test_a_goal_that_was_missed_on_a_busy_machine_says_so(load, said):
+    row = {"goal": "<= 1", "holds": False, "runs": [2], "load_average": load, **ORIGIN}
+    assert goal(row) == f"<= 1, **missed**{said}"
