@@ -72,9 +72,20 @@ def look(**kinds: float) -> dict[str, float]:
         ([look(jvm_threads=50 + 100 * n) for n in range(6)], 500),
         ([look(jvm_threads=90 - n) for n in range(6)], 0),
         ([look(heap_bytes=1e6 + n * 50_000) for n in range(6)], 0),
+        ([look(headgate_objects=200 + 20 * n) for n in range(6)], 0),
+        ([look(headgate_objects=200 + 110 * n) for n in range(6)], 550),
         ([look(planner_rss_bytes=1e6 + n * 1024 * 200) for n in range(6)], 1000),
     ],
-    ids=["flat", "up and down", "a thread each", "fewer", "less than a stream holds", "two kilobytes each"],
+    ids=[
+        "flat",
+        "up and down",
+        "a thread each",
+        "fewer",
+        "less than a stream holds",
+        "fewer objects than streams",
+        "an object each",
+        "two kilobytes each",
+    ],
 )
 def test_streams_that_have_left_something_are_counted_by_what_has_grown_most(looks: list[Any], left: int):
     assert streams.leaked(looks, 500).runs == [left]

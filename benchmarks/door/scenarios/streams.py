@@ -7,9 +7,10 @@ after a full collection; the resident memory of the planner's process; and the s
 
 The figure is how many streams have left something behind: what the worst of these has grown by, by the median slope
 between any two looks. The first looks are left out, in which caches fill (Headgate tells of the last fifty queries
-that have ended). A stream that is kept holds a kilobyte at least, its description; memory that grows by less than
-that for each stream counts as flat. What Spark itself keeps for a while (records of jobs, consumers of Kafka) is kept
-for a short one.
+that have ended). Objects and memory wait for the collectors of both languages, since what Python has of the JVM is
+free only when Python's own has come by: they count where they have grown by an object, or a kilobyte, for each
+stream, which is the least that one holds. What Spark itself keeps for a while (records of jobs, consumers of Kafka)
+is kept for a short one.
 """
 
 from __future__ import annotations
@@ -33,11 +34,10 @@ QUERIES, OF_EACH = 400, 5
 LOOKS, LEFT_OUT = 20, 4
 SECONDS = 900.0
 """For the queries between two looks."""
-BYTES = ("heap_bytes", "planner_rss_bytes")
 POOL = "block-manager-"
 """Threads of Spark's that clean up after blocks: up to 256 of them, as many as there was to do at once."""
-OF_A_STREAM = 1024
-"""Bytes that one holds at least."""
+OF_A_STREAM = {"headgate_objects": 1.0, "heap_bytes": 1024.0, "planner_rss_bytes": 1024.0}
+"""What one that is kept holds at least, of what waits for the collectors of two languages."""
 OWN_OF_SPARK = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
@@ -146,18 +146,21 @@ def jcmd(pid: int, what: str) -> str:
 def leaked(looks: Sequence[Look], streams: int) -> Measured:
     """Return how many streams have left something behind between the first look and the last, of so many."""
     growth = {kind: slope([look[kind] for look in looks]) * (len(looks) - 1) for kind in looks[0]}
-    left = {
-        kind: grown / OF_A_STREAM if kind in BYTES and grown > OF_A_STREAM * streams else grown
-        for kind, grown in growth.items()
-        if kind not in BYTES or grown > OF_A_STREAM * streams
-    }
-    value = max(0, *(round(each) for each in left.values()))
+    left = [
+        grown / OF_A_STREAM.get(kind, 1.0) for kind, grown in growth.items() if counts(kind, grown, streams)
+    ]
+    value = max(0, *map(round, left))
     details = {
         "streams": streams,
         "growth": {kind: round(grown, 1) for kind, grown in growth.items()},
         "looks": [dict(each) for each in looks],
     }
     return Measured([value], details)
+
+
+def counts(kind: str, grown: float, streams: int) -> bool:
+    """Tell whether something has grown: what waits for a collector, by as much as so many streams hold."""
+    return kind not in OF_A_STREAM or grown >= OF_A_STREAM[kind] * streams
 
 
 def slope(values: Sequence[float]) -> float:
