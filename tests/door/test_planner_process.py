@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headgate_contract import ControlDocument, QueryControl
+from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract.receiving import write
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import EXTENSION, jar_path
@@ -42,11 +42,13 @@ class Job:
     broker: Broker
     query: Query
     sent: int = field(default=0)
+    sources: dict[str, SourceControl] = field(default_factory=dict)
+    """What the control document says of them."""
 
     def start(self, **properties: str) -> None:
         """Start it, with more properties than the one; `_` is for `.` after `spark.headgate.`."""
         control = self.kind.folder / "control.json"
-        queries = {self.query.name: QueryControl(interval_seconds=0.2)}
+        queries = {self.query.name: QueryControl(interval_seconds=0.2, sources=self.sources)}
         control.write_text(write(ControlDocument(generation=1, queries=queries)))
         more = {f"spark.headgate.{name.replace('_', '.')}": value for name, value in properties.items()}
         self.kind.start(
@@ -163,6 +165,71 @@ def test_a_job_that_wants_to_be_governed_or_fail_fails(job: Job, tmp_path: Path,
     assert job.await_end() != 0
     assert f"Headgate cannot govern this query: {reason}" in job.kind.log
     assert rows(job.kind, job.query) == []
+
+
+PROTECTIONS = {
+    "property": {"rateLimit_recordsPerSecond": "50000"},
+    "property_of_its_source": {"queries_copy_sources_anything_alignment_group": "all"},
+    "document": {},
+}
+"""Where it is said that the query must not run without a planner."""
+
+
+@pytest.mark.parametrize("where", PROTECTIONS)
+def test_a_query_that_is_protected_ends_where_its_planner_cannot_be_started(
+    job: Job, tmp_path: Path, where: str
+):
+    if where == "document":
+        job.sources = {"anything": SourceControl(paused=True)}
+    job.start(python=nowhere(tmp_path), **PROTECTIONS[where])
+    assert job.await_end() != 0
+    assert "Headgate cannot govern this query: the planner's process cannot be started" in job.kind.log
+    assert "it ends, since nobody would keep its rate limit, alignment, `after` or pause" in job.kind.log
+    assert rows(job.kind, job.query) == []
+
+
+def test_a_query_that_is_protected_runs_without_a_planner_where_that_is_said(job: Job, tmp_path: Path):
+    job.start(python=nowhere(tmp_path), onFailure="continue", **PROTECTIONS["property"])
+    job.await_all()
+    assert job.has_all_once()
+
+
+def test_what_protects_another_query_changes_nothing(job: Job, tmp_path: Path):
+    others = {"queries_copy_eu_sources_anything_after": "that", "paused": "false"}
+    job.start(python=nowhere(tmp_path), interval="1s", **others)
+    job.await_all()
+    assert job.has_all_once()
+
+
+def test_a_word_for_failures_that_is_none_ends_the_query_and_is_named(job: Job):
+    job.start(onFailure="contiune")
+    assert job.await_end() != 0
+    assert 'spark.headgate.onFailure is "contiune"; write continue or fail' in job.kind.log
+
+
+@pytest.mark.parametrize(("said", "goes_on"), [("continue", True), ("", False)])
+def test_patience_with_a_planner_that_hangs_has_an_end(
+    kafka: Broker, tmp_path: Path, said: str, goes_on: bool
+):
+    """What the query then does is as where there is no planner; it is not asked again."""
+    with a_job(kafka, tmp_path, "2 seconds") as job:
+        job.kind.java_options = (
+            "-Dheadgate.planner.patienceMillis=1500 -Dheadgate.planner.callBudgetMillis=500"
+        )
+        job.start(**({"onFailure": said} if said else {}), rateLimit_recordsPerCheckpoint="1000")
+        job.await_all()
+        planner = job.planner()
+        planner.suspend()
+        job.send()
+        if goes_on:
+            job.await_all()
+            assert job.has_all_once()
+            assert "The query goes on as it would without Headgate" in job.kind.log
+        else:
+            job.await_log("The query ends rather than stall in silence")
+        planner.resume()
+        if not goes_on:
+            assert job.await_end() != 0
 
 
 def elsewhere(folder: Path, port: int) -> str:

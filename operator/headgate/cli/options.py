@@ -63,6 +63,22 @@ of a document.
 Nothing is refused of what only an option and a document together make: the document was judged by itself, and a
 running query is not stopped for it.
 
+## Where there is no planner
+
+`spark.headgate.onFailure` says what becomes of queries that nobody can plan: there is no usable `python3`, the
+planner's process ends again and again, or it has not answered for a minute.
+
+| `spark.headgate.onFailure` | a query that nobody can plan |
+|---|---|
+| `continue` | runs as it would without Headgate, at its own trigger |
+| `fail` | ends, and says why |
+| left out | ends where something protects it or others; else it runs as it would without Headgate |
+
+What protects: a limit (`rateLimit`), an alignment, `after`, and `paused`. It is enough that an option of a source, a
+property or the control document says it of the query. What it says is not looked at, and a document that cannot be
+read protects; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
+Under `headgate-run` it is `fail` that holds where nothing is said.
+
 ## Who sees the options
 
 Headgate takes them out of a stream before Spark looks for its source, so that a source that refuses unknown options

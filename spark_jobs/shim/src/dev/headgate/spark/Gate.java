@@ -69,6 +69,7 @@ final class Gate implements Governed.Handler {
     this.v1 = !(stream instanceof MicroBatchStream);
     this.handle = Shim.open(this);
     this.descriptor = origin.describe(handle, thread.getName(), location, stream, limits, v1);
+    query.reads(origin.options());
     String name = "source " + stream + " of " + thread.getName();
     this.patience = new Patience(name, this::patienceIsOver);
     this.outage = new Outage(name, handle);
@@ -93,7 +94,7 @@ final class Gate implements Governed.Handler {
       return stream;
     }
     try {
-      PlannerProcess.await();
+      PlannerProcess.await(query);
       Planner planner = Shim.planner();
       if (planner != null) {
         gate.isOpenedBy(planner); // early, so that a planner knows all sources of a query before it is asked for one
@@ -255,13 +256,14 @@ final class Gate implements Governed.Handler {
       }
       Shim.awaitRecall(asked.recalls(), answer == null ? RETRY_MILLIS : Math.max(1, answer.millis()));
     }
-    PlannerProcess.requireIfWanted();
+    PlannerProcess.requireIfWanted(query);
     return query.isDue(triggers.number()) ? latest(start, own) : hold(start);
   }
 
   private void patienceIsOver(String why) {
-    if (!PlannerProcess.letsQueriesGoOn()) {
-      throw new PlannerException(why + " The query ends rather than stall in silence; see the driver's log, then start it again.");
+    String end = PlannerProcess.whyItEnds(query);
+    if (end != null) {
+      throw new PlannerException(why + " The query ends rather than stall in silence; see the driver's log, then start it again. (" + end + ")");
     }
     query.isToBeLeftAlone(why);
   }

@@ -45,14 +45,18 @@ public final class PlannerProcess {
   /** A file with {@code port} and {@code token} of a planner's process that runs already. */
   private static final String ADDRESS = PROPERTIES + "planner.address";
 
+  private static final String CONTROL = PROPERTIES + "control";
   private static final String ENABLED = PROPERTIES + "enabled";
   private static final String PYTHON = PROPERTIES + "python";
 
   /**
-   * What becomes of queries that nobody can plan: {@code continue} or {@code fail}. Under {@code headgate-run}, whose script is to be
-   * governed, they fail unless {@code continue} is said.
+   * What becomes of queries that nobody can plan: {@code continue} or {@code fail}. Where it is not said, those end that {@link Protection}
+   * tells of, and the others run on; under {@code headgate-run}, whose script is to be governed, all of them end.
    */
   static final String ON_FAILURE = PROPERTIES + "onFailure";
+
+  private static final String FAIL = "fail";
+  private static final String CONTINUE = "continue";
 
   /** Understood by every Python that there is: what is too old says so. */
   private static final String BOOT =
@@ -80,7 +84,8 @@ public final class PlannerProcess {
   private static volatile Link.Address address;
   private static volatile Process child;
   private static volatile String failure;
-  private static volatile boolean fails;
+  private static volatile String onFailure; // null: as each query needs it
+  private static volatile String document;
   private static volatile long silentSince;
 
   /** The process says that it cannot run as it is told to. */
@@ -110,7 +115,9 @@ public final class PlannerProcess {
     }
     begun = true;
     SparkConf conf = known.getConf();
-    fails = conf.get(ON_FAILURE, conf.contains(ADDRESS) ? "fail" : "continue").equals("fail");
+    String said = conf.get(ON_FAILURE, conf.contains(ADDRESS) ? FAIL : null);
+    onFailure = said == null || said.equals(CONTINUE) ? said : FAIL;
+    document = conf.get(CONTROL, null);
     Thread thread = new Thread(() -> run(conf), "headgate-planner-process");
     thread.setDaemon(true);
     thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
@@ -120,29 +127,42 @@ public final class PlannerProcess {
   /**
    * Waits until the first one can be asked, or could not be started.
    *
-   * @throws PlannerException if there is none, and queries are to fail then
+   * @throws PlannerException if there is none, and the query is to end then
    */
-  static void await() throws InterruptedException {
+  static void await(RunningQuery query) throws InterruptedException {
     start();
     if (begun && !READY.await(START_SECONDS, TimeUnit.SECONDS)) {
       LOG.warn("Headgate: the planner's process has not answered within {} s", START_SECONDS);
-      if (fails) {
-        throw new PlannerException("Headgate cannot govern this query: the planner's process has not answered within " + START_SECONDS + " s");
-      }
+      require(query, "the planner's process has not answered within " + START_SECONDS + " s");
     }
-    requireIfWanted();
+    requireIfWanted(query);
   }
 
-  /** Throws {@link PlannerException} if it was given up, and queries are to fail then. */
-  static void requireIfWanted() {
-    if (failure != null && fails) {
-      throw new PlannerException("Headgate cannot govern this query: " + failure + "; it ends, as " + ON_FAILURE + "=fail wants it");
+  /** Throws {@link PlannerException} if it was given up, and the query is to end then. */
+  static void requireIfWanted(RunningQuery query) {
+    if (failure != null) {
+      require(query, failure);
     }
   }
 
-  /** Whether a query that cannot be planned for long runs on as it would without Headgate; not with a planner from elsewhere. */
-  static synchronized boolean letsQueriesGoOn() {
-    return begun && !fails;
+  private static void require(RunningQuery query, String reason) {
+    String why = whyItEnds(query);
+    if (why != null) {
+      throw new PlannerException("Headgate cannot govern this query: " + reason + "; " + why);
+    }
+  }
+
+  /** Why a query that nobody can plan ends; null: it runs on as it would without Headgate. Not with a planner from elsewhere. */
+  static synchronized String whyItEnds(RunningQuery query) {
+    if (!begun) {
+      return "it ends, since no other planner is started here";
+    }
+    if (FAIL.equals(onFailure)) {
+      return "it ends, as " + ON_FAILURE + "=" + FAIL + " wants it";
+    }
+    return CONTINUE.equals(onFailure) || !query.isProtected(document)
+        ? null
+        : "it ends, since nobody would keep its rate limit, alignment, `after` or pause; with " + ON_FAILURE + "=" + CONTINUE + " it runs without";
   }
 
   /** A call has got its answer. */
@@ -176,6 +196,10 @@ public final class PlannerProcess {
 
   private static void run(SparkConf conf) {
     try {
+      String said = conf.get(ON_FAILURE, CONTINUE);
+      if (!said.equals(CONTINUE) && !said.equals(FAIL)) {
+        throw new RefusedException(ON_FAILURE + " is \"" + said + "\"; write " + CONTINUE + " or " + FAIL + ", or leave it out");
+      }
       openGateway();
       if (conf.contains(ADDRESS)) {
         JsonNode found = JSON.readTree(Path.of(conf.get(ADDRESS)).toFile());
@@ -203,7 +227,11 @@ public final class PlannerProcess {
   /** Lets all queries run as without Headgate, or fail. */
   private static void giveUp(String reason) {
     failure = reason;
-    String then = fails ? "queries end" : "queries run as they would without it, each at its own trigger";
+    String then =
+        FAIL.equals(onFailure)
+            ? "queries end"
+            : (CONTINUE.equals(onFailure) ? "queries run" : "those with a rate limit, an alignment, `after` or a pause end, the others run")
+                + " as they would without it, each at its own trigger";
     LOG.warn("Headgate governs no query of this driver from now on: {}; {} ({})", reason, then, ON_FAILURE);
     Shim.register(null);
   }

@@ -62,6 +62,8 @@ final class RunningQuery {
   private long decidedIn = -1;
   private boolean due;
   private boolean leftAlone;
+  private boolean protectedByOptions;
+  private Boolean protectedFromOutside;
 
   private RunningQuery(StreamingQuery query, Map<String, String> options) {
     this.query = query;
@@ -200,6 +202,20 @@ final class RunningQuery {
         LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", thread, e);
       }
     }
+  }
+
+  /** It has a source with these options. */
+  void reads(Map<String, String> ofSource) {
+    protectedByOptions |= Protection.byOptions(ofSource);
+  }
+
+  /** Whether it must not run where nobody can plan it; {@code document} is the file of the control document. Looked up once. */
+  boolean isProtected(String document) {
+    if (protectedFromOutside == null) {
+      String name = query.name() != null ? query.name() : query.id().toString();
+      protectedFromOutside = Protection.byProperties(JobSettings.ofSession(), name) || Protection.byDocument(document, name);
+    }
+    return protectedByOptions || protectedFromOutside;
   }
 
   /** No planner is asked about it any more. */

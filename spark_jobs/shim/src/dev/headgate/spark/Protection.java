@@ -1,0 +1,63 @@
+package dev.headgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether somebody has said of a query what protects it or others: a rate limit, an alignment, {@code after}, a pause.
+ *
+ * <p>Such a query must not run on where nobody can plan it. Its planner may never have been there to be asked, so this is read off what
+ * planners go by as well: options, properties, control document. Only that it is said is looked at, not what: what makes no sense
+ * protects too, and so does a document that cannot be read. One that is not there says nothing.
+ */
+final class Protection {
+  private static final Logger LOG = LoggerFactory.getLogger(Protection.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String WORDS = "(?:rateLimit\\..+|alignment\\..+|after|paused)";
+  private static final Pattern SETTING = Pattern.compile(WORDS, Pattern.CASE_INSENSITIVE);
+  private static final Set<String> MEMBERS = Set.of("rateLimit", "rateLimitDuringBacklog", "alignment", "after", "paused");
+
+  private Protection() {}
+
+  /** By the options of a source that are ours; all that Flink has a name for does. */
+  static boolean byOptions(Map<String, String> options) {
+    return JobSettings.in(options).entrySet().stream()
+        .filter(option -> !option.getValue().strip().equalsIgnoreCase("false"))
+        .anyMatch(option -> !JobSettings.isOurs(option.getKey()) || SETTING.matcher(JobSettings.bare(option.getKey())).matches());
+  }
+
+  /** By the properties of its session: those of all queries, and those of the one with this name. */
+  static boolean byProperties(Map<String, String> properties, String query) {
+    Pattern own = Pattern.compile("(?:queries\\." + Pattern.quote(query) + "\\.sources\\..+\\.)?" + WORDS);
+    return properties.entrySet().stream()
+        .filter(property -> !property.getValue().strip().equalsIgnoreCase("false"))
+        .anyMatch(property -> own.matcher(property.getKey().substring(PlannerProcess.PROPERTIES.length())).matches());
+  }
+
+  /** By the control document in a file; null: there is none. */
+  static boolean byDocument(String file, String query) {
+    if (file == null || Files.notExists(Path.of(file))) {
+      return false;
+    }
+    try {
+      JsonNode queries = JSON.readTree(Path.of(file).toFile()).path("queries");
+      for (JsonNode source : queries.path(query).path("sources")) {
+        if (MEMBERS.stream().map(source::path).anyMatch(said -> !said.isMissingNode() && !said.isNull() && !said.toString().equals("false"))) {
+          return true;
+        }
+      }
+      return false;
+    } catch (IOException e) {
+      LOG.warn("Headgate cannot read {}, and takes it that it protects query {}: {}", file, query, e.toString());
+      return true;
+    }
+  }
+}
