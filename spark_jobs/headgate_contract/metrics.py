@@ -93,6 +93,11 @@ SETTING_INFO = _gauge(
     ("query", "source", "setting", "origin"),
     "1; origin says whose word holds (document, option, property) of a setting that the job itself gives.",
 )
+SETTING_UNMATCHED = _gauge(
+    "setting_unmatched",
+    ("cause",),
+    "1; a property is said of a query or a source that the job does not have; cause names the one that may be meant.",
+)
 QUERY_BACKLOG = _gauge(
     "query_backlog",
     _QUERY,

@@ -35,6 +35,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
             said(names.QUERY_COST_BOUND, "900000", query="delays"),
             said(names.QUERY_UNPLANNED, "1", query="clicks"),
             said(names.EXECUTORS, "3"),
+            said(names.SETTING_UNMATCHED, "1", cause="no query delay"),
             said(names.QUERY_FUTURE_BATCHES, "2", query="delays"),
             said(names.QUERY_BATCHES, "7", query="delays", kind="data"),
             said(names.QUERY_BATCHES, "5", query="delays", kind="no_data"),
@@ -49,6 +50,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     assert (delays.data_batches, delays.no_data_batches) == (7, 5)
     assert (delays.unplanned, metrics.queries["clicks"].unplanned) == (None, True)
     assert delays.cost_bound_records == 900_000
+    assert metrics.unmatched == ("no query delay",)
     assert delays.watermark_held_by == "trams"
     cars = delays.sources["cars"]
     assert (cars.lane, cars.alignment_drift_seconds) == ("offsets", 4.5)

@@ -423,6 +423,18 @@ def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy(
     assert "UnplannedQuery" not in [event.reason for event in loop.acknowledged_turn().events]
 
 
+def test_a_property_of_a_query_that_the_job_does_not_have_is_told_once() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports("delays", started_at=loop.now - 3600)
+    cause = "property spark.headgate.queries.delay.interval: the job has started no query delay; did you mean delays?"
+    loop.world.metrics.values.append(
+        ("headgate_setting_unmatched", {"application": "flights", "cause": cause}, 1.0)
+    )
+    assert names_told(loop.acknowledged_turn()) == [cause]
+    assert names_told(loop.acknowledged_turn()) == []
+
+
 @pytest.mark.parametrize("entry", ["delays/flihgts", "flights", "delay/flights"])
 def test_a_pause_by_hand_that_names_no_source_is_told_once(entry: str) -> None:
     loop = Loop()

@@ -50,6 +50,7 @@ class FailedQueries:
     failures = 0
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
+    unmatched = ()
     documents = SimpleNamespace(generation=None, refused={}, failures=0)
     table = SimpleNamespace(unplanned=(), is_stopping=False)
     endings = SimpleNamespace(
@@ -168,6 +169,7 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
         endings=SimpleNamespace(failures={"totals": "query totals: no such option"}, runs=[]),
         failures=1,
         publish_failures={("delays", "flights"): 1},
+        unmatched=("property a: no query b",),
         runs=[known_of_a_run()],
     )
     exporter = Exporter("flights")

@@ -209,7 +209,9 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
         if is_settled or query.name in present
         for complaint in _of_query(query, present.get(query.name), sorted(present))
     )
-    return (*pauses, *_of_spark(application, seen), *of_queries)
+    unmatched = () if seen.metrics is None else seen.metrics.unmatched
+    of_properties = (Complaint(UNKNOWN_NAME, message) for message in unmatched)
+    return (*pauses, *_of_spark(application, seen), *of_properties, *of_queries)
 
 
 def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Complaint]:

@@ -153,6 +153,8 @@ class DriverMetrics:
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
     executors_refused: str | None = None
     """Why the cluster takes no request for those that are missing; `None`: none are, or nothing is known."""
+    unmatched: tuple[str, ...] = ()
+    """Properties that are said of a query or a source which the job does not have, each as a sentence."""
 
 
 Place = tuple[str, str]
@@ -205,6 +207,7 @@ def sort(readings: Iterable[Reading], *, oldest: float) -> DriverMetrics | None:
         spark_version=next(iter(table.details(("", ""), metrics.SPARK_INFO.name)), None),
         executors=_whole(value(metrics.EXECUTORS)),
         executors_refused=next(iter(table.details(("", ""), metrics.EXECUTORS_REFUSED.name)), None),
+        unmatched=tuple(sorted(table.details(("", ""), metrics.SETTING_UNMATCHED.name))),
     )
 
 
@@ -234,6 +237,7 @@ DETAIL: Final[Mapping[str, str]] = {
     metrics.QUERY_BATCHES.name: "kind",
     metrics.QUERY_FAILED.name: "cause",
     metrics.EXECUTORS_REFUSED.name: "cause",
+    metrics.SETTING_UNMATCHED.name: "cause",
     metrics.SPARK_INFO.name: "version",
 }
 """The label that tells series of one query or source apart, of metrics that have one."""

@@ -119,7 +119,7 @@ def in_properties(properties: Mapping[str, str], query: str) -> Properties:
             setting = BY_NAME.get(rest)
             if setting is not None and setting.scope is Scope.QUERY:
                 reading.take(own, setting, text, spelling)
-            elif (found := _source_and_setting(rest)) is not None:
+            elif (found := source_and_setting(rest)) is not None:
                 reading.take(sources.setdefault(found[0], {}), found[1], text, spelling)
             elif setting is not None or not _is_of_longer_name(rest):
                 reading.problems.append(f"{spelling}: {unknown.property_of_query(query, rest, setting)}")
@@ -157,7 +157,7 @@ class _Reading:
         given[setting.name] = Said(value, text, spelling, self.origin)
 
 
-def _source_and_setting(rest: str) -> tuple[str, Setting] | None:
+def source_and_setting(rest: str) -> tuple[str, Setting] | None:
     """Return source and setting of `sources.<source>.<setting>`. A source's name may have dots of its own."""
     if not rest.startswith(SOURCES):
         return None
@@ -176,4 +176,4 @@ def _is_of_longer_name(rest: str) -> bool:
     if any(rest.endswith(f".{each.name}") for each in OF[Scope.QUERY]):
         return True
     _, dot, behind = rest.partition(f".{SOURCES}")
-    return bool(dot) and _source_and_setting(SOURCES + behind) is not None
+    return bool(dot) and source_and_setting(SOURCES + behind) is not None

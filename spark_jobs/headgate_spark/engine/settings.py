@@ -15,6 +15,7 @@ from headgate_contract import QueryControl, SourceControl
 from headgate_contract.settings.contradictions import problems_of_query, problems_of_source
 from headgate_contract.settings.layers import SAYS_NOTHING, Job, circles, held, merged
 from headgate_contract.settings.said import in_options, in_properties, over
+from headgate_contract.settings.strangers import of_sources
 from headgate_contract.settings.table import OPTION, Scope
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.unheeded import Unheeded
@@ -69,6 +70,8 @@ class Settings:
         self._unheeded = Unheeded(query)
         self.control: QueryControl | None = None
         """What the query is to do; `None`: nobody says anything of it."""
+        self.unmatched: tuple[str, ...] = ()
+        """Properties of sources that the query does not have, each as a sentence."""
 
     def document_says(self, control: QueryControl | None) -> None:
         """There is a new document; `None`: the query is not in it."""
@@ -109,6 +112,11 @@ class Settings:
 
     def tell(self, sources: Mapping[str, Descriptor]) -> None:
         """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
+        unmatched = tuple(of_sources(self._query, self._job.sources, sources))
+        for problem in unmatched:
+            if problem not in self.unmatched:
+                log.warning("a setting is said of a source that the query does not have", problem=problem)
+        self.unmatched = unmatched
         told = tuple(self._words(*each) for each in self.origins)
         if told != self._told:
             self._told = told

@@ -93,6 +93,8 @@ class DriverCollector(Collector):
             yield m.EXECUTORS_REFUSED, (refused,), 1.0
         for query in governor.table.unplanned:
             yield m.QUERY_UNPLANNED, (query,), 1.0
+        for problem in governor.unmatched:
+            yield m.SETTING_UNMATCHED, (problem,), 1.0
         failed = governor.endings.failures
         for name in {*failed, *(run.name for run in governor.endings.runs)}:
             yield m.QUERY_ACTIVE, (name,), 0.0

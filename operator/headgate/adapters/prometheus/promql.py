@@ -26,6 +26,7 @@ DETAILS = (
     metrics.SPARK_INFO,
     metrics.EXECUTORS,
     metrics.EXECUTORS_REFUSED,
+    metrics.SETTING_UNMATCHED,
     metrics.QUERY_UNPLANNED,
     metrics.QUERY_FAILED,
     metrics.QUERY_BACKLOG,
