@@ -7,6 +7,8 @@ import typer
 from headgate.cli.cluster.options import Context, Kubeconfig, Namespace, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headgate.api.application import SparkApplication
 
 
@@ -25,6 +27,13 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the changes as JSON.")] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Metrics of the job's driver, such as http://localhost:8090/metrics: say by them whose word holds.",
+        ),
+    ] = None,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -35,13 +44,18 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
     batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of a batch
     and started anew). With --diff app/NAME FILE it says what kubectl apply would do.
 
+    The last lines say of each setting whose word holds: the resource's (document), that of an option in the job, of a
+    property, or the default. Options are known only where --metrics names the driver; it may be given without a FILE.
+
     Exit code 0: explained. 1: a resource is refused, or the cluster does not have it. 2: a bad option, or a file that
     cannot be read.
     """
     from headgate.errors import UsageError
 
-    if (resource is None) == (diff is None):
-        raise UsageError("give a FILE, or --diff OLD NEW to compare two")
+    if (resource is None and diff is None and metrics is None) or (resource is not None and diff is not None):
+        raise UsageError("give a FILE, --diff OLD NEW to compare two, or --metrics URL of a driver")
+    if diff is not None and metrics is not None:
+        raise UsageError("--metrics goes with a FILE or alone, not with --diff")
     if as_json and diff is None:
         raise UsageError("--json writes changes; give --diff OLD NEW with it")
     place = Place(namespace, context, kubeconfig)
@@ -50,10 +64,39 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
 
         old, new = (applications_of(each, place) for each in diff)
         print_differences(list(differences(old, new)), as_json=as_json)
-    elif resource is not None:
+    else:
+        from headgate.cli.holding import of_driver, of_resource, told_by
         from headgate_contract.foreign import printable
 
-        typer.echo(printable("\n\n".join(map(text, applications_of(resource, place))), lines=True))
+        told = None if metrics is None else told_by(metrics)
+        blocks = []
+        if resource is None:
+            blocks.append(_holding(of_driver(told or ())) or "the job says nothing of itself")
+        else:
+            for application in applications_of(resource, place):
+                blocks += [text(application), _holding(of_resource(application, told))]
+        typer.echo(printable("\n\n".join(filter(None, blocks)), lines=True))
+
+
+def _holding(lines: "Iterable[str]") -> str:
+    """Return the block that says whose word holds; empty where there is nothing to say it of."""
+    import textwrap
+
+    wrapped = [
+        line
+        for each in lines
+        for line in textwrap.wrap(
+            each, _width(), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    ]
+    head = "whose word holds (document, then option, then property, then default)"
+    return "\n".join([head, *wrapped]) if wrapped else ""
+
+
+def _width() -> int:
+    import shutil
+
+    return max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
 
 
 def applications_of(resource: str, place: Place) -> "list[SparkApplication]":
@@ -91,12 +134,11 @@ def _in_cluster(name: str, place: Place) -> "SparkApplication":
 
 def text(application: "SparkApplication") -> str:
     """Return the explanation of one application, wrapped for the terminal."""
-    import shutil
     import textwrap
 
     from headgate.api.explanation import explain as sections_of
 
-    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
+    width = _width()
     blocks = []
     for section in sections_of(application):
         lines = [section.title]

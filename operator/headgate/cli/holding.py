@@ -1,0 +1,96 @@
+"""Whose word holds of each setting: the resource's, an option's, a property's, or nobody's.
+
+A resource and its `sparkConf` tell of the document and of properties. What a job says by options is in its code; the
+metrics of its driver tell of that.
+"""
+
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from headgate.api.application import SparkApplication
+from headgate.errors import UsageError
+from headgate.reconcile.document import next_document
+from headgate_contract.metrics import SETTING_INFO
+from headgate_contract.settings.layers import Job, held
+from headgate_contract.settings.said import Given, in_properties
+from headgate_contract.settings.table import OF, Scope
+
+SECONDS = 10.0
+
+
+class Told(NamedTuple):
+    """What a driver tells of one setting; `source` is empty for one of the query."""
+
+    query: str
+    source: str
+    setting: str
+    origin: str
+
+
+def told_by(url: str) -> list[Told]:
+    """Return what the driver at `url` tells. Raises UsageError where that is no page of metrics."""
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"--metrics {url}: give an address such as http://localhost:8090/metrics")
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as page:  # noqa: S310 -- see above
+            families = list(text_string_to_metric_families(page.read().decode()))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--metrics {url}: no metrics are read there ({error}); see that the driver runs"
+        ) from None
+    samples = (
+        sample.labels for family in families for sample in family.samples if sample.name == SETTING_INFO.name
+    )
+    return [Told(*(labels[member] for member in Told._fields)) for labels in samples]
+
+
+def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> Iterator[str]:
+    """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked."""
+    documents = next_document(application, {}, published=None, last_generation=0).queries
+    for query in application.spec.queries:
+        properties = in_properties(application.spec.spark_conf, query.name)
+        names = {source.name for source in query.sources} | properties.sources.keys()
+        job = Job(properties.query, {name: properties.of_source(name) for name in sorted(names)})
+        origins: dict[tuple[str, str], str] = {}
+        for each in held(documents[query.name], job):
+            given = job.query if each.source is None else job.sources.get(each.source, {})
+            origins[each.source or "", each.setting] = _word(each.origin.value, each.setting, given)
+        for each_told in told or ():
+            if each_told.query == query.name:
+                origins[each_told.source, each_told.setting] = each_told.origin
+        yield _line(f"query {query.name}", Scope.QUERY, _of("", origins), asked=told is not None)
+        for name in sorted(names | {source for source, _ in origins if source}):
+            title = f"source {name} of query {query.name}"
+            yield _line(title, Scope.SOURCE, _of(name, origins), asked=told is not None)
+
+
+def of_driver(told: Iterable[Told]) -> Iterator[str]:
+    """Yield a line for each query and source of which the job says something."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for each in told:
+        found.setdefault((each.query, each.source), {})[each.setting] = each.origin
+    for (query, source), origins in sorted(found.items()):
+        title = f"source {source} of query {query}" if source else f"query {query}"
+        yield _line(title, None, origins, asked=True)
+
+
+def _of(source: str, origins: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    return {setting: word for (at, setting), word in origins.items() if at == source}
+
+
+def _word(origin: str, setting: str, given: Given) -> str:
+    return given[setting].spelling if origin == "property" and setting in given else origin
+
+
+def _line(title: str, scope: Scope | None, origins: Mapping[str, str], *, asked: bool) -> str:
+    by_word: dict[str, list[str]] = {}
+    for setting, word in sorted(origins.items()):
+        by_word.setdefault(word, []).append(setting)
+    parts = [f"{', '.join(settings)}: {word}" for word, settings in sorted(by_word.items())]
+    if scope is not None and len(origins) < len(OF[scope]):
+        rest = "default" if asked else "default, unless an option of the job says it (--metrics tells)"
+        parts.append(f"{'all others' if parts else 'all'}: {rest}")
+    return f"{title}: {'; '.join(parts)}"

@@ -1,0 +1,82 @@
+"""`headgate explain` says of each setting whose word holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from support.command_line import Headgate
+
+ROOT = Path(__file__).parents[2]
+FLIGHTS = ROOT / "examples" / "flights.yaml"
+PAGE = """# TYPE headgate_setting_info gauge
+headgate_setting_info{query="delays",source="",setting="minPause",origin="option"} 1
+headgate_setting_info{query="delays",source="flights",setting="alignment.group",origin="property"} 1
+"""
+
+
+@pytest.fixture
+def driver() -> Iterator[str]:
+    """The address of a driver's metrics."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(PAGE.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+        server.shutdown()
+
+
+def words(text: str) -> str:
+    """Return what is said, however it is wrapped."""
+    return " ".join(text.partition("whose word holds")[2].split())
+
+
+@pytest.fixture
+def with_property(tmp_path: Path) -> Path:
+    """The example, with a property beside what it declares."""
+    file = tmp_path / "app.yaml"
+    said = '    spark.headgate.batch.maxGrowth: "2"\n    spark.headgate.interval: 9s\n'
+    file.write_text(FLIGHTS.read_text().replace("  sparkConf:\n", "  sparkConf:\n" + said, 1))
+    return file
+
+
+def test_a_resource_and_its_properties_are_told_apart(headgate: Headgate, with_property: Path) -> None:
+    ended = headgate("explain", with_property)
+    assert ended.code == 0, ended.err
+    assert "batch.maxGrowth: property spark.headgate.batch.maxGrowth;" in words(ended.out)
+    assert "interval, intervalDuringBacklog: document" in words(ended.out), (
+        "what the resource declares holds against a property"
+    )
+    assert "all others: default, unless an option of the job says it" in words(ended.out)
+
+
+def test_the_driver_tells_of_options(headgate: Headgate, driver: str) -> None:
+    said = words(headgate("explain", FLIGHTS, "--metrics", driver).out)
+    assert "minPause: option" in said
+    assert "alignment.group: property" in said
+    assert "unless" not in said
+
+
+def test_a_job_without_a_resource_is_told_of_by_its_driver_alone(headgate: Headgate, driver: str) -> None:
+    ended = headgate("explain", "--metrics", driver)
+    assert "query delays: minPause: option" in words(ended.out)
+    assert "source flights of query delays: alignment.group: property" in words(ended.out)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/metrics", "file:///etc/passwd", "localhost:8090"])
+def test_an_address_without_metrics_ends_with_2_and_is_named(headgate: Headgate, url: str) -> None:
+    ended = headgate("explain", FLIGHTS, "--metrics", url)
+    assert ended.code == 2
+    assert f"--metrics {url}" in ended.err
