@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -22,7 +22,7 @@ from headgate_spark.engine.shim import EXTENSION, jar_path
 from support.kafka import Broker
 from support.kafka_connector import connector_jars
 from support.kafka_records import Record, send
-from support.kinds import Java, Query, planned, planned_at, rows
+from support.kinds import Java, Query, committed, planned, planned_at, rows
 from support.spark import ScriptedPlanner
 from support.waiting import wait_until
 
@@ -65,6 +65,10 @@ class Job:
     def await_all(self) -> None:
         """Wait until it has written what was sent."""
         self._until(lambda: len(self._values()) >= self.sent, f"{self.sent} rows")
+
+    def await_batch(self) -> None:
+        """Wait until it has planned a batch."""
+        self._until(lambda: planned(self.kind, self.query), "a batch")
 
     def await_log(self, text: str, times: int = 1) -> None:
         """Wait until it has said something, so many times."""
@@ -341,6 +345,23 @@ def test_a_query_that_is_to_be_governed_or_fail_fails_when_its_planner_is_given_
     job.planner().kill()
     assert job.await_end() != 0
     assert "Headgate cannot govern this query: the planner's process has ended 3 times" in job.kind.log
+
+
+@pytest.mark.parametrize("how", ["dies", "hangs"])
+def test_a_stop_outlives_the_planner_that_was_asked_for_it(job: Job, how: str):
+    """The next one is asked, and waits for the end of the batch that runs."""
+    job.kind.java_options = "-Dheadgate.planner.hangsMillis=1000 -Dheadgate.planner.callBudgetMillis=500"
+    job.query = replace(job.query, millis_per_record=1000)
+    job.start()
+    job.await_batch()
+    planner, jvm = job.planner(), job.kind.jvm()
+    jvm.terminate()
+    job.await_log("stopping at the next batch boundary")
+    planner.kill() if how == "dies" else planner.suspend()
+    job.await_log("stopping at the next batch boundary", times=2)
+    assert job.await_end() == 128 + signal.SIGTERM
+    assert planned(job.kind, job.query) == committed(job.kind, job.query) != []
+    assert job.has_all_once()
 
 
 def test_a_port_that_is_taken_and_a_jar_that_is_there_twice_change_nothing(job: Job, tmp_path: Path):

@@ -4,6 +4,7 @@ import json
 import signal
 from datetime import UTC, datetime
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,6 +48,27 @@ def test_a_document_is_in_force_before_the_batch_that_runs_has_ended(tmp_path, a
         assert not running.metric("headgate_query_batches_total", kind="data")
         (tmp_path / "signs" / "go").touch()
         running.wait_for_metric("headgate_query_batches_total", lambda v: v == 1, kind="data")
+
+
+def test_a_stop_outlives_the_planner_that_was_asked_for_it(tmp_path, arguments):
+    with driver(tmp_path / "run", *arguments, control={"copy": governed()}) as running:
+        in_a_batch(running, tmp_path)
+        running.signal(signal.SIGTERM)
+        running.wait_for_log("stopping at the next batch boundary")
+        (planner,) = [
+            child
+            for child in psutil.Process(running.process.pid).children()
+            if "headgate_spark.runtime" in child.cmdline()
+        ]
+        planner.kill()
+        running.wait_for_log("has failed in a stop; it is asked again")
+        wait_for(lambda: running.log.count("stopping at the next") == 2, "the next planner", running)
+        (tmp_path / "signs" / "go").touch()
+        assert running.wait() == 0, running.log[-3000:]
+        assert "Traceback" not in running.log
+        assert "mid-batch" not in running.log
+    assert (tmp_path / "ck" / "commits" / "0").exists()
+    assert not (tmp_path / "ck" / "offsets" / "1").exists()
 
 
 def test_a_batch_that_was_killed_runs_again_and_is_counted(tmp_path, arguments):

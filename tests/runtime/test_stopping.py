@@ -186,6 +186,7 @@ class Running:
 
     def __init__(self, name: str, at_boundary: object, told: Callable[[str], None]) -> None:
         self.name, self.at_boundary = name, at_boundary
+        self.run_id = f"run of {name}"
         query = SimpleNamespace(stop=lambda: told(f"{name} is stopped"))
         self.started = SimpleNamespace(query=query)
 
@@ -220,6 +221,27 @@ def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:
     stop()
     assert told[0] == "the batch has ended"
     assert sorted(told[1:]) == ["busy is stopped", "idle is stopped"]
+
+
+def test_a_query_that_another_planner_has_planned_is_waited_for_until_it_is_told_and_at_a_boundary() -> None:
+    at_boundary = threading.Event()
+    at_boundary.set()
+    late = Running("late", at_boundary, print)
+    runs: list[Running] = []
+    asked = 0
+
+    def running() -> set[str]:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            runs.append(late)
+        return {late.run_id}
+
+    runtime = Runtime(Settings(token="t", pid=1, application="flights"))
+    runtime._jvm = SimpleNamespace(running=running)  # type: ignore[assignment]
+    runtime.governor = SimpleNamespace(runs=runs, document=None)  # type: ignore[assignment]
+    runtime._await_boundaries()
+    assert asked == 3
 
 
 def test_a_batch_that_outlasts_the_grace_period_is_said_to_repeat() -> None:

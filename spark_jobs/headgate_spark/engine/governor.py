@@ -203,7 +203,7 @@ class Governor:
 
     def _opened(self, handle: int, described: Descriptor) -> Reply:
         name, too_large = described.query, self.endings.too_large
-        if self.table.is_stopping and self.table.run(described.run_id) is None:
+        if self.table.is_stopping and not self.table.has_begun_before(described.run_id):
             return protocol.refuse(f"query {name} is not started: the driver is being stopped")
         try:
             run = None if name in too_large else self._run_of(described)

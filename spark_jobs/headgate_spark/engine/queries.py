@@ -84,6 +84,8 @@ class Started:
     Empty: each source has one, as far as is known."""
     owner: tuple[str, str] | None = None
     """User and session of Spark Connect that it was started in."""
+    resumed: bool = False
+    """Whether a planner's process before this one knew it."""
 
 
 def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
@@ -103,6 +105,7 @@ def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
         OfJob(members.get("options") or {}, members.get("properties") or {}),
         tuple(members.get("sources") or ()),
         (members["user"], members["session"]) if members.get("user") else None,
+        bool(members.get("resumed")),
     )
 
 

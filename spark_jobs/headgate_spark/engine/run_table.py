@@ -145,6 +145,12 @@ class RunTable:
         with self._lock:
             return self._runs.get(run_id)
 
+    def has_begun_before(self, run_id: str) -> bool:
+        """Tell whether a query is none that begins now: its run is open, or another planner knew it."""
+        with self._lock:
+            started = self._started.get(run_id)
+            return run_id in self._runs or (started is not None and started.resumed)
+
     def stop(self) -> list[QueryRun]:
         """Plan nothing for runs that are still to begin; return those that are open."""
         with self._lock:

@@ -65,6 +65,14 @@ class DriverJvm:
         """End every lease: each source is asked about again at its query's next trigger."""
         self.shim("Shim").recall()
 
+    def running(self) -> set[str]:
+        """Return the ids of the runs that are planned and have sources open."""
+        return set(filter(None, str(self.shim("Shim").running()).split(",")))
+
+    def attach_anew(self) -> None:
+        """Have the JVM tell a planner's process that has come after another one where it is."""
+        self.shim("PlannerProcess").attachAnew()
+
     def stop(self, run_id: str) -> None:
         """Stop a run of a query as the job itself would; nothing where it runs no more."""
         self.shim("Shim").stop(run_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import structlog
@@ -20,6 +21,9 @@ log = structlog.get_logger("headgate")
 
 GONE = (OSError, EOFError, RuntimeError)
 """What asking raises where the planner's process is gone, or fails."""
+NEXT_SECONDS = 30.0
+"""How long a stop waits for the next one."""
+AGAIN_SECONDS = 0.5
 
 
 class Driver:
@@ -54,23 +58,50 @@ class Driver:
 
     def stop_planning(self) -> Stopping:
         """Plan nothing more; say what there is to stop."""
-        return read(Stopping, self._planner.ask("stop_planning"))
+        return read(Stopping, self._asked("stop_planning"))
 
     def await_boundaries(self) -> None:
         """Wait until no query is in a batch, or the grace period has passed."""
-        self._planner.ask("await_boundaries")
+        self._asked("await_boundaries")
 
     def stop_queries(self) -> None:
         """Stop them."""
-        self._planner.ask("stop_queries")
+        self._asked("stop_queries")
+
+    def _asked(self, step: str) -> str | None:
+        """Ask for a step of a stop. Where the planner's process dies over it, ask the next one, once that knows all
+        queries and has come as far. Raises what asking raises where that goes on."""
+        until = time.monotonic() + NEXT_SECONDS
+        while True:
+            try:
+                return self._planner.ask(step)
+            except GONE as error:
+                if time.monotonic() >= until:
+                    raise
+                log.warning("the planner's process has failed in a stop; it is asked again", error=str(error))
+            time.sleep(AGAIN_SECONDS)
+            try:
+                self._take_up()
+            except Exception as error:  # the planner's process, or the JVM, which is ending perhaps
+                log.debug("the next planner's process does not know all queries yet", error=str(error))
+
+    def _take_up(self) -> None:
+        """Have a planner's process that has come after another one do what that one has done of the stop."""
+        if self._context is not None:
+            DriverJvm.of(self._context).attach_anew()
+        self._planner.ask("stop_planning")
+        self._planner.ask("await_boundaries")
 
     def _await_wish(self) -> None:
         """Stop when the planner's process wants it: another try of a batch would only repeat a failure."""
-        try:
-            self._planner.ask("await_wish")
-        except GONE:
-            return
-        self.stopper.ask()
+        while True:
+            try:
+                self._planner.ask("await_wish")
+            except GONE:
+                time.sleep(AGAIN_SECONDS)  # there will be another one
+            else:
+                self.stopper.ask()
+                return
 
     def _register(self, context: Any) -> None:
         """The script has a context. Raises `ShimError` where its queries could not be governed."""

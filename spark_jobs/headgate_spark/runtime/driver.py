@@ -45,6 +45,7 @@ log = structlog.get_logger("headgate")
 NAMESPACE = "spark.kubernetes.namespace"
 """Where a driver in a cluster has its executors made: its own."""
 DEFAULT_GRACE_SECONDS = ControlDocument(generation=0).grace_period_seconds
+LOOK_SECONDS = 0.1
 SETTLE_MILLIS = 5_000
 """How long the end of a driver waits until Spark has told of all queries that have ended."""
 
@@ -103,7 +104,15 @@ class Runtime:
             "end": self._end,
             "decoder": event_time.take,  # may come before there is a JVM
         }
-        return of_the_shim | of_the_launcher | {"attached": self._attached, "stop": self._stop}
+        return (
+            of_the_shim
+            | of_the_launcher
+            | {
+                "attached": self._attached,
+                "stop": self._stop,
+                "answers": lambda: None,
+            }
+        )
 
     def jvm_is_gone(self) -> None:
         """Note, as far as it is known, what the JVM has died of; it is not there to be asked."""
@@ -153,7 +162,24 @@ class Runtime:
         return written(Stopping([run.name for run in runs], ends, some))
 
     def _await_boundaries(self) -> None:
-        await_boundaries(self.governor.runs, time.monotonic() + self._grace_seconds())
+        deadline = time.monotonic() + self._grace_seconds()
+        self._await_taken_up(deadline)
+        await_boundaries(self.governor.runs, deadline)
+
+    def _await_taken_up(self, deadline: float) -> None:
+        """Wait until every query that runs is known: of one that another process has planned, the JVM tells at the
+        end of its batch."""
+        while time.monotonic() < deadline and not self._running() <= {
+            run.run_id for run in self.governor.runs
+        }:
+            time.sleep(LOOK_SECONDS)
+
+    def _running(self) -> set[str]:
+        try:
+            return set() if self._jvm is None else self._jvm.running()
+        except Exception as error:  # a JVM that is ending answers in many ways
+            log.debug("the JVM could not be asked what runs", error=str(error))
+            return set()
 
     def _await_wish(self) -> None:
         """Return when the driver had better end."""

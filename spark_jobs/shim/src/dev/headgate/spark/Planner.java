@@ -149,6 +149,11 @@ final class Planner {
     askUntil(Long.MAX_VALUE / 2, "stop");
   }
 
+  /** Returns where the process answers at all. */
+  void answers() throws Failed, InterruptedException {
+    ask("answers");
+  }
+
   /** Tells where the driver's own things can be asked for, see {@link PlannerProcess}; a JSON object. */
   void attached(String driver) throws Failed, InterruptedException {
     ask("attached", driver);

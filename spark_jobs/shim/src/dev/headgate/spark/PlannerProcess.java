@@ -330,6 +330,11 @@ public final class PlannerProcess {
     }
   }
 
+  /** The planner at the known place is another one than before: tells it of this driver, so that queries are told to it too. */
+  public static void attachAnew() throws Exception {
+    attachAnew(Shim.planner());
+  }
+
   private static String driver() {
     Map<String, Object> members = new LinkedHashMap<>();
     members.put("protocol", Shim.protocol());
@@ -384,16 +389,29 @@ public final class PlannerProcess {
 
   /** The JVM is told to end: lets the running batches end first. Nothing is planned after them. */
   private static void stopAtBoundary() {
-    Planner planner = Shim.planner();
-    if (planner == null) {
-      return;
-    }
+    Teller.THREAD.scheduleWithFixedDelay(PlannerProcess::seeThatItAnswers, RESTART_MILLIS, RESTART_MILLIS, TimeUnit.MILLISECONDS);
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Shim.patienceMillis());
     try {
-      planner.stop();
-    } catch (Planner.Failed e) {
-      LOG.warn("Headgate could not wait for a batch boundary: {}", e.getMessage());
+      for (Planner planner = Shim.planner(); planner != null; planner = Shim.planner()) {
+        try {
+          planner.stop();
+          return;
+        } catch (Planner.Failed e) {
+          if (System.nanoTime() >= until) {
+            LOG.warn("Headgate could not wait for a batch boundary: {}", e.getMessage());
+            return;
+          }
+          LOG.warn("Headgate asks the next planner to stop, since this one has failed: {}", e.getMessage());
+          TimeUnit.MILLISECONDS.sleep(RESTART_MILLIS);
+        }
+      }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /** A planner that hangs is noticed by what it does not answer; with no query left, nobody else asks it anything. */
+  private static void seeThatItAnswers() {
+    Teller.now("that it is to answer", Planner::answers);
   }
 }

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -46,6 +47,7 @@ final class RunningQuery {
   /** What Spark Connect calls the operation that has started a query by, which its thread inherits. */
   private static final Pattern OF_CONNECT = Pattern.compile("SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_[^,]*");
 
+  private static final Set<String> UNPLANNED = Set.of("continuous", "realTime");
   private static final Map<String, RunningQuery> BY_RUN = new ConcurrentHashMap<>();
   private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
 
@@ -61,7 +63,7 @@ final class RunningQuery {
   private long nextMillis;
   private long decidedIn = -1;
   private boolean due;
-  private boolean leftAlone;
+  private volatile boolean leftAlone;
   private boolean protectedByOptions;
   private Boolean protectedFromOutside;
 
@@ -102,6 +104,15 @@ final class RunningQuery {
     return BY_RUN.get(runId);
   }
 
+  /** The ids of the runs that have streams open and are planned. */
+  static List<String> planned() {
+    return BY_RUN.values().stream().filter(run -> run.query.isActive() && !run.leftAlone && isPlanned(run.call("trigger"))).map(RunningQuery::runId).toList();
+  }
+
+  private static boolean isPlanned(Object trigger) {
+    return !UNPLANNED.contains(kindOf(trigger));
+  }
+
   /** Stops it as the job itself would. */
   void stop() throws Exception {
     query.stop();
@@ -122,8 +133,9 @@ final class RunningQuery {
 
   /**
    * JSON object of {@code thread}, {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan},
-   * {@code sources} (see {@link #occurrences}), and what the job says of it: {@code options} of {@code writeStream} that are ours, {@code properties} of its session; {@code user} and
-   * {@code session} of Spark Connect, null where it was not started through it.
+   * {@code sources} (see {@link #occurrences}), and what the job says of it: {@code options} of {@code writeStream} that
+   * are ours, {@code properties} of its session; {@code user} and {@code session} of Spark Connect, null where it was not
+   * started through it; {@code resumed}: another planner knew it before.
    */
   private String describe() {
     Map<String, Object> members = new LinkedHashMap<>(named(query));
@@ -138,6 +150,7 @@ final class RunningQuery {
     members.put("properties", JobSettings.ofSession());
     members.put("user", user);
     members.put("session", session);
+    members.put("resumed", begunBy != null);
     return Origin.json(members);
   }
 
@@ -176,9 +189,9 @@ final class RunningQuery {
     if (!(found instanceof StreamingQuery query)) {
       return null;
     }
-    String kind = kindOf(call(query, "trigger"));
+    Object trigger = call(query, "trigger");
     Map<String, Object> members = named(query);
-    members.put("unplanned", kind.equals("continuous") || kind.equals("realTime") ? kind : null);
+    members.put("unplanned", isPlanned(trigger) ? null : kindOf(trigger));
     return Origin.json(members);
   }
 

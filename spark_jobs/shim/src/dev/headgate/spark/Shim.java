@@ -69,6 +69,11 @@ public final class Shim {
     Teller.THREAD.submit(() -> {}).get(millis, TimeUnit.MILLISECONDS);
   }
 
+  /** The runs, by id and with commas between them, that a planner is asked about as long as they last. */
+  public static String running() {
+    return String.join(",", RunningQuery.planned());
+  }
+
   /** Stops a query as the job itself would; nothing where it runs no more. */
   public static void stop(String runId) throws Exception {
     RunningQuery query = RunningQuery.run(runId);
