@@ -48,6 +48,27 @@ def test_one_whose_batches_spark_does_not_plan_is_not_governed(trigger: str) -> 
     assert not begun(members(trigger=trigger, intervalMillis=None), print).governed
 
 
+@pytest.mark.parametrize(
+    ("told", "owner"),
+    [
+        ({"user": "ada", "session": "5f0c"}, ("ada", "5f0c")),
+        ({"user": None, "session": None}, None),
+        ({}, None),
+    ],
+)
+def test_its_owner_is_the_user_and_session_of_spark_connect(
+    told: dict[str, str], owner: tuple[str, str] | None
+) -> None:
+    assert begun(members(**told), print).owner == owner
+
+
+@pytest.mark.parametrize(
+    ("told", "resumed"), [({"resumed": True}, True), ({"resumed": False}, False), ({}, False)]
+)
+def test_it_may_have_been_running_before(told: dict[str, bool], resumed: bool) -> None:
+    assert begun(members(**told), print).resumed is resumed
+
+
 def test_its_watermarks_are_those_of_its_plan() -> None:
     plan = (
         "Union\n:- EventTimeWatermark 9f-1, ts#5: timestamp, 10 seconds\n:  +- a\n"

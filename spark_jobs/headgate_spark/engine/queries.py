@@ -29,7 +29,6 @@ class ShimQuery:
         self._progress: str | None = None
         self._failure: str | None = None
         self._causes: str | None = None
-        self._is_active = True
 
     def progressed(self, progress: str) -> None:
         """A batch has ended; `progress` is a JSON object."""
@@ -40,15 +39,10 @@ class ShimQuery:
         if failure is not None and self._failure is None:
             members = json.loads(failure)
             self._failure, self._causes = in_words(members["failure"]), members["causes"]
-        self._is_active = False
 
     def last_progress(self) -> str | None:
         """Return what was told of the last batch that has ended, as JSON."""
         return self._progress
-
-    def is_active(self) -> bool:
-        """Return whether it has not ended yet."""
-        return self._is_active
 
     def failure(self) -> str | None:
         """Return what it has failed of; `None`: it has not."""
