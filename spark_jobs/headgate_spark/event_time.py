@@ -9,6 +9,9 @@ Avro}`. A decoder is called in the driver, on a thread of Headgate's, with the v
 planner looks at; what executors read does not pass through it. That thread is in the planner's process, so a decoder
 travels there as what is sent to executors does, by cloudpickle: what it imports must be there too, which it is for
 modules beside the script and for installed ones.
+
+A job that does not import Headgate names its decoder by a setting instead: `headgate.eventTime.decoder`, see
+`headgate_spark.engine.decoders`.
 """
 
 from __future__ import annotations
@@ -48,6 +51,11 @@ def register(source: str, decoder: Decoder) -> None:
 def registered(source: str) -> Decoder | None:
     """Return the decoder of a source; `None`: the job has registered none."""
     return _decoders.get(source)
+
+
+def name(source: str, decoder: Decoder) -> None:
+    """Register what a job has named by a setting: called in the planner's process."""
+    _decoders[source] = decoder
 
 
 def send_by(send: Send | None) -> None:

@@ -11,7 +11,7 @@ from headgate_contract import BatchControl, ControlDocument, QueryControl
 from headgate_contract.receiving import write
 from support.kafka import Broker
 from support.kafka_records import Record, send
-from support.kinds import Connect, Kind, Notebook, Query, committed, rows
+from support.kinds import Connect, Java, Kind, Notebook, Query, committed, rows
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -122,3 +122,49 @@ def test_clients_of_spark_connect_come_and_go(connect: Connect, kafka: Broker, f
     await_rows(connect, second, RECORDS)
     more(kafka, second, RECORDS)
     await_rows(connect, second, 2 * RECORDS)
+
+
+@pytest.fixture
+def java(kafka: Broker, folder: Path) -> Iterator[Java]:
+    kind = Java(folder, kafka.bootstrap)
+    try:
+        yield kind
+    finally:
+        kind.kill()
+
+
+def test_a_job_in_java_with_only_the_jar_is_aligned_by_a_decoder_that_it_names(
+    java: Java, kafka: Broker, folder: Path
+):
+    """Its values are numbers: those of event times."""
+    first = Query("first", (kafka.topic(), kafka.topic()), 0, folder)
+    for topic in first.topics:
+        values = [str(START_MS + n * 1000).encode() for n in range(RECORDS)]
+        send(kafka.bootstrap, topic, [Record(0, n, value) for n, value in enumerate(values)])
+    (folder / "mine.py").write_text("def decode(value): return {'at': int(value)}\n")
+    said = {
+        "alignment.group": "all",
+        "alignment.maxDrift": "3s",
+        "eventTime.column": "$.at",
+        "eventTime.format": "Avro",
+    }
+    conf = {f"spark.headgate.{name}": value for name, value in said.items()}
+    for topic in first.topics:
+        conf[f"spark.headgate.queries.first.sources.{topic}.eventTime.decoder"] = "mine:decode"
+    java.start([first], properties(folder) | conf | {"spark.headgate.pythonPath": str(folder)})
+    wait_until(
+        lambda: len(rows(java, first)) == 2 * RECORDS, "all", WAIT_SECONDS, seen=lambda: java.log[-4000:]
+    )
+    floors = [
+        s.value for s in java.metrics() if s.name == "headgate_source_alignment_floor_timestamp_seconds"
+    ]
+    assert floors, java.log[-4000:]
+    assert min(floors) >= START_MS / 1000
+
+
+def test_a_decoder_that_is_not_there_ends_the_query_and_is_named(java: Java, kafka: Broker, folder: Path):
+    first = query(kafka, folder, "first")
+    name = f"spark.headgate.queries.first.sources.{first.topics[0]}.eventTime.decoder"
+    java.start([first], properties(folder) | {name: "mine:decode"})
+    assert java.await_end() != 0
+    assert f"property {name}: module mine cannot be imported in the planner's process" in java.log

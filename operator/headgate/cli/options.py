@@ -120,6 +120,9 @@ def _section(title: str, method: str, scope: Scope) -> Iterator[str]:
 
 
 def _meaning(setting: Setting) -> str:
+    note = "" if setting.has_default else " For one source at a time."
+    if setting.meaning:
+        return setting.meaning + note
     item = application_schema()["properties"]["spec"]["properties"]["queries"]["items"]
     if setting.scope is Scope.SOURCE:
         item = item["properties"]["sources"]["items"]
@@ -127,7 +130,6 @@ def _meaning(setting: Setting) -> str:
     for step in setting.field.split("."):
         node = node["properties"][step]
     meaning = str(node.get("description", "")).replace("|", "\\|")
-    note = "" if setting.has_default else " For one source at a time."
     return " ".join(meaning.split()) + note
 
 

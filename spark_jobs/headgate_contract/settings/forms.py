@@ -140,6 +140,15 @@ def source_name(text: str) -> str:
     return text
 
 
+def function_name(text: str) -> str:
+    """Return the name of a function of Python: `module:function`."""
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*", text):
+        raise ValueError(
+            f"{_shown(text)} names no function; write module:function, such as rides.avro:decode"
+        )
+    return text
+
+
 def consumer_group(text: str) -> str:
     """Return the name of a consumer group of Kafka's."""
     if not text.strip():

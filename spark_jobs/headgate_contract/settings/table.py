@@ -18,6 +18,7 @@ from headgate_contract.settings.forms import (
     at_least_10ms,
     backlog_interval,
     consumer_group,
+    function_name,
     one_of,
     positive,
     reentry_is_allowed,
@@ -39,9 +40,11 @@ PROCESS = frozenset(
         "onFailure",
         "planner.address",
         "python",
+        "pythonPath",
     }
 )
 """Properties of the driver as a whole, without their prefix; they are no settings of a query."""
+PYTHON_PATH = "pythonPath"
 OWN_OPTIONS = frozenset({"headgate.offsets"})
 """Options of a source that tell what it is, not how it is to be read."""
 
@@ -73,6 +76,8 @@ class Setting:
     """Settings with one unit stand for each other: who says one of them says them all."""
     has_default: bool = True
     """Whether it can be given for all at once."""
+    meaning: str = ""
+    """Of one that no resource has a field for."""
 
     @property
     def option(self) -> str:
@@ -97,6 +102,8 @@ def _of_source(name: str, form: Form, *path: str, flink: str = "") -> Setting:
 def _limit(name: str, form: Form, *path: str) -> Setting:
     return replace(_of_source(name, form, *path), unit="rateLimit.duringBacklog")
 
+
+DECODER = "eventTime.decoder"
 
 TABLE: tuple[Setting, ...] = (
     _of_query(
@@ -219,9 +226,26 @@ TABLE: tuple[Setting, ...] = (
     ),
 )
 
-BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in TABLE}
-OF = {scope: [setting for setting in TABLE if setting.scope is scope] for scope in Scope}
-BY_OPTION = {option.lower(): setting for setting in TABLE for option in setting.options}
+OF_THE_JOB = (
+    Setting(
+        DECODER,
+        Scope.SOURCE,
+        "",
+        Form("`module:function`", function_name),
+        (),
+        has_default=False,
+        meaning="What decodes the payload that `eventTime.column` points into, where it is not plain JSON: a "
+        "function from the bytes of a value to what `json.loads` would have made of it. Its module is imported in "
+        "the planner's process, from what is installed beside its Python, from `spark.submit.pyFiles`, and from "
+        "`spark.headgate.pythonPath`. It holds for the source of that name in all queries of the driver.",
+    ),
+)
+"""Settings that no resource has: they name what is the job's own. No document says them."""
+EVERY = (*TABLE, *OF_THE_JOB)
+
+BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in EVERY}
+OF = {scope: [setting for setting in EVERY if setting.scope is scope] for scope in Scope}
+BY_OPTION = {option.lower(): setting for setting in EVERY for option in setting.options}
 
 OF_THE_OPERATOR = ("backlog.query",)
 """Fields of the resource that make no setting: what a Prometheus answers, a driver alone does not know."""

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from headgate_contract.settings.table import (
+    EVERY,
     OF,
     OF_THE_OPERATOR,
     OPTION,
@@ -13,7 +14,6 @@ from headgate_contract.settings.table import (
     PROPERTY,
     QUERIES,
     SOURCES,
-    TABLE,
     Scope,
     Setting,
 )
@@ -24,14 +24,14 @@ def option(name: str, setting: Setting | None, scope: Scope) -> str:
     if setting is not None:
         return _elsewhere(setting)
     here = [each for known in OF[scope] for each in known.options]
-    return _close(name, OPTION, here, [each for known in TABLE for each in known.options])
+    return _close(name, OPTION, here, [each for known in EVERY for each in known.options])
 
 
 def property_of_all(rest: str, setting: Setting | None) -> str:
     """Say what is wrong with `spark.headgate.<rest>`."""
     if setting is not None:
         return f"cannot be given for all sources; write {PROPERTY}{QUERIES}<query>.{SOURCES}<source>.{rest}"
-    known = [*(each.name for each in TABLE if each.has_default), *sorted(PROCESS)]
+    known = [*(each.name for each in EVERY if each.has_default), *sorted(PROCESS)]
     return _close(PROPERTY + rest, PROPERTY, [PROPERTY + each for each in known])
 
 

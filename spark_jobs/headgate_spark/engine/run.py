@@ -15,6 +15,7 @@ from headgate_contract import QueryControl
 from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
 from headgate_spark.engine.checkpoint_state import CheckpointState
+from headgate_spark.engine.decoders import take_up
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.positions import RunPositions
@@ -100,7 +101,9 @@ class QueryRun:
         every = [descriptor, *self.sources.descriptors.values()]
         told = {names[each.handle]: each.settings for each in every}
         of_job = OfJob() if self.started is None else self.started.settings
-        self.settings.job_says(of_job.read(self.name, told))
+        job = of_job.read(self.name, told)
+        take_up(self.name, job, of_job.properties)
+        self.settings.job_says(job)
         self.sources.open(descriptor)
         self.planner = None
         self.alignment.join(self.settings.control, names.values(), self._clock())

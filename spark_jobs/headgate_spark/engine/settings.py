@@ -14,9 +14,9 @@ import structlog
 from headgate_contract import QueryControl, SourceControl
 from headgate_contract.settings.contradictions import problems_of_query, problems_of_source
 from headgate_contract.settings.layers import SAYS_NOTHING, Job, circles, held, merged
-from headgate_contract.settings.said import in_options, in_properties, over
+from headgate_contract.settings.said import Origin, in_options, in_properties, over
 from headgate_contract.settings.strangers import of_sources
-from headgate_contract.settings.table import OPTION, Scope
+from headgate_contract.settings.table import BY_NAME, OF_THE_JOB, OPTION, Scope
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.unheeded import Unheeded
 
@@ -108,7 +108,9 @@ class Settings:
         for source, given in ((None, self._job.query), *sorted(self._job.sources.items())):
             for name in given:
                 origin = holding.get((source, name))
-                yield source or "", name, "document" if origin is None else origin.value
+                if origin is None:
+                    origin = given[name].origin if BY_NAME[name] in OF_THE_JOB else Origin.DOCUMENT
+                yield source or "", name, origin.value
 
     def tell(self, sources: Mapping[str, Descriptor]) -> None:
         """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""

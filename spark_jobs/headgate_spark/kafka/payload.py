@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from headgate_contract import EventTimeControl
 from headgate_contract.newer import UTC, dataclass, moment_in
+from headgate_contract.settings.table import DECODER, OPTION
 from headgate_spark import event_time
 from headgate_spark.event_time import Decoder
 from headgate_spark.kafka import json_path
@@ -81,7 +82,8 @@ def reader_of(source: str, where: EventTimeControl) -> Reader:
         raise ValueError(
             f"source {source} has its event time in {where.column} of a payload in {form}, for which the job has "
             f'registered no decoder; call headgate_spark.event_time.register("{source}", decoder) before the query '
-            "starts, or leave out eventTime.column to align it by the timestamps of its records"
+            f"starts, name one in the option {OPTION}{DECODER}, or leave out eventTime.column to align it by the "
+            "timestamps of its records"
         )
     return Reader(where.column, path, decode)
 

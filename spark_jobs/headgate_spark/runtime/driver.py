@@ -22,6 +22,7 @@ from headgate_spark.engine import garbage
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
+from headgate_spark.engine.decoders import look_in
 from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.oom_kills import OomKills
@@ -55,6 +56,7 @@ class Runtime:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        look_in(settings.py_files, ",")
         self._jvm: DriverJvm | None = None
         self._oom_kills: OomKills | None = None
         self._gauge: MemoryGauge | None = None

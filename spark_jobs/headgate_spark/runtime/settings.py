@@ -37,6 +37,9 @@ class Settings:
     listening: int | None = None
     """Descriptor of a socket that listens already."""
 
+    py_files: str = ""
+    """What the job has sent along, with commas between: modules are looked for there too."""
+
     @property
     def follows_jvm(self) -> bool:
         """Whether the JVM has started it: then it ends with the JVM, and `headgate-run` asks for nothing."""
@@ -56,6 +59,7 @@ class Settings:
             metrics_port=_port(properties.get(METRICS_PORT, str(DEFAULT_PORT))),
             metrics_address=properties.get(METRICS_ADDRESS) or every_address(),
             listening=members.get("listening"),
+            py_files=members.get("pyFiles", ""),
         )
 
 

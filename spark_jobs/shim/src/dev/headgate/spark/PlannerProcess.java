@@ -290,6 +290,7 @@ public final class PlannerProcess {
         properties.put(each._1(), each._2());
       }
     }
+    settings.put("pyFiles", conf.get("spark.submit.pyFiles", ""));
     return settings.put("application", conf.get("spark.app.name", "spark")).toString();
   }
 
