@@ -78,6 +78,12 @@ def test_neither_source_nor_sink_sees_a_setting(told: dict[str, Any]) -> None:
 
 
 @pytest.mark.spark
+def test_files_are_written_as_without_settings(told: dict[str, Any]) -> None:
+    """Their sinks are made before anything could be taken out."""
+    assert told["files"] == dict.fromkeys(("parquet", "json", "csv", "text", "orc"), "a line")
+
+
+@pytest.mark.spark
 def test_metrics_and_log_say_whose_word_holds(told: dict[str, Any]) -> None:
     series = " ".join(told["metrics"])
     for setting, source, origin in (

@@ -88,8 +88,11 @@ Under `headgate-run` it is `fail` that holds where nothing is said.
 ## Who sees the options
 
 Headgate takes them out of a stream before Spark looks for its source, so that a source that refuses unknown options
-does not see them, and out of what a query hands its sink. A sink of the old kind (V1, such as files) is made before
-and sees those of `writeStream`, without harm; so does every source and sink where Headgate is not there.
+does not see them, and out of what a query hands its sink. A sink of the old kind (V1) is made by `start()` itself,
+before there is a query and before any extension of Spark is asked, so it sees those of `writeStream`. Spark's own of
+that kind (files: Parquet, JSON, CSV, text, ORC) write as they would without. One of somebody else that refuses what
+it does not know needs its query's settings as properties: `spark.headgate.queries.<query>.<setting>`. Where Headgate
+is not there, every source and sink sees all of them.
 """
 _GROUPS: Final = """\
 ## Not here

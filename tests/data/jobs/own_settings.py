@@ -115,4 +115,18 @@ told = {
     "seen": Path(seen).read_text().splitlines(),
 }
 paced.stop()
+
+
+def written(form: str) -> str:
+    """Write a few lines by a sink of the V1 kind; return what came of it."""
+    lines = spark.readStream.format("text").load(str(folder / "files"))
+    writer = lines.writeStream.format(form).queryName(form).trigger(availableNow=True)
+    places = {"path": str(folder / "out" / form), "checkpointLocation": str(folder / form)}
+    query = writer.options(**places, **{"headgate.minPause": "10ms"}).start()
+    query.awaitTermination(120)
+    assert query.exception() is None, query.exception()
+    return str(spark.read.format(form).load(places["path"]).collect()[0][0])
+
+
+told["files"] = {form: written(form) for form in ("parquet", "json", "csv", "text", "orc")}
 print("told", json.dumps(told))
