@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from headgate_contract import BatchControl, ControlDocument, QueryControl
 from headgate_contract.receiving import write
 from support.kafka import Broker
 from support.kafka_records import Record, send
-from support.kinds import Connect, Java, Kind, Notebook, Query, committed, rows
+from support.kinds import SPARK, Connect, Java, Kind, Notebook, Pipeline, Query, batches, committed, rows
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -122,6 +123,44 @@ def test_clients_of_spark_connect_come_and_go(connect: Connect, kafka: Broker, f
     await_rows(connect, second, RECORDS)
     more(kafka, second, RECORDS)
     await_rows(connect, second, 2 * RECORDS)
+
+
+def test_a_flow_of_a_pipeline_has_settings_of_its_own(
+    kafka: Broker, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = (query(kafka, folder, name) for name in ("first", "second"))
+    monkeypatch.setenv("FLOW_CONF", json.dumps({"first": {"spark.headgate.batch.maxRecords": "5"}}))
+    kind = Pipeline(folder, kafka.bootstrap)
+    try:
+        kind.start([first, second], properties(folder))
+        assert kind.await_end() == 0, kind.log[-4000:]
+    finally:
+        kind.kill()
+    sizes = {each.name: [len(batch) for _, batch in batches(kind, each) if batch] for each in (first, second)}
+    assert sum(sizes["first"]) == sum(sizes["second"]) == RECORDS
+    assert max(sizes["first"]) <= 5
+    assert sizes["second"] == [RECORDS]
+
+
+class Sql(Kind):
+    """A session of SQL, by `spark-sql`."""
+
+    def begin(self, queries: Sequence[Query], conf: Mapping[str, str]) -> None:
+        """Enter a line."""
+        self.popen(SPARK / "bin" / "spark-sql", "-e", "SELECT 'forty', 40 + 2", conf=conf)
+
+
+def test_a_session_of_sql_answers_and_ends_as_without_us(folder: Path):
+    """It starts no streams: what is there beside it must neither disturb nor keep it."""
+    kind = Sql(folder, "")
+    try:
+        kind.start([], properties(folder) | {"spark.sql.catalogImplementation": "in-memory"})
+        assert kind.await_end() == 0, kind.log[-4000:]
+    finally:
+        kind.kill()
+    assert "forty\t42" in kind.log
+    assert "metrics are served" in kind.log
+    assert "Exception" not in kind.log
 
 
 @pytest.fixture
