@@ -10,6 +10,7 @@ from support import copies
 from support.guide import Guide
 from support.node import NodeCluster, nodes_in
 from support.node_images import our_images
+from support.stock_image import stock_image
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +24,13 @@ def nodes(tmp_path_factory: pytest.TempPathFactory, guide: Guide) -> Iterator[No
     """Two nodes with our images, that of a job, and those that the guide pushes. A chart is to install our CRD."""
     operator, spark = our_images()
     folder = tmp_path_factory.mktemp("nodes")
-    images = [operator, spark, copies.image(spark, folder), *guide.images(operator, spark, folder)]
+    images = [
+        operator,
+        spark,
+        copies.image(spark, folder),
+        stock_image(folder),
+        *guide.images(operator, spark, folder),
+    ]
     with nodes_in(folder, images=images, count=2, crds=False) as cluster:
         yield cluster
 

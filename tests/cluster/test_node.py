@@ -1,6 +1,5 @@
 """The nodes of the cluster tests are real: they run pods, our images among them, and tell of them."""
 
-import json
 import time
 from datetime import timedelta
 from typing import NamedTuple
@@ -13,20 +12,13 @@ from headgate.adapters.kubernetes.times import unix_time
 from headgate.decision.driver import StepReason
 from support.cluster import KubectlError
 from support.driver import QUICK_START
-from support.node_config import SANDBOX_IMAGE
 from support.node_images import our_images
+from support.pods import RESTRICTED, create_pod, wait_for
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("powerless")]
 
 DRIVER = "flights-driver-1"
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 SPARK_JOB = f"""
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -54,29 +46,6 @@ def powerless(nodes):
     nodes.kubectl("cordon", node.name)
     node.kill()
     return Powerless(node.name, namespace)
-
-
-def create_pod(nodes, namespace, pod, image=SANDBOX_IMAGE, annotations=None, node=None, **container):
-    only = {"name": "only", "image": image, "imagePullPolicy": "Never", **container}
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod, "annotations": annotations or {}},
-        "spec": {"containers": [only], "restartPolicy": "Never", "terminationGracePeriodSeconds": 5},
-    }
-    if node is not None:
-        manifest["spec"]["nodeName"] = node
-    if mounts := container.get("volumeMounts"):
-        manifest["spec"]["volumes"] = [{"name": mount["name"], "emptyDir": {}} for mount in mounts]
-    nodes.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(manifest))
-
-
-def wait_for(nodes, namespace, name, condition):
-    pod = ("-n", namespace, f"pod/{name}", "--timeout=240s")
-    try:
-        nodes.kubectl("wait", f"--for={condition}", *pod)
-    except KubectlError as error:
-        raise AssertionError(nodes.kubectl("describe", "pod", name, "-n", namespace)) from error
 
 
 def test_a_pod_runs_and_goes(nodes):

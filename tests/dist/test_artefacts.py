@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from support import packaged, pythons
+from support.packaged import copy_of_the_checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 600
@@ -54,14 +55,6 @@ class Built:
 
 def digest(path: Path, name: str = "sha256") -> str:
     return hashlib.new(name, path.read_bytes()).hexdigest()
-
-
-def copy_of_the_checkout(folder: Path) -> Path:
-    for name in ("operator", "locks", "spark_jobs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("jars", "__pycache__"))
-    for name in ("LICENSE", "README.md", "pyproject.toml"):
-        shutil.copyfile(ROOT / name, folder / name)
-    return folder
 
 
 def command(checkout: Path) -> list[str]:

@@ -111,11 +111,16 @@ def _ours(kind: str) -> Image:
     need_root("unpack a Debian for an image")
     if sys.version_info[:2] != PYTHON:
         missing(f"the images have Python {PYTHON[0]}.{PYTHON[1]}; run the tests with that version")
-    packages = RECIPES / "build" / f"{kind}.packages"
-    user = RECIPES / "build" / "user.sh"
-    base = _layer(kind, _digest([packages, user]), lambda to: _bootstrap(packages, user, to))
+    base = debian_of(kind)
     ours = _layer(f"{kind}-opt", _digest(_sources()), lambda to: _install(kind, to))
     return Image(f"headgate.test/{kind}:1", (base, ours), _settings(kind))
+
+
+def debian_of(kind: str) -> Path:
+    """Return the layer that one of our images stands on: a Debian with a Python, and a JRE for Spark."""
+    packages = RECIPES / "build" / f"{kind}.packages"
+    user = RECIPES / "build" / "user.sh"
+    return _layer(kind, _digest([packages, user]), lambda to: _bootstrap(packages, user, to))
 
 
 def _bootstrap(packages: Path, user: Path, to: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from headgate_contract import ControlDocument, QueryControl
@@ -19,6 +21,31 @@ NOWHERE_ELSE = """<ivysettings>
 """
 """For Spark's Ivy, which would ask Maven Central before it looks into the repository that it is given."""
 ARTIFACT = "headgate-spark_2.13"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def copy_of_the_checkout(folder: Path) -> Path:
+    """Copy all that a release is made from into a folder."""
+    for name in ("operator", "locks", "spark_jobs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("jars", "__pycache__"))
+    for name in ("LICENSE", "README.md", "pyproject.toml"):
+        shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+def build(folder: Path) -> Path:
+    """Return the folder that a release of this checkout is written into, below another one."""
+    (folder / "checkout").mkdir()
+    checkout = copy_of_the_checkout(folder / "checkout")
+    done = subprocess.run(
+        [sys.executable, checkout / "spark_jobs" / "shim" / "dist.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return checkout / "dist"
 
 
 def check(python: Path, built: Path, folder: Path, planner: Path | None = None) -> None:
