@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -243,3 +244,40 @@ def test_the_wheel_is_installed_without_a_jdk_and_has_its_jar(built: Built, fres
     assert Path(home).is_relative_to(fresh.parent)
     with zipfile.ZipFile(Path(home) / "jars" / "headgate-shim.jar") as jar:
         assert "dev/headgate/spark/PlannerProcess.class" in jar.namelist()
+
+
+def commands() -> list[str]:
+    """Every `spark-submit` of the README, in one line."""
+    text = (ROOT / "README.md").read_text().replace("\\\n", " ")
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("spark-submit --jars")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("command", commands())
+def test_the_lines_of_the_readme_govern_a_job_and_are_all_that_it_needs(
+    built: Built, tmp_path: Path, command: str
+) -> None:
+    import pyspark
+
+    (tmp_path / "dist").symlink_to(built.folder)
+    shutil.copyfile(packaged.JOB, tmp_path / "your-job.py")
+    spark = Path(pyspark.__file__).parent
+    hidden = ("SPARK_", "PYTHONPATH", "HEADGATE")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | {
+        "PATH": f"{spark / 'bin'}:{os.environ['PATH']}",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    words = [*shlex.split(command, comments=True), str(tmp_path / "checkpoint")]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert " batches" in done.stdout  # of a trigger of an hour
+
+
+def test_the_first_command_for_ones_own_job_is_one_line() -> None:
+    section = (ROOT / "README.md").read_text().partition("## Your own job")[2]
+    first = next(line for line in section.splitlines() if line.startswith("    "))
+    assert first.strip() in commands()
+    assert len(commands()) == 2
