@@ -176,7 +176,10 @@ class Governor:
     @property
     def unmatched(self) -> list[str]:
         """What is said of queries and sources that the job does not have, each as a sentence."""
-        return [*self._strangers.sentences, *(problem for run in self.runs for problem in run.settings.unmatched)]
+        return [
+            *self._strangers.sentences,
+            *(problem for run in self.runs for problem in run.settings.unmatched),
+        ]
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
