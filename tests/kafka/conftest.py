@@ -6,7 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.kafka_connector import connector_jars
-from support.spark import shared_session
+from support.spark import one_task_a_stage, shared_session
+
+__all__ = ["one_task_a_stage"]
 
 
 @pytest.fixture(scope="session")

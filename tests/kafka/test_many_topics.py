@@ -16,7 +16,7 @@ from support.kafka import Broker
 from support.kafka_records import Ramp, fill
 from support.spark import progress
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
 TOPICS, RECORDS, STEP_MS = 6, 2000, 100
 FEW = 200

@@ -7,22 +7,15 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from support.spark import ScriptedPlanner, be_patient, governed, shared_session
+from support.spark import ScriptedPlanner, be_patient, governed, one_task_a_stage, shared_session
+
+__all__ = ["one_task_a_stage"]
 
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The session that all tests of the run share."""
     return shared_session()
-
-
-@pytest.fixture
-def one_task_a_stage(spark: SparkSession) -> Iterator[None]:
-    """Shuffles into one partition: for little data anything more is only time."""
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 @pytest.fixture

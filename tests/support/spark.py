@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
@@ -66,6 +67,15 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLIN
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.01)
     return answer
+
+
+@pytest.fixture
+def one_task_a_stage(spark: SparkSession) -> Iterator[None]:
+    """Shuffles into one partition: for little data anything more is only time."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 class ScriptedPlanner:
