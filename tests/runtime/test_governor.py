@@ -141,6 +141,36 @@ def test_a_query_of_which_nothing_was_told_runs_as_it_would(governor):
     assert admit(governor, 1, '{"row":0}') == "all"
 
 
+def test_a_query_that_is_named_in_vain_is_told_when_no_other_has_started_for_a_while(checkpoint):
+    now = 0.0
+    governor = Governor(
+        acquire_lock=lambda _: None,
+        open_checkpoint=lambda _: checkpoint,
+        observer=FakeMeasures(),
+        clock=lambda: now,
+    )
+    begins(governor, properties={"spark.headgate.queries.cpy.minPause": "1s"})
+    opened(governor, 1)
+    with capture_logs() as told:
+        admit(governor, 1, '{"row":0}')
+        now = 30.0
+        admit(governor, 1, '{"row":0}')
+        admit(governor, 1, '{"row":0}')
+    assert [line["problem"] for line in told if "does not have" in line["event"]] == governor.unmatched
+    assert ["no query cpy; did you mean copy?" in problem for problem in governor.unmatched] == [True]
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_stop_refuses_what_begins_and_holds_what_another_planner_has_begun(governor, resumed):
+    governor.stop()
+    begins(governor, resumed=resumed)
+    answer = opened(governor, 1)
+    assert answer.startswith("refuse:") != resumed
+    if resumed:
+        assert [run.run_id for run in governor.runs] == ["r1"]
+        assert admit(governor, 1, '{"row":0}') == "hold"
+
+
 def test_a_governed_query_looks_before_it_reads(governor):
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     begins(governor)

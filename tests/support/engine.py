@@ -125,6 +125,7 @@ def begins(
     interval_seconds: float = 0,
     plan: str = "WriteToMicroBatchDataSource",
     sources: Sequence[int] | None = None,
+    **more: Any,
 ) -> None:
     """Have the governor know of a query, as the shim does before it tells of its first stream."""
     members = {
@@ -137,7 +138,7 @@ def begins(
         "plan": plan,
         "sources": sources,
     }
-    governor.begins(json.dumps(members))
+    governor.begins(json.dumps(members | more))
 
 
 def noticed(governor: Governor, *, run: str = "r1", name: str = "copy", unplanned: str | None = None) -> None:
