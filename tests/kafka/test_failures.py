@@ -278,7 +278,7 @@ def test_of_two_sources_the_one_whose_topic_vanishes_is_named_while_it_waits_and
         await_rows(query, 10)
         kafka.delete_topic(gone)
         (run,) = driver.governor.runs
-        wait_until(lambda: run.out_of_reach == {gone: told}, "a word of the topic that is gone")
+        wait_until(lambda: run.sources.out_of_reach == {gone: told}, "a word of the topic that is gone")
         fill(kafka.bootstrap, kept, [Ramp(0, 10)])
         assert sum(await_rows(query, 20)) == 20
         with outages_end_after(spark, 0):

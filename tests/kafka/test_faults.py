@@ -115,10 +115,10 @@ def test_a_broker_that_is_not_there_yet_is_named_with_the_remedy_and_read_once_i
     )
     with capture_logs() as logs, driver.running(frame, tmp_path / "checkpoint") as query:
         (run,) = wait_until(lambda: driver.governor.runs, "a run")
-        wait_until(lambda: run.out_of_reach or query.exception(), "a word of the broker")
+        wait_until(lambda: run.sources.out_of_reach or query.exception(), "a word of the broker")
         assert query.exception() is None, "it goes on trying"
-        assert run.out_of_reach == {topic: told}
+        assert run.sources.out_of_reach == {topic: told}
         broker.start()
         assert sum(await_rows(query, 10)) == 10
-        wait_until(lambda: not run.out_of_reach, "the broker is within reach")
+        wait_until(lambda: not run.sources.out_of_reach, "the broker is within reach")
     assert [line["problem"] for line in logs if "problem" in line] == [told]

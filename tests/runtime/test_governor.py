@@ -144,10 +144,12 @@ def test_a_query_of_which_nothing_was_told_runs_as_it_would(governor):
 def test_a_query_that_is_named_in_vain_is_told_when_no_other_has_started_for_a_while(checkpoint):
     now = 0.0
     governor = Governor(
-        acquire_lock=lambda _: None,
-        open_checkpoint=lambda _: checkpoint,
-        observer=FakeMeasures(),
-        clock=lambda: now,
+        Services(
+            acquire_lock=lambda _: None,
+            open_checkpoint=lambda _: checkpoint,
+            observer=FakeMeasures(),
+            clock=lambda: now,
+        )
     )
     begins(governor, properties={"spark.headgate.queries.cpy.minPause": "1s"})
     opened(governor, 1)
