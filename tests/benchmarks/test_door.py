@@ -88,7 +88,13 @@ def look(**kinds: float) -> dict[str, float]:
     ],
 )
 def test_streams_that_have_left_something_are_counted_by_what_has_grown_most(looks: list[Any], left: int):
-    assert streams.leaked(looks, 500).runs == [left]
+    assert streams.leaked(looks, 500, [look()] * 6).runs == [left]
+
+
+def test_what_a_plain_driver_grows_by_is_none_of_ours():
+    governed = [look(heap_bytes=1e6 + n * 600_000) for n in range(6)]
+    assert streams.leaked(governed, 500, governed).runs == [0]
+    assert streams.leaked(governed, 500, [look()] * 6).runs == [round(3_000_000 / 1024)]
 
 
 def test_only_plannings_within_the_work_of_the_job_count():

@@ -6,11 +6,11 @@ the planner's process hold: threads, sockets, file descriptors; objects of Headg
 after a full collection; the resident memory of the planner's process; and the series on `/metrics`.
 
 The figure is how many streams have left something behind: what the worst of these has grown by, by the median slope
-between any two looks. The first looks are left out, in which caches fill (Headgate tells of the last fifty queries
-that have ended). Objects and memory wait for the collectors of both languages, since what Python has of the JVM is
-free only when Python's own has come by: they count where they have grown by an object, or a kilobyte, for each
-stream, which is the least that one holds. What Spark itself keeps for a while (records of jobs, consumers of Kafka)
-is kept for a short one.
+between any two looks, more than in a plain driver that runs the same queries after it. The first looks are left out,
+in which caches fill (Headgate tells of the last fifty queries that have ended). Objects and memory wait for the
+collectors of both languages, since what Python has of the JVM is free only when Python's own has come by: they count
+where they have grown by an object, or a kilobyte, for each stream, which is the least that one holds. What Spark
+itself keeps for a while (records of jobs, consumers of Kafka) is kept for a short one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.door.scenario import JOBS, Bench, Scenario
 from benchmarks.door.starting import Processes, by_door, metrics, processes
 from benchmarks.kafka.scenario import properties
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place
+from benchmarks.local.drivers import Place, plain
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import median
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
@@ -57,15 +57,26 @@ Look = Mapping[str, float]
 
 def measure(bench: Bench) -> dict[str, Measured]:
     """Open and close all of them."""
-    place = bench.place("streams")
-    looks = looked(bench, place, queries=QUERIES, looks=LOOKS, names=QUERIES)
-    found = leaked(looks[LEFT_OUT:], (LOOKS - 1 - LEFT_OUT) * QUERIES // LOOKS * OF_EACH)
+    of = {
+        governed: looked(bench, place, queries=QUERIES, looks=LOOKS, names=QUERIES, governed=governed)[
+            LEFT_OUT:
+        ]
+        for governed, place in ((True, bench.place("streams")), (False, bench.place("streams-plain")))
+    }
+    found = leaked(of[True], (LOOKS - 1 - LEFT_OUT) * QUERIES // LOOKS * OF_EACH, of[False])
     bench.tell(f"{found.runs[0]:.0f} of {QUERIES * OF_EACH} streams; growth {found.details['growth']}")
     return {"streams_leaked": found}
 
 
 def looked(
-    bench: Bench, place: Place, *, queries: int, looks: int, names: int, more: Mapping[str, str] | None = None
+    bench: Bench,
+    place: Place,
+    *,
+    queries: int,
+    looks: int,
+    names: int,
+    governed: bool = True,
+    more: Mapping[str, str] | None = None,
 ) -> Sequence[Look]:
     """Run queries in one driver, in as many parts as there are looks; returns what was seen after each.
 
@@ -76,11 +87,15 @@ def looked(
     arguments += [f"--names={names}"]
     conf = properties(place.directory / "events") | OWN_OF_SPARK | (more or {})
     script = str((JOBS / "streams.py").resolve())
-    with by_door(place, script, arguments, conf, document(topic, names)) as child:
+    with (
+        by_door(place, script, arguments, conf, document(topic, names))
+        if governed
+        else plain(place, script, arguments, conf)
+    ) as child:
         found = []
         for turn in range(1, looks + 1):
             run(child, place.directory / f"{turn}.queries", queries // looks)
-            found.append(look(place, processes(child, governed=True)))
+            found.append(look(place, processes(child, governed=governed)))
             bench.tell(f"{turn * queries // looks * OF_EACH} streams: {found[-1]}")
         return found
 
@@ -107,18 +122,17 @@ def run(child: Child, asked: Path, queries: int) -> None:
 
 def look(place: Place, driver: Processes) -> Look:
     """Return what is held now."""
-    assert driver.planner is not None
     objects, heap = histogram(driver.jvm.pid)
     found: dict[str, float] = {"headgate_objects": objects, "heap_bytes": heap}
     for name, process in {"jvm": driver.jvm, "planner": driver.planner}.items():
-        found |= {
-            f"{name}_sockets": len(process.net_connections("inet")),
-            f"{name}_descriptors": process.num_fds(),
-        }
-    found["planner_threads"] = driver.planner.num_threads()
+        if process is not None:
+            found[f"{name}_sockets"] = len(process.net_connections("inet"))
+            found[f"{name}_descriptors"] = process.num_fds()
     found["jvm_threads"] = threads(driver.jvm.pid)
-    found["planner_rss_bytes"] = driver.planner.memory_info().rss
-    found["series"] = len(metrics(place))
+    if driver.planner is not None:
+        found["planner_threads"] = driver.planner.num_threads()
+        found["planner_rss_bytes"] = driver.planner.memory_info().rss
+        found["series"] = len(metrics(place))
     return found
 
 
@@ -143,19 +157,29 @@ def jcmd(pid: int, what: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-def leaked(looks: Sequence[Look], streams: int) -> Measured:
-    """Return how many streams have left something behind between the first look and the last, of so many."""
-    growth = {kind: slope([look[kind] for look in looks]) * (len(looks) - 1) for kind in looks[0]}
+def leaked(looks: Sequence[Look], streams: int, beside: Sequence[Look]) -> Measured:
+    """Return how many streams have left something behind between the first look and the last, of so many.
+
+    `beside` are those at a plain driver, which grows as well: Spark keeps something of each query.
+    """
+    of_plain = grown_by(beside)
+    growth = {kind: grown - of_plain.get(kind, 0.0) for kind, grown in grown_by(looks).items()}
     left = [
         grown / OF_A_STREAM.get(kind, 1.0) for kind, grown in growth.items() if counts(kind, grown, streams)
     ]
     value = max(0, *map(round, left))
     details = {
         "streams": streams,
+        "growth_of_plain": {kind: round(grown, 1) for kind, grown in of_plain.items()},
         "growth": {kind: round(grown, 1) for kind, grown in growth.items()},
         "looks": [dict(each) for each in looks],
     }
     return Measured([value], details)
+
+
+def grown_by(looks: Sequence[Look]) -> Look:
+    """Return by how much each kind has grown from the first look to the last."""
+    return {kind: slope([look[kind] for look in looks]) * (len(looks) - 1) for kind in looks[0]}
 
 
 def counts(kind: str, grown: float, streams: int) -> bool:
