@@ -172,7 +172,10 @@ LINES: Final = (
         "{:.4f} s",
     ),
     Line(
-        "door", "streams_leaked", "streams of 1,500 that have left anything behind in their driver", "{:,.0f}"
+        "door",
+        "streams_leaked",
+        "streams that have left anything behind in their driver (a kilobyte of its heap counts as one)",
+        "{:,.0f}",
     ),
     Line(
         "door", "idle_cpu_cores_100", "cost of a driver with a hundred idle governed queries", "{:.2f} cores"

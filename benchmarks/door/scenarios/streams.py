@@ -167,7 +167,7 @@ def leaked(looks: Sequence[Look], streams: int, beside: Sequence[Look]) -> Measu
     left = [
         grown / OF_A_STREAM.get(kind, 1.0) for kind, grown in growth.items() if counts(kind, grown, streams)
     ]
-    value = max(0, *map(round, left))
+    value = min(streams, max(0, *map(round, left)))
     details = {
         "streams": streams,
         "growth_of_plain": {kind: round(grown, 1) for kind, grown in of_plain.items()},
