@@ -37,6 +37,8 @@ OF_JOBS = tuple(
 )
 """What a job calls, and `headgate-run`: whoever wants that installs the wheel."""
 LOCKS = ("operator", "spark")
+OF_A_CHECKOUT = ('"test"', '"demo"')
+"""Extras that nobody asks a release for."""
 PINNED = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 DIGESTS = ("md5", "sha1", "sha256", "sha512")
 DATE_OF_FILES = "315532800"
@@ -164,7 +166,7 @@ def make_wheel(folder: Path, version: str) -> None:
         metadata = message_from_bytes(archive.read(f"headgate-{version}.dist-info/METADATA"))
         shim = archive.read(f"headgate_spark/jars/{JAR.name}")
     required = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
-    asked = [each for each in required if each.marker is None or "test" not in str(each.marker)]
+    asked = [each for each in required if not any(extra in str(each.marker or "") for extra in OF_A_CHECKOUT)]
     components = sbom.of_wheel(shim, asked, tested_versions())
     bill = sbom.document(wheel, f"pkg:pypi/headgate@{version}", version, components)
     wheel.with_suffix(".cdx.json").write_bytes(bill)
