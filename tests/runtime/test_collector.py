@@ -50,9 +50,8 @@ class FailedQueries:
     failures = 0
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
-    unmatched = ()
     documents = SimpleNamespace(generation=None, refused={}, failures=0)
-    table = SimpleNamespace(unplanned=(), is_stopping=False)
+    table = SimpleNamespace(unplanned=(), unmatched=(), is_stopping=False)
     endings = SimpleNamespace(
         runs=(SimpleNamespace(name="delays"),),
         failures={"delays": "query delays: no room", "totals": "query totals: no such option"},
@@ -165,11 +164,10 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
     governor = SimpleNamespace(
         documents=SimpleNamespace(generation=3, refused=dict.fromkeys(RefusalReason, 1), failures=1),
-        table=SimpleNamespace(unplanned=("clicks",), is_stopping=True),
+        table=SimpleNamespace(unplanned=("clicks",), unmatched=("property a: no query b",), is_stopping=True),
         endings=SimpleNamespace(failures={"totals": "query totals: no such option"}, runs=[]),
         failures=1,
         publish_failures={("delays", "flights"): 1},
-        unmatched=("property a: no query b",),
         runs=[known_of_a_run()],
     )
     exporter = Exporter("flights")

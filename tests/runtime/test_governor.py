@@ -158,8 +158,8 @@ def test_a_query_that_is_named_in_vain_is_told_when_no_other_has_started_for_a_w
         now = 30.0
         admit(governor, 1, '{"row":0}')
         admit(governor, 1, '{"row":0}')
-    assert [line["problem"] for line in told if "does not have" in line["event"]] == governor.unmatched
-    assert ["no query cpy; did you mean copy?" in problem for problem in governor.unmatched] == [True]
+    assert [line["problem"] for line in told if "does not have" in line["event"]] == governor.table.unmatched
+    assert ["no query cpy; did you mean copy?" in problem for problem in governor.table.unmatched] == [True]
 
 
 @pytest.mark.parametrize("resumed", [True, False])

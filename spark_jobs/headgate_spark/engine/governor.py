@@ -42,11 +42,10 @@ class Governor:
         self._services = services
         self._openings: Openings[QueryRun | None] = Openings()
         self.documents = Delivery(services.alignment.follow)
-        self.table = RunTable(self.documents)
+        self.table = RunTable(self.documents, Strangers(services.clock))
         self.endings = Endings(services, lambda: self.table.runs, follows_oom_kill=follows_oom_kill)
         self.failures = 0
         """Planner calls that have failed."""
-        self._strangers = Strangers(services.clock)
 
     # From the shim -----------------------------------------------------------------------------------
 
@@ -59,9 +58,7 @@ class Governor:
     def begins(self, query: str) -> None:
         """A query begins: its sources are opened next. Asked again, it changes nothing."""
         members = json.loads(query)
-        started = begun(members, self._services.stop_query)
-        self.table.begins(members["runId"], started)
-        self._strangers.begins(started.name, started.settings.properties)
+        self.table.begins(members["runId"], begun(members, self._services.stop_query))
 
     def progressed(self, run_id: str, progress: str) -> None:
         """A batch of a query has ended."""
@@ -88,7 +85,7 @@ class Governor:
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """First step of a planning."""
         run = self._run_with(handle)
-        self._strangers.tell()
+        self.table.strangers.tell()
         if not run.governed:
             if self.table.is_stopping:
                 return protocol.HOLD.words
@@ -172,14 +169,6 @@ class Governor:
     def has_seen_a_query(self) -> bool:
         """True once the job has started a query, even one that failed before it could read anything."""
         return bool(self.table.has_had_any or self.runs or self.endings.has_any)
-
-    @property
-    def unmatched(self) -> list[str]:
-        """What is said of queries and sources that the job does not have, each as a sentence."""
-        return [
-            *self._strangers.sentences,
-            *(problem for run in self.runs for problem in run.settings.unmatched),
-        ]
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:

@@ -15,6 +15,7 @@ from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.queries import ShimQuery, Started
 from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.strangers import Strangers
 
 log = structlog.get_logger("headgate")
 
@@ -22,8 +23,10 @@ log = structlog.get_logger("headgate")
 class RunTable:
     """The queries of a driver that have not ended."""
 
-    def __init__(self, documents: Delivery) -> None:
+    def __init__(self, documents: Delivery, strangers: Strangers) -> None:
         self._documents = documents
+        self.strangers = strangers
+        """Queries that properties name and that the job has not started."""
         self._lock = threading.Lock()
         self._runs: dict[str, QueryRun] = {}
         self._by_handle: dict[int, QueryRun] = {}
@@ -58,6 +61,7 @@ class RunTable:
             self._noticed[run_id] = started.name
             if run_id not in self._runs:
                 self._started[run_id] = started
+        self.strangers.begins(started.name, started.settings.properties)
 
     def started(self, run_id: str) -> Started | None:
         """Return what is known of a query that has begun and has no run yet."""
@@ -89,6 +93,12 @@ class RunTable:
         """Queries that the job has started and of which Spark plans no batches."""
         with self._lock:
             return list(self._unplanned)
+
+    @property
+    def unmatched(self) -> list[str]:
+        """What is said of queries and sources that the job does not have, each as a sentence."""
+        of_sources = (problem for run in self.runs for problem in run.settings.unmatched)
+        return [*self.strangers.sentences, *of_sources]
 
     def _warn_of_unplanned(self) -> None:
         """Name the queries that the document lists and that cannot be governed, each once."""

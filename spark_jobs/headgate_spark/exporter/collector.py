@@ -93,7 +93,7 @@ class DriverCollector(Collector):
             yield m.EXECUTORS_REFUSED, (refused,), 1.0
         for query in governor.table.unplanned:
             yield m.QUERY_UNPLANNED, (query,), 1.0
-        for problem in governor.unmatched:
+        for problem in governor.table.unmatched:
             yield m.SETTING_UNMATCHED, (problem,), 1.0
         failed = governor.endings.failures
         for name in {*failed, *(run.name for run in governor.endings.runs)}:

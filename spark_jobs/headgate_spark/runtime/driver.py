@@ -171,17 +171,15 @@ class Runtime:
     def _await_taken_up(self, deadline: float) -> None:
         """Wait until every query that runs is known: of one that another process has planned, the JVM tells at the
         end of its batch."""
-        while time.monotonic() < deadline and not self._running() <= {
-            run.run_id for run in self.governor.runs
-        }:
+        while time.monotonic() < deadline:
+            try:
+                running = set() if self._jvm is None else self._jvm.running()
+            except Exception as error:  # a JVM that is ending answers in many ways
+                log.debug("the JVM could not be asked what runs", error=str(error))
+                return
+            if running <= {run.run_id for run in self.governor.runs}:
+                return
             time.sleep(LOOK_SECONDS)
-
-    def _running(self) -> set[str]:
-        try:
-            return set() if self._jvm is None else self._jvm.running()
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("the JVM could not be asked what runs", error=str(error))
-            return set()
 
     def _await_wish(self) -> None:
         """Return when the driver had better end."""
