@@ -239,7 +239,7 @@ def test_a_query_that_another_planner_has_planned_is_waited_for_until_it_is_told
 
     runtime = Runtime(Settings(token="t", pid=1, application="flights"))
     runtime._jvm = SimpleNamespace(running=running)  # type: ignore[assignment]
-    runtime.governor = SimpleNamespace(runs=runs, document=None)  # type: ignore[assignment]
+    runtime.governor = SimpleNamespace(runs=runs, documents=SimpleNamespace(newest=None))  # type: ignore[assignment]
     runtime._await_boundaries()
     assert asked == 3
 

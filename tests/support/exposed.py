@@ -26,6 +26,7 @@ _LABELS = {
     "split": ["flights/0"],
     "user": ["ada"],
     "version": ["4.3.0"],
+    "voter": ["PendingRecords"],
 }
 _DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
 _OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}
