@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from headgate_contract import BacklogControl, QueryControl
+from headgate_contract import BacklogControl, QueryControl, ReentryControl
 from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import IDLE_SECONDS, UNHEARD, LagVoter, Latch, ReentryRule, Standing, vote
 from headgate_contract.newer import dataclass
@@ -57,21 +57,20 @@ class LagVotes:
     """Asks the lag voters of a query, and remembers their answers for one run of it."""
 
     def __init__(self) -> None:
-        self._control = QueryControl()
+        self._reentry = ReentryControl()
+        self.sources: Mapping[str, BacklogControl] = {}
+        """The sources whose lag votes."""
         self._latches: dict[tuple[str, LagVoter], Latch] = {}
         self._has_voted = False
         self.changes_at = NEVER
         """When an answer may change by time alone, on the clock of `cast`."""
 
-    @property
-    def sources(self) -> Mapping[str, BacklogControl]:
-        """The sources whose lag votes."""
-        every = self._control.sources.items()
-        return {name: source.backlog for name, source in every if source.backlog is not None}
-
     def follow(self, control: QueryControl | None) -> None:
         """Take thresholds and re-entry; of voters that are asked no more nothing is remembered."""
-        self._control = control or QueryControl()
+        control = control or QueryControl()
+        self._reentry = control.reentry
+        every = control.sources.items()
+        self.sources = {name: source.backlog for name, source in every if source.backlog is not None}
         asked = {(name, voter) for name, backlog in self.sources.items() for voter in _thresholds(backlog)}
         self._latches = {key: latch for key, latch in self._latches.items() if key in asked}
         if not self._has_voted:
@@ -100,7 +99,7 @@ class LagVotes:
     def _rule(self, voter: LagVoter) -> ReentryRule:
         """Return how a voter comes back. A lag only grows until a batch has ended, so between two looks it was not
         lower than at the first: time never starts over for want of looks."""
-        reentry = self._control.reentry
+        reentry = self._reentry
         is_watermark = voter is LagVoter.WATERMARK_LAG
         return ReentryRule(
             above=reentry.above_seconds if is_watermark else reentry.pending_records_above,

@@ -166,7 +166,7 @@ class QueryPlanner:
         for name in current.survey or ():
             self._query.sources[name].surveyed(latest.get(name), now)
         self._query.has_looked = True
-        self._vote(now)
+        self._query.vote(self._is_in_flight, now)
         return self._answer(state, current, now)
 
     @property
@@ -208,7 +208,7 @@ class QueryPlanner:
         current = self._round
         if current is None:
             self._booking.trigger_without_report(now)
-            self._vote(now)
+            self._query.vote(self._is_in_flight, now)
             current = Round(gate(self._query, now))
         elif current.waiting == state.name:
             current = Round(
@@ -219,9 +219,6 @@ class QueryPlanner:
         current.asked.add(state.name)
         self._round = current
         return current
-
-    def _vote(self, now: float) -> None:
-        self._query.vote([name for name in self._query.sources if self._is_in_flight(name, now)], now)
 
     def _is_in_flight(self, source: str, now: float) -> bool:
         batch = self._booking.batch
@@ -258,7 +255,7 @@ class QueryPlanner:
 
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
-        self._vote(now)
+        self._query.vote(self._is_in_flight, now)
         query = self._query
         return QuerySnapshot(
             name=query.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
 from headgate_contract import QueryControl
@@ -109,21 +109,22 @@ class QueryState:
         if self.settings.new_checkpoint_request(before):
             self.gate.open(now)
 
-    def vote(self, in_flight: Collection[str], now: float) -> None:
+    def vote(self, is_in_flight: Callable[[str, float], bool], now: float) -> None:
         """Ask whether the lag of a source puts the query into backlog, or lets it out; that is in force at once.
 
-        `in_flight` are the sources of which a batch is running.
+        `is_in_flight` tells of a source whether a batch of it is running.
         """
         if not self.has_looked:
             return
         is_known = self.read_to is not None and self.gate.epoch is not None
         behind = now + (self.gate.epoch or 0.0) - (self.read_to or 0.0) if is_known else None
-        voting = self.votes.sources.keys() & self.sources.keys()
+        lags = {
+            name: Lag(self.snapshot_of(name, now, in_flight=is_in_flight(name, now)), behind)
+            for name in self.votes.sources
+            if name in self.sources
+        }
         before = self.votes.backlog
-        self.votes.cast(
-            {name: Lag(self.snapshot_of(name, now, in_flight=name in in_flight), behind) for name in voting},
-            now,
-        )
+        self.votes.cast(lags, now)
         if self.votes.backlog is not before:
             self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
 
