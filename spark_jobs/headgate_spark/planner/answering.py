@@ -19,7 +19,7 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
         return ()
 
     def could_read(state: SourceState) -> bool:
-        is_free = query.may_read(state) and not query.alignment.rests(state.name, now)
+        is_free = state.may_read(query.hybrid) and not query.alignment.rests(state.name, now)
         return is_free and state.rate.allowance(now) != 0
 
     needed = (state for state in query.sources.values() if state.is_counted)

@@ -192,7 +192,7 @@ class QueryPlanner:
         lease: Lease | None = None
         if current.held is None:
             states = query.sources.values()
-            readers = [state for state in states if query.may_read(state)]
+            readers = [state for state in states if state.may_read(query.hybrid)]
             lease = of_open_gate(states, readers, query.in_force.look_seconds, now)
         elif current.held.closes_the_gate:
             lease = of_closed_gate(query.is_open_at(now), now)

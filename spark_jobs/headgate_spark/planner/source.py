@@ -15,7 +15,7 @@ from headgate_contract import SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.files import FileCount
-from headgate_spark.planner.hybrid import Progress
+from headgate_spark.planner.hybrid import Hybrid, Progress
 from headgate_spark.planner.model import Answer, Hold, Lane, Position, Source, SourceSnapshot, Wait
 from headgate_spark.planner.shares import room
 
@@ -159,6 +159,10 @@ class SourceState:
         return -math.inf if self._looked_at is None else self._looked_at + interval
 
     # What it may do
+
+    def may_read(self, hybrid: Hybrid) -> bool:
+        """Tell whether neither a person nor a history keeps it from being read."""
+        return not self.control.paused and not hybrid.waits(self.name)
 
     @property
     def is_counted(self) -> bool:

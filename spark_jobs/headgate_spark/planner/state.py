@@ -163,10 +163,6 @@ class QueryState:
 
     # Questions
 
-    def may_read(self, state: SourceState) -> bool:
-        """Tell whether neither a person nor a history keeps a source from being read."""
-        return not state.control.paused and not self.hybrid.waits(state.name)
-
     @property
     def anything_waits(self) -> bool:
         """Whether a source waits behind a history: the end of one is not the end of the work."""

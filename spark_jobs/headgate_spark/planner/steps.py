@@ -86,10 +86,6 @@ class Draft:
         """Ends that the batch may not go past."""
         return Limits(self.span, self.parts)
 
-    def may_read(self, state: SourceState) -> bool:
-        """Tell whether neither a person nor a history keeps a source from being read."""
-        return not state.control.paused and not self.hybrid.waits(state.name)
-
 
 Step = Callable[[QueryState, Draft], Draft]
 
@@ -105,7 +101,7 @@ def empty_batch_first(query: QueryState, draft: Draft) -> Draft:
     """
     if draft.in_force.spans or draft.planned or not draft.can_begin_empty:
         return draft
-    reading = [state for state in query.sources.values() if draft.may_read(state)]
+    reading = [state for state in query.sources.values() if state.may_read(draft.hybrid)]
     is_blind = len(reading) > 1 and not all(_is_known(state) for state in reading)
     return replace(draft, held=HeldBy.FIRST_LOOK) if is_blind else draft
 
@@ -126,7 +122,9 @@ def history_at_once(query: QueryState, draft: Draft) -> Draft:
     """
     told = (s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted)
     progress = {
-        s.name: s.progress if s.is_counted or not draft.may_read(s) else replace(s.progress, exhausted=True)
+        s.name: s.progress
+        if s.is_counted or not s.may_read(draft.hybrid)
+        else replace(s.progress, exhausted=True)
         for s in told
     }
     return replace(draft, hybrid=draft.hybrid.advanced(progress))
@@ -165,7 +163,7 @@ def _is_known(state: SourceState) -> bool:
 
 def _reading(query: QueryState, draft: Draft, is_known: Callable[[SourceState], bool]) -> Draft:
     open_for = (s for s in query.sources.values() if is_known(s) and s.name not in draft.answered)
-    return replace(draft, reading=tuple(state for state in open_for if draft.may_read(state)))
+    return replace(draft, reading=tuple(state for state in open_for if state.may_read(draft.hybrid)))
 
 
 def everything(_query: QueryState, draft: Draft) -> Draft:
@@ -267,7 +265,7 @@ def aligned(*again: Step) -> Step:
 
     def alignment(query: QueryState, draft: Draft) -> Draft:
         if not draft.reading:
-            if not any(draft.may_read(state) for state in query.sources.values()):
+            if not any(state.may_read(draft.hybrid) for state in query.sources.values()):
                 _cut(query, draft)  # what waits behind a history that is paused holds nobody
             return draft
         if not query.alignment.has_members:
@@ -298,6 +296,6 @@ def _view(query: QueryState, draft: Draft, state: SourceState) -> View:
         latest=state.latest,
         rooms=draft.limits.rooms(state) if state.name in draft.shares else {},
         allowance=draft.in_force.rates[state.name].allowance(draft.now),
-        released=not draft.may_read(state),
+        released=not state.may_read(draft.hybrid),
         ends_at_latest=query.settings.trigger.kind is TriggerKind.AVAILABLE_NOW,
     )
