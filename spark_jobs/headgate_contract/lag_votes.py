@@ -102,6 +102,10 @@ class ReentryRule:
         return 2 * threshold if self.above is None else max(self.above, threshold)
 
 
+AT_ONCE = ReentryRule(above=0.0, dwell_seconds=0.0, stale_after_seconds=math.inf)
+"""By the threshold itself: whoever has said no needs no more for a yes than before."""
+
+
 def vote(
     value: float | None, threshold: float, reentry: ReentryRule, latch: Latch, t: float
 ) -> tuple[bool | None, Latch]:

@@ -1,4 +1,4 @@
-"""What a decision must remember from the decisions before it: latches and dwell clocks, and only they.
+"""What a decision must remember from the decisions before it: latches, dwell clocks, and whether the driver votes.
 
 A verdict is not a function of one observation. A voter that cannot be heard keeps the answer it gave last,
 and a lag voter that has said no must earn its next yes. Both are held here, per source and voter, for one

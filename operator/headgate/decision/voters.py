@@ -8,14 +8,13 @@ votes; this module only asks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from headgate.decision.observation import SourceObservation
 from headgate.decision.policy import QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
-from headgate_contract.lag_votes import Latch, ReentryRule, Standing, vote
+from headgate_contract.lag_votes import AT_ONCE, Latch, ReentryRule, Standing, vote
 
 
 class Reason(StrEnum):
@@ -48,12 +47,10 @@ class Voter:
         self, seen: SourceObservation, source: SourcePolicy, policy: QueryPolicy, latch: Latch, t: float
     ) -> tuple[bool | None, Latch]:
         """Return the vote (yes, no, unknown) and the latch that it leaves behind."""
-        threshold, value = self.threshold(source), self.value(seen, source)
-        if threshold is None or value is None or math.isnan(value):
+        threshold = self.threshold(source)
+        if threshold is None:
             return None, latch.unheard(t)
-        if self.reentry_threshold is None:
-            return value > threshold, Latch(answer=value > threshold)
-        return vote(value, threshold, self.reentry_rule(policy), latch, t)
+        return vote(self.value(seen, source), threshold, self.reentry_rule(policy), latch, t)
 
     def taken_over(
         self, seen: SourceObservation, source: SourcePolicy, latch: Latch, t: float
@@ -72,8 +69,10 @@ class Voter:
     def reentry_rule(self, policy: QueryPolicy) -> ReentryRule:
         """Return how it comes to say yes again once it has said no."""
         reentry = policy.reentry
+        if self.reentry_threshold is None:
+            return AT_ONCE
         return ReentryRule(
-            above=None if self.reentry_threshold is None else self.reentry_threshold(reentry),
+            above=self.reentry_threshold(reentry),
             dwell_seconds=reentry.dwell_seconds,
             stale_after_seconds=policy.stale_after_seconds,
             is_allowed=reentry.policy is not ReentryPolicy.NEVER,
