@@ -20,6 +20,11 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(microseconds=nanoseconds(text) // 1000)
 
 
+def in_seconds(duration: timedelta | None) -> float | None:
+    """Return a duration in seconds; `None` where there is none."""
+    return None if duration is None else duration.total_seconds()
+
+
 def format_duration(value: timedelta) -> str:
     """Write `value` (not negative) in its shortest exact form: `1h30m`, `1.5s`, `250ms`, `0s`."""
     microseconds = value // timedelta(microseconds=1)

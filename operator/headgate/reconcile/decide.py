@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headgate.api.application import SparkApplication
+from headgate.api.duration import in_seconds
 from headgate.decision import Memory as Latches
 from headgate.decision import Verdict
 from headgate.decision import decide as verdict_on
@@ -167,12 +168,12 @@ def _woken_in_time(step: Step, choice: Choice | None) -> Step:
 
 
 def _desired(application: SparkApplication, seen: Seen, launch: Launch) -> Desired:
-    spec, ttl = application.spec, application.spec.ttl_after_finished
+    spec = application.spec
     return Desired(
         revision=launch.revision,
         suspended=spec.suspend,
         restart=restart_policy(spec.restart),
         grace_period_seconds=spec.stop.grace_period.total_seconds(),
-        ttl_seconds=None if ttl is None else ttl.total_seconds(),
+        ttl_seconds=in_seconds(spec.ttl_after_finished),
         deletion_asked_at=seen.deletion_asked_at,
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
-from headgate.api.duration import ZERO
+from headgate.api.duration import ZERO, in_seconds
 from headgate.api.query import Query, Reentry, ReentryPolicy
 from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
@@ -128,10 +128,9 @@ def _query(
     backlogs: Mapping[str, BacklogControl],
 ) -> QueryControl:
     checkpoint = query.checkpoint
-    during_backlog = checkpoint.interval_during_backlog
     return QueryControl(
-        interval_seconds=None if checkpoint.interval is None else checkpoint.interval.total_seconds(),
-        interval_during_backlog_seconds=None if during_backlog is None else during_backlog.total_seconds(),
+        interval_seconds=in_seconds(checkpoint.interval),
+        interval_during_backlog_seconds=in_seconds(checkpoint.interval_during_backlog),
         min_pause_seconds=checkpoint.min_pause.total_seconds(),
         backlog=verdict is not None and verdict.published_backlog,
         reason=_published_reason(verdict, published),
@@ -157,7 +156,7 @@ def _query(
 def _reentry(reentry: Reentry) -> ReentryControl:
     return ReentryControl(
         allowed=reentry.policy is not ReentryPolicy.NEVER,
-        above_seconds=None if reentry.above is None else reentry.above.total_seconds(),
+        above_seconds=in_seconds(reentry.above),
         pending_records_above=reentry.pending_records_above,
         dwell_seconds=reentry.dwell.total_seconds(),
     )
@@ -167,9 +166,7 @@ def _backlogs(query: Query, live: Collection[SourceId]) -> Mapping[str, BacklogC
     """Return by which lag the driver votes, of the sources whose lag counts."""
     return {
         source.name: BacklogControl(
-            watermark_lag_seconds=None
-            if source.backlog.watermark_lag is None
-            else source.backlog.watermark_lag.total_seconds(),
+            watermark_lag_seconds=in_seconds(source.backlog.watermark_lag),
             pending_records=source.backlog.pending_records,
             live=(query.name, source.name) in live,
         )
@@ -213,12 +210,11 @@ def _source(source: Source, *, paused: bool, backlog: BacklogControl | None) -> 
 def _alignment(source: Source) -> AlignmentControl | None:
     if (alignment := source.alignment) is None:
         return None
-    idle_after = alignment.idle_after
     return AlignmentControl(
         group=alignment.group,
         max_drift_seconds=alignment.max_drift.total_seconds(),
         update_interval_seconds=alignment.update_interval.total_seconds(),
-        idle_after_seconds=None if idle_after is None else idle_after.total_seconds(),
+        idle_after_seconds=in_seconds(alignment.idle_after),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from headgate.api.duration import parse_duration
+from headgate.api.duration import in_seconds, parse_duration
 from headgate.api.status import Condition, QueryStatus, SourceStatus, SparkApplicationStatus, StatusModel
 from headgate.reconcile.swings import SWINGING
 
@@ -51,7 +51,7 @@ def _numbers(status: SparkApplicationStatus) -> Iterator[tuple[tuple[str, ...], 
         small_lag = SMALL_LAG_SECONDS + 2 * interval
         yield (query.name, "eta"), Number(_eta(query.eta), SMALL_ETA_SECONDS)
         for source in query.sources:
-            lag = None if source.watermark_lag is None else source.watermark_lag.total_seconds()
+            lag = in_seconds(source.watermark_lag)
             pending = max(SMALL_PENDING_RECORDS, float(query.grant or 0))
             yield (query.name, source.name, "lag"), Number(lag, small_lag)
             yield (query.name, source.name, "pending"), Number(source.pending_records, pending)

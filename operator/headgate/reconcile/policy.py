@@ -7,10 +7,9 @@ is judged by what the running application would be judged by.
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
+from headgate.api.duration import in_seconds
 from headgate.api.query import Query
 from headgate.api.query import Reentry as DeclaredReentry
 from headgate.api.source import BacklogRateLimit, Source
@@ -52,8 +51,8 @@ def _query_policy(query: Query, application: SparkApplication, paused: frozenset
             _source_policy(source, paused=source.paused or (query.name, source.name) in paused)
             for source in query.sources
         ),
-        interval_seconds=_seconds(query.checkpoint.interval),
-        interval_during_backlog_seconds=_seconds(query.checkpoint.interval_during_backlog),
+        interval_seconds=in_seconds(query.checkpoint.interval),
+        interval_during_backlog_seconds=in_seconds(query.checkpoint.interval_during_backlog),
         reentry=_reentry(query.backlog.reentry),
         stale_after_seconds=metrics.stale_after.total_seconds(),
         on_outage=OnOutage(metrics.on_outage),
@@ -64,7 +63,7 @@ def _source_policy(source: Source, *, paused: bool) -> SourcePolicy:
     backlog, limit = source.backlog, source.rate_limit
     return SourcePolicy(
         name=source.name,
-        watermark_lag_seconds=_seconds(backlog.watermark_lag),
+        watermark_lag_seconds=in_seconds(backlog.watermark_lag),
         pending_records=backlog.pending_records,
         query_configured=backlog.query is not None,
         paused=paused,
@@ -89,11 +88,7 @@ def _rate_limit_during_backlog(limit: DeclaredRateLimit) -> RateLimit | None:
 def _reentry(reentry: DeclaredReentry) -> Reentry:
     return Reentry(
         policy=ReentryPolicy(reentry.policy),
-        above_seconds=_seconds(reentry.above),
+        above_seconds=in_seconds(reentry.above),
         pending_records_above=reentry.pending_records_above,
         dwell_seconds=reentry.dwell.total_seconds(),
     )
-
-
-def _seconds(duration: timedelta | None) -> float | None:
-    return None if duration is None else duration.total_seconds()

@@ -13,6 +13,7 @@ from typing import Any
 from rich.text import Text
 
 from headgate.api.annotations import CHECKPOINT
+from headgate.api.duration import in_seconds
 from headgate.api.status import (
     AlignmentStatus,
     Condition,
@@ -153,12 +154,12 @@ def _verdict(query: QueryStatus, now: float) -> Text:
 def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
     if query.failure is not None:
         yield "failed of", Text(query.failure, style="red")
-    interval = None if query.interval is None else query.interval.total_seconds()
+    interval = in_seconds(query.interval)
     known = "not known to be in force" if query.lane is None else "in force"
     yield "interval", f"{duration(interval)}, last change {known}"
     why = "" if query.grant_reason is None else f" ({query.grant_reason})"
     yield "batch", f"{amount(query.grant)} records granted{why}, {rate(query.throughput)} measured"
-    lag = None if query.watermark_lag is None else query.watermark_lag.total_seconds()
+    lag = in_seconds(query.watermark_lag)
     yield (
         "behind",
         f"lag {duration(lag)}, {amount(query.pending_records)} records pending, eta {query.eta or UNKNOWN}",
@@ -172,7 +173,7 @@ def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
 
 
 def _source(query: str, source: SourceStatus, application: ClusterApplication) -> list[Cell]:
-    lag = None if source.watermark_lag is None else source.watermark_lag.total_seconds()
+    lag = in_seconds(source.watermark_lag)
     return [
         source.name,
         duration(lag),
@@ -210,7 +211,7 @@ def _remarks(source: SourceStatus) -> Iterator[Text]:
 
 
 def _alignment(alignment: AlignmentStatus) -> str:
-    drift = None if alignment.drift is None else alignment.drift.total_seconds()
+    drift = in_seconds(alignment.drift)
     split = f" (split {alignment.held_by_split})" if alignment.held_by_split else ""
     waits = f", waits for {alignment.held_by}{split}" if alignment.held_by else ""
     limit = "" if alignment.limit is None else f", limit {alignment.limit.isoformat()}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.api.duration import in_seconds
 from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, SparkApplicationStatus
 from headgate.decision import Eta, SourceObservation
 from headgate.reconcile.loop import Outcome
@@ -147,7 +148,7 @@ def _query(status: QueryStatus, outcome: Outcome) -> QueryFrame:
         reason=status.reason,
         since=None if status.since is None else status.since.timestamp(),
         in_force=reported.backlog,
-        interval_seconds=None if status.interval is None else status.interval.total_seconds(),
+        interval_seconds=in_seconds(status.interval),
         grant_records=reported.grant_records,
         grant_reason=status.grant_reason,
         throughput=reported.throughput,
