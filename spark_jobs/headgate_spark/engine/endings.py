@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
 
 import structlog
 
+from headgate_spark.engine.bounded import put_last, trim
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.memory_failures import BatchTooLarge
@@ -27,8 +27,6 @@ MOST = 50
 has a new id each time."""
 MOST_TAKEN_UP = 10_000
 """Queries of which it is remembered that this driver has opened them."""
-
-T = TypeVar("T")
 
 
 class Endings:
@@ -67,8 +65,8 @@ class Endings:
         """A run is about to begin where an earlier one has ended; `too_large` may have it then."""
         if self._follows_oom_kill and run.name not in self._taken_up:
             self._note_too_large(run, run.memory.last_run_was_killed())
-        _put_last(self._taken_up, run.name, None)
-        _trim(self._taken_up, MOST_TAKEN_UP)
+        put_last(self._taken_up, run.name, None)
+        trim(self._taken_up, MOST_TAKEN_UP)
 
     def begins_again(self, query: str) -> None:
         """A query runs again: how it has ended before explains nothing any more."""
@@ -112,16 +110,16 @@ class Endings:
             problem = left_unread(run)
         if problem is not None:
             with self._lock:
-                _put_last(self._unread, run.name, problem)
-                _trim(self._unread)
+                put_last(self._unread, run.name, problem)
+                trim(self._unread, MOST)
             log.warning("a run has ended with records unread", problem=problem)
         log.info("query ended", query=run.name, run=run.run_id)
 
     def _keep(self, run: QueryRun) -> None:
         with self._lock:
             self.has_any = True
-            _put_last(self._runs, run.name, run)
-            dropped = _trim(self._runs)
+            put_last(self._runs, run.name, run)
+            dropped = trim(self._runs, MOST)
             for name in dropped:
                 self._failed.pop(name, None)
                 self._unread.pop(name, None)
@@ -134,8 +132,8 @@ class Endings:
             too_large = self.too_large.get(query)
             with self._lock:
                 self.has_any = True
-                _put_last(self._failed, query, explanation if too_large is None else too_large.message)
-                _trim(self._failed)
+                put_last(self._failed, query, explanation if too_large is None else too_large.message)
+                trim(self._failed, MOST)
         log.error("query failed", explanation=explanation)
 
     def jvm_ran_out_of_memory(self, *, certain: bool = True) -> None:
@@ -234,17 +232,3 @@ def _whatever_the_file_system_does(event: str, run: QueryRun) -> Iterator[None]:
         yield
     except Exception as error:
         log.debug(event, query=run.name, error=str(error))
-
-
-def _put_last(table: dict[str, T], key: str, value: T) -> None:
-    """Put an entry behind all others."""
-    table.pop(key, None)
-    table[key] = value
-
-
-def _trim(table: dict[str, T], most: int = MOST) -> list[str]:
-    """Drop the oldest entries of a table beyond so many; return their keys."""
-    dropped = list(table)[: max(0, len(table) - most)]
-    for key in dropped:
-        del table[key]
-    return dropped

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from headgate_contract.settings.strangers import named_query, of_queries
+from headgate_spark.engine.bounded import put_last, trim
 
 log = structlog.get_logger("headgate")
 
@@ -36,17 +37,15 @@ class Strangers:
     def begins(self, query: str, properties: Mapping[str, str]) -> None:
         """A query begins, in a session with these properties."""
         with self._lock:
-            self._started.pop(query, None)
-            self._started[query] = None
+            put_last(self._started, query, None)
             self._properties |= {
                 key: value for key, value in properties.items() if named_query(key) is not None
             }
             self._properties = {
                 k: v for k, v in self._properties.items() if named_query(k) not in self._started
             }
-            for table in (self._started, self._properties):
-                for key in list(table)[: max(0, len(table) - MOST)]:
-                    del table[key]
+            trim(self._started, MOST)
+            trim(self._properties, MOST)
             self._settled_at = self._tells_at = self._clock() + SETTLED_SECONDS
 
     @property
