@@ -67,11 +67,8 @@ class Example(Kind):
 
 @pytest.fixture
 def example(kafka: Broker, tmp_path: Path) -> Iterator[Example]:
-    kind = Example(tmp_path, kafka.bootstrap)
-    try:
+    with Example(tmp_path, kafka.bootstrap) as kind:
         yield kind
-    finally:
-        kind.kill()
 
 
 @contextmanager

@@ -110,13 +110,10 @@ def job(kafka: Broker, tmp_path: Path) -> Iterator[Job]:
 
 @contextmanager
 def a_job(kafka: Broker, folder: Path, trigger: str = "1 hour") -> Iterator[Job]:
-    kind = Java(folder, kafka.bootstrap)
-    made = Job(kind, kafka, Query("copy", (kafka.topic(),), 0, folder, trigger))
-    made.send()
-    try:
+    with Java(folder, kafka.bootstrap) as kind:
+        made = Job(kind, kafka, Query("copy", (kafka.topic(),), 0, folder, trigger))
+        made.send()
         yield made
-    finally:
-        kind.kill()
 
 
 def script(path: Path, text: str) -> str:

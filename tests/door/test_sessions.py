@@ -33,21 +33,15 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def notebook(kafka: Broker, folder: Path) -> Iterator[Notebook]:
-    kind = Notebook(folder, kafka.bootstrap)
-    try:
+    with Notebook(folder, kafka.bootstrap) as kind:
         kind.start([], properties(folder))
         yield kind
-    finally:
-        kind.kill()
 
 
 @pytest.fixture
 def connect(kafka: Broker, folder: Path) -> Iterator[Connect]:
-    kind = Connect(folder, kafka.bootstrap)
-    try:
+    with Connect(folder, kafka.bootstrap) as kind:
         yield kind
-    finally:
-        kind.kill()
 
 
 def properties(folder: Path) -> dict[str, str]:
@@ -130,12 +124,9 @@ def test_a_flow_of_a_pipeline_has_settings_of_its_own(
 ):
     first, second = (query(kafka, folder, name) for name in ("first", "second"))
     monkeypatch.setenv("FLOW_CONF", json.dumps({"first": {"spark.headgate.batch.maxRecords": "5"}}))
-    kind = Pipeline(folder, kafka.bootstrap)
-    try:
+    with Pipeline(folder, kafka.bootstrap) as kind:
         kind.start([first, second], properties(folder))
         assert kind.await_end() == 0, kind.log[-4000:]
-    finally:
-        kind.kill()
     sizes = {each.name: [len(batch) for _, batch in batches(kind, each) if batch] for each in (first, second)}
     assert sum(sizes["first"]) == sum(sizes["second"]) == RECORDS
     assert max(sizes["first"]) <= 5
@@ -152,12 +143,9 @@ class Sql(Kind):
 
 def test_a_session_of_sql_answers_and_ends_as_without_us(folder: Path):
     """It starts no streams: what is there beside it must neither disturb nor keep it."""
-    kind = Sql(folder, "")
-    try:
+    with Sql(folder, "") as kind:
         kind.start([], properties(folder) | {"spark.sql.catalogImplementation": "in-memory"})
         assert kind.await_end() == 0, kind.log[-4000:]
-    finally:
-        kind.kill()
     assert "forty\t42" in kind.log
     assert "metrics are served" in kind.log
     assert "Exception" not in kind.log
@@ -165,11 +153,8 @@ def test_a_session_of_sql_answers_and_ends_as_without_us(folder: Path):
 
 @pytest.fixture
 def java(kafka: Broker, folder: Path) -> Iterator[Java]:
-    kind = Java(folder, kafka.bootstrap)
-    try:
+    with Java(folder, kafka.bootstrap) as kind:
         yield kind
-    finally:
-        kind.kill()
 
 
 def test_a_job_in_java_with_only_the_jar_is_aligned_by_a_decoder_that_it_names(

@@ -17,9 +17,8 @@ from headgate_spark.engine.beside import FolderError, words_of
 from headgate_spark.engine.checkpoint import FileCheckpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.services import Services
 from support.asked import admit, plan
-from support.engine import Unmeasured, begins, described
+from support.engine import begins, described, services_with
 from support.faulty_directory import Fault, FaultyDirectory
 
 AT = '{"%s":{"0":5}}'
@@ -51,13 +50,7 @@ def governor_of(folder: FaultyDirectory, *, repeats: bool = False) -> Governor:
     def open_directory(uri: str) -> Directory:
         return logs.get(uri.rpartition("/")[2], folder)
 
-    return Governor(
-        Services(
-            acquire_lock=lambda _: None,
-            open_checkpoint=lambda location: FileCheckpoint(location, open_directory),
-            observer=Unmeasured(),
-        )
-    )
+    return Governor(services_with(open_checkpoint=lambda location: FileCheckpoint(location, open_directory)))
 
 
 def control(after: str | None) -> ControlDocument:

@@ -16,11 +16,10 @@ from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract import metrics as m
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.engine.services import Services
 from headgate_spark.exporter import collector as collector_module
 from headgate_spark.exporter.collector import DriverCollector
 from support.asked import admit
-from support.engine import MadeUpCheckpoint, Unmeasured, begins, described
+from support.engine import begins, described, services_with
 
 QUERIES = ("a", "b", "c")
 
@@ -46,14 +45,7 @@ class Defects:
 
 
 def three_queries(recalls: list[int]) -> Governor:
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: None,
-            open_checkpoint=lambda _: MadeUpCheckpoint(),
-            observer=Unmeasured(),
-            recall=lambda: recalls.append(1),
-        )
-    )
+    governor = Governor(services_with(recall=lambda: recalls.append(1)))
     for handle, name in enumerate(QUERIES):
         begins(governor, run=f"r{handle}", name=name)
         governor.opened(handle, described(handle, query=name, run=f"r{handle}"))

@@ -10,23 +10,16 @@ from hypothesis import strategies as st
 from headgate_contract import metrics as m
 from headgate_spark.engine.endings import MOST
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.services import Services
 from headgate_spark.exporter.collector import DriverCollector
 from headgate_spark.exporter.server import Exporter
 from support.asked import admit
-from support.engine import MadeUpCheckpoint, Unmeasured, begins, described, failure, noticed
+from support.engine import Unmeasured, begins, described, failure, noticed, services_with
 
 AT = '{"orders":{"0":5}}'
 
 
 def a_governor(measures: Unmeasured | Exporter | None = None) -> Governor:
-    return Governor(
-        Services(
-            acquire_lock=lambda _: None,
-            open_checkpoint=lambda _: MadeUpCheckpoint(),
-            observer=measures or Unmeasured(),
-        )
-    )
+    return Governor(services_with(observer=measures or Unmeasured()))
 
 
 def begin(governor: Governor, number: int, name: str = "copy") -> None:

@@ -13,10 +13,9 @@ from headgate_spark.engine.checkpoint import CheckpointInUseError, FileCheckpoin
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
-from headgate_spark.engine.services import Services
 from headgate_spark.planner.event_times import Split
 from support.asked import admit, plan
-from support.engine import begins, described, failure, noticed
+from support.engine import begins, described, failure, noticed, services_with
 from support.event_logs import FakeEventTimes
 
 
@@ -68,6 +67,12 @@ def locks():
     return {}
 
 
+def fakes(checkpoint, **services):
+    """What queries are given from outside: this checkpoint, a lock on it, and what else is said."""
+    least = {"acquire_lock": lambda _: FakeLock(), "observer": FakeMeasures()}
+    return services_with(open_checkpoint=lambda _: checkpoint, **{**least, **services})
+
+
 @pytest.fixture
 def checkpoint():
     return FakeCheckpoint()
@@ -90,11 +95,7 @@ def governor(locks, checkpoint, recalls):
             None if governor.table.is_stopping else [run.settings.control for run in governor.runs]
         )
 
-    governor = Governor(
-        Services(
-            acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures(), recall=recall
-        )
-    )
+    governor = Governor(fakes(checkpoint, acquire_lock=acquire, recall=recall))
     return governor
 
 
@@ -127,9 +128,7 @@ def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpo
     def acquire(checkpoint):
         raise CheckpointInUseError(checkpoint)
 
-    governor = Governor(
-        Services(acquire_lock=acquire, open_checkpoint=lambda _: checkpoint, observer=FakeMeasures())
-    )
+    governor = Governor(fakes(checkpoint, acquire_lock=acquire))
     assert not governor.has_seen_a_query
     begins(governor)
     assert opened(governor, 1).startswith("refuse:")
@@ -143,14 +142,7 @@ def test_a_query_of_which_nothing_was_told_runs_as_it_would(governor):
 
 def test_a_query_that_is_named_in_vain_is_told_when_no_other_has_started_for_a_while(checkpoint):
     now = 0.0
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: None,
-            open_checkpoint=lambda _: checkpoint,
-            observer=FakeMeasures(),
-            clock=lambda: now,
-        )
-    )
+    governor = Governor(fakes(checkpoint, acquire_lock=lambda _: None, clock=lambda: now))
     begins(governor, properties={"spark.headgate.queries.cpy.minPause": "1s"})
     opened(governor, 1)
     with capture_logs() as told:
@@ -354,14 +346,7 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
         progress = {"batchId": batch, "durationMs": durations, "sources": [{"numInputRows": rows}]}
         governor.progressed("r1", json.dumps(progress))
 
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: FakeLock(),
-            open_checkpoint=lambda _: checkpoint,
-            observer=Measures(),
-            clock=lambda: now[0],
-        )
-    )
+    governor = Governor(fakes(checkpoint, observer=Measures(), clock=lambda: now[0]))
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     begins(governor)
     opened(governor, 1)
@@ -430,14 +415,7 @@ class Times(FakeEventTimes):
 
 def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
     alignment = DriverAlignment(lambda: Times({Split("replay", "row"): [0] * 5}))
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: FakeLock(),
-            open_checkpoint=lambda _: checkpoint,
-            observer=FakeMeasures(),
-            alignment=alignment,
-        )
-    )
+    governor = Governor(fakes(checkpoint, alignment=alignment))
     member = SourceControl(alignment=AlignmentControl(group="trips", max_drift_seconds=1))
     control = QueryControl(interval_seconds=60, sources={"replay": member})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
@@ -664,14 +642,7 @@ class FakePositions:
 )
 def test_where_a_query_ends_is_published_before_it_is_told_that_it_has(checkpoint, left, last):
     positions = FakePositions()
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: FakeLock(),
-            open_checkpoint=lambda _: checkpoint,
-            observer=FakeMeasures(),
-            positions=positions,
-        )
-    )
+    governor = Governor(fakes(checkpoint, positions=positions))
     control = QueryControl(sources={"orders": SourceControl(publish_group="lag")})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
     begins(governor)
@@ -683,14 +654,7 @@ def test_where_a_query_ends_is_published_before_it_is_told_that_it_has(checkpoin
 
 def test_where_a_query_ends_is_published_of_each_source_also_where_its_plan_reads_one_twice(checkpoint):
     positions = FakePositions()
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: FakeLock(),
-            open_checkpoint=lambda _: checkpoint,
-            observer=FakeMeasures(),
-            positions=positions,
-        )
-    )
+    governor = Governor(fakes(checkpoint, positions=positions))
     listed = {name: SourceControl(publish_group="lag") for name in ("orders", "returns")}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=listed)}))
     begins(governor, sources=[0, 0, 1])
@@ -835,14 +799,7 @@ def test_a_run_without_an_end_of_its_own_is_not_cut(governor):
 
 def test_a_query_is_stopped_by_the_id_of_its_run(checkpoint):
     stopped = []
-    governor = Governor(
-        Services(
-            acquire_lock=lambda _: FakeLock(),
-            open_checkpoint=lambda _: checkpoint,
-            observer=FakeMeasures(),
-            stop_query=stopped.append,
-        )
-    )
+    governor = Governor(fakes(checkpoint, stop_query=stopped.append))
     begins(governor, run="r7")
     opened(governor, 1, run="r7")
     governor.runs[0].started.query.stop()

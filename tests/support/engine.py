@@ -84,11 +84,19 @@ class Unmeasured:
         return nullcontext()
 
 
+def services_with(**services: Any) -> Services:
+    """What queries are given from outside: made-up checkpoints, no locks, nobody who measures, or what is said."""
+    least = {
+        "acquire_lock": lambda _: None,
+        "open_checkpoint": lambda _: MadeUpCheckpoint(),
+        "observer": Unmeasured(),
+    }
+    return Services(**{**least, **services})
+
+
 def a_run(name: str, checkpoint: Any, *, started: Started | None = None, **services: Any) -> QueryRun:
     """A run with no driver around it, of a query that has begun; it does not look at what earlier runs left."""
-    given = Services(
-        acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured(), **services
-    )
+    given = services_with(open_checkpoint=lambda _: checkpoint, **services)
     return QueryRun("33-44", name, CheckpointState(name, checkpoint), given, started)
 
 

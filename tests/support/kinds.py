@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 import pyarrow.parquet as pq
@@ -155,6 +155,13 @@ class Kind(ABC):
     def await_end(self) -> int:
         """Return the exit code of its first program, once it has ended."""
         return self._processes[0].wait(END_SECONDS)
+
+    def __enter__(self) -> Self:
+        """Whatever is left of it when the block ends is ended."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def kill(self) -> None:
         """End whatever is left of it."""
