@@ -29,10 +29,10 @@ from kubernetes.aio import config
 
 from benchmarks.operator.site import QUERIES, SOURCES
 from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest, _Call, session_of
-from headgate.adapters.kubernetes.key import key_of
 from headgate.adapters.kubernetes.names import CONTROL, DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.labels import APPLICATION
+from headgate.key import key_of
 
 GROUP = 25
 """Drivers behind one target."""

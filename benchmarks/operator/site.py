@@ -19,7 +19,7 @@ import psutil
 from kubernetes.aio import config
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
-from headgate.adapters.kubernetes.key import Key
+from headgate.key import Key
 from support.cluster import KubectlError
 from support.control_plane import ControlPlane
 from support.finalizer_policy import finalizer_policy, install

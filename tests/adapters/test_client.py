@@ -14,9 +14,9 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, LONGEST_PAUSE_SECONDS, PODS, Cluster
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.errors import ApiUnavailable
+from headgate.key import Key
 from headgate.reconcile.ports import Event
 
 KEY = Key("team", "flights")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.client import Manifest
-from headgate.adapters.kubernetes.key import Key
+from headgate.key import Key
 
 KEY = Key("team", "flights")
 

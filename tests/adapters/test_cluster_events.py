@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import replace
 
 from headgate.adapters.kubernetes.events import COMBINED, MOST_ALIKE, EventRecorder, Outbox
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.errors import ApiUnavailable
+from headgate.key import Key
 from headgate.reconcile.ports import Event
 from support.fake_cluster import FakeCluster
 

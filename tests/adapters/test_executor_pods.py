@@ -15,10 +15,10 @@ from headgate.adapters.kubernetes.executor_pods import (
     ExecutorLooks,
     hindrance_of,
 )
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.pods import CREATING_SECONDS
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.errors import ApiUnavailable
+from headgate.key import Key
 
 NOW = 1_700_000_000.0
 KEY = Key("etl", "flights")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adapters.driver_log import DriverLog
-from headgate.adapters.files import ControlFile, StoreFile
-from headgate.adapters.resource_file import SAVING_SECONDS, Back, Missing, Refused, ResourceFile
-from headgate.adapters.status_file import StatusFile
+from headgate.adapters.local.driver_log import DriverLog
+from headgate.adapters.local.files import ControlFile, StoreFile
+from headgate.adapters.local.resource_file import SAVING_SECONDS, Back, Missing, Refused, ResourceFile
+from headgate.adapters.local.status_file import StatusFile
 from headgate.api.application import SparkApplication
 from headgate.api.status import ApplicationState, SparkApplicationStatus
 from headgate.errors import InvalidInputError, TransientError, UsageError

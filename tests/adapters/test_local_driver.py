@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters import local_driver, processes
-from headgate.adapters.local_driver import LocalDrivers, local_conf, require_script, script_path
-from headgate.adapters.scrape import DriverScrape
-from headgate.adapters.state_dir import StateDir, StateDirInUseError
+from headgate.adapters.local import driver as local_driver
+from headgate.adapters.local import processes
+from headgate.adapters.local.driver import LocalDrivers, local_conf, require_script, script_path
+from headgate.adapters.local.state_dir import StateDir, StateDirInUseError
+from headgate.adapters.metrics.scrape import DriverScrape
 from headgate.decision.driver import Driver
 from headgate.errors import InvalidInputError
 from headgate.reconcile.launch import Launch, launch_of

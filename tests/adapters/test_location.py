@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.driver_poller import Located
+from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.location import located
-from headgate.adapters.scrape import Address
 
 
 def pod(attempt: int, address: str | None, state: str = "running") -> dict[str, Any]:

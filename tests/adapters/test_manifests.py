@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from headgate.adapters.kubernetes.client import Manifest
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import DriverStart, Owner, driver_pod
 from headgate.adapters.kubernetes.properties import (
     DriverDefaults,
@@ -22,6 +21,7 @@ from headgate.adapters.kubernetes.properties import (
     spark_properties,
 )
 from headgate.factory.cluster import driver_defaults
+from headgate.key import Key
 from headgate.reconcile.launch import launch_of
 from headgate.settings import Settings
 from headgate_contract import ControlDocument, QueryControl

@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from headgate.adapters.scrape import LARGEST_BYTES, LONGEST_LINE, MOST_SAMPLES, READ, Address, scrape
+from headgate.adapters.address import Address
+from headgate.adapters.metrics.scrape import LARGEST_BYTES, LONGEST_LINE, MOST_SAMPLES, READ, scrape
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate_contract import metrics
 from headgate_contract.metrics import Kind
@@ -138,7 +139,7 @@ def test_a_page_that_cannot_be_taken_is_malformed_and_says_why(answer: bytes, wh
 
 
 def test_a_page_that_takes_too_much_processor_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.adapters.scrape.PROCESSOR_SECONDS", 0.0)
+    monkeypatch.setattr("headgate.adapters.metrics.scrape.PROCESSOR_SECONDS", 0.0)
     found = scraped(says(page(PAGE * 1000)))
     assert isinstance(found, Outage)
     assert "of processor time: have Prometheus read it" in found.message

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.manifests import DriverStart, Owner, driver_pod
 from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.key import Key
 from headgate.reconcile.launch import launch_of
 from headgate_contract import ControlDocument, QueryControl
 from support.chart import KUBERNETES, RELEASE, Manifest, of_kind, render

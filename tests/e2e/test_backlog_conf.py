@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.adapters.state_dir import StateDir
+from headgate.adapters.local.state_dir import StateDir
 from headgate.api.application import SparkApplication
 from headgate.api.validation import validate
 from headgate.decision.backlog_conf import ConfReason

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from headgate.adapters.kubernetes.client import Kind, Manifest
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.threads import LoopThread
 from headgate.errors import ApiNotFound
 from headgate.handlers.election import Election
 from headgate.handlers.lease import Candidate, LeaseTerms
+from headgate.key import Key
+from headgate.threads import LoopThread
 
 SECONDS = 60.0
 """Longest wait for what comes at once."""

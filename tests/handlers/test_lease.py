@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.adapters.kubernetes.client import Kind, Manifest
-from headgate.adapters.kubernetes.key import Key
 from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable
 from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms, Observed, Record
+from headgate.key import Key
 
 KEY = Key("headgate", "headgate-operator")
 TERMS = LeaseTerms(duration=15, renew_deadline=10, retry_period=2)

@@ -11,7 +11,6 @@ import pytest
 
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
@@ -19,6 +18,7 @@ from headgate.handlers.namespaces import Gate, Namespaces
 from headgate.handlers.resync import Resync
 from headgate.handlers.roster import Roster
 from headgate.handlers.watches import Watches
+from headgate.key import Key
 
 
 def metadata(uid: str, version: int = 1) -> dict[str, Any]:

@@ -7,12 +7,12 @@ import shlex
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.adapters.kubernetes.turn import Options
+from headgate.controller.turn import Options
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.errors import ApiConflict, ApiUnavailable
+from headgate.key import Key
 from headgate_contract import metrics as names
 from support.looping import query, source
 from support.on_server import OnServer

@@ -16,11 +16,11 @@ import pytest
 from kubernetes.aio import config
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest, _Call
-from headgate.adapters.kubernetes.controller import Controller
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.pods import is_ended
+from headgate.controller.cluster import Controller
 from headgate.errors import TransientError
+from headgate.key import Key
 from headgate_contract import ControlDocument
 from headgate_contract.receiving import read
 from support.cluster import Cluster as RealCluster

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from headgate.adapters.kubernetes.client import PODS, Manifest
-from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.api.labels import APPLICATION, ROLE
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
+from headgate.key import Key, key_of
 from support.looping import query
 from support.operating import KEY, Operation
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from headgate.adapters.kubernetes.key import Key
 from headgate.api.labels import executors_of
 from headgate.decision.situation import PATIENCE_SECONDS
+from headgate.key import Key
 from headgate_contract import metrics as names
 from support.cluster import KubectlError
 from support.on_server import OnServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headgate.adapters.kubernetes.client import APPLICATIONS
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import FINALIZER
+from headgate.key import Key
 from support.cluster import Cluster
 from support.fake_kubelet import gone
 from support.finalizer_policy import policy_in_force

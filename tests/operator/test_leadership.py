@@ -13,12 +13,12 @@ import pytest
 
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.clock import steady_seconds
+from headgate.controller.turn import CLUSTER_UPKEEP
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError
 from headgate.factory.cluster import fresh_seconds
+from headgate.key import Key
 from headgate.settings import Settings
 from support.operating import KEY, OPTIONS, Operation
 

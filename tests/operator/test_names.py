@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from headgate.adapters.kubernetes.client import APPLICATIONS
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import FINALIZER
+from headgate.key import Key
 from support.cluster import CRDS, KubectlError
 from support.control_plane import control_plane_in
 from support.fake_kubelet import gone

@@ -17,12 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from headgate.adapters.kubernetes.client import PODS, Manifest
 from headgate.adapters.kubernetes.history import History, Known, StoreWasPutBack
-from headgate.adapters.kubernetes.key import key_of
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.errors import ApiUnavailable, TransientError
 from headgate.handlers.namespaces import Gate, Namespaces
 from headgate.handlers.resync import Resync
 from headgate.handlers.watches import Watches
+from headgate.key import key_of
 from headgate.metrics import OperatorMetrics
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.receiving import Inbox

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.adapters.kubernetes.turn import Options
+from headgate.controller.turn import Options
+from headgate.key import Key
 from support.looping import query, source
 from support.operating import KEY, Operation
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.turn import AT_REST_SECONDS
+from headgate.controller.turn import AT_REST_SECONDS
+from headgate.key import Key
 from headgate.reconcile.events import MORE_QUERIES_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adapters.attention import Attention
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.metrics_source import ChosenPoller
-from headgate.adapters.pulse import DriverPulse, QueryPulse, SourcePulse
-from headgate.adapters.unmeasured import Unmeasured
+from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.poller import ChosenPoller
+from headgate.adapters.metrics.pulse import DriverPulse, QueryPulse, SourcePulse
+from headgate.adapters.metrics.unmeasured import Unmeasured
 from headgate.api.application import SparkApplication
+from headgate.key import Key
 from support.looping import application, query, source
 
 KEY = Key("team", "flights")

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from headgate.adapters.attention import Attention
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
-from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.controller.turn import CLUSTER_UPKEEP
+from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import BACKLOG_QUERY

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.poller import PrometheusPoller
+from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
+from headgate.key import Key
 from headgate_contract import metrics as names
 from support.cluster import Cluster
 from support.driver_page import driver_page

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from headgate.adapters.prometheus.answer import (
+from headgate.adapters.metrics.prometheus.answer import (
     FORGOTTEN_SECONDS,
     AnyLabels,
     Labels,
@@ -16,9 +16,9 @@ from headgate.adapters.prometheus.answer import (
     VectorDecoder,
     labels_called,
 )
-from headgate.adapters.prometheus.client import PrometheusClient
-from headgate.adapters.prometheus.failure import QueryFailure
-from headgate.adapters.prometheus.options import LabelNames, PrometheusOptions
+from headgate.adapters.metrics.prometheus.client import PrometheusClient
+from headgate.adapters.metrics.prometheus.failure import QueryFailure
+from headgate.adapters.metrics.prometheus.options import LabelNames, PrometheusOptions
 from headgate.reconcile.ports import Outage, OutageReason
 from support.certificates import Authority
 from support.fake_prometheus import NOW, Answer, fake_prometheus, refused, vector

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus import columns
-from headgate.adapters.prometheus.answer import Labels, Sample
-from headgate.adapters.prometheus.columns import (
+from headgate.adapters.metrics.prometheus import columns
+from headgate.adapters.metrics.prometheus.answer import Labels, Sample
+from headgate.adapters.metrics.prometheus.columns import (
     Pulses,
     Scraped,
     Unmeasured,
@@ -20,10 +19,11 @@ from headgate.adapters.prometheus.columns import (
     unchanged,
     with_unmeasured,
 )
-from headgate.adapters.prometheus.expressions import UNASKED
-from headgate.adapters.prometheus.port import PrometheusMetrics, Published
-from headgate.adapters.prometheus.targets import Pod, Run, Target, Targets
-from headgate.adapters.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.adapters.metrics.prometheus.expressions import UNASKED
+from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
+from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target, Targets
+from headgate.adapters.metrics.pulse import Column, DriverPulse, QueryPulse, SourcePulse
+from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import sort
 

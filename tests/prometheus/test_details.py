@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.answer import Labels, Sample
-from headgate.adapters.prometheus.columns import begin
-from headgate.adapters.prometheus.details import Details, Fact, details
-from headgate.adapters.prometheus.targets import Pod, Run, Target
+from headgate.adapters.metrics.prometheus.answer import Labels, Sample
+from headgate.adapters.metrics.prometheus.columns import begin
+from headgate.adapters.metrics.prometheus.details import Details, Fact, details
+from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target
+from headgate.key import Key
 from headgate.reconcile.readings import sort
 from headgate_contract import metrics as names
 from headgate_contract.metrics import Metric

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.driver_poller import DriverPoller, Located
-from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.location import located
-from headgate.adapters.scrape import Address
+from headgate.adapters.metrics.driver_poller import DriverPoller
+from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, sort
 from headgate_contract import metrics as names
@@ -197,7 +197,7 @@ def test_a_page_that_is_not_understood_is_an_outage_of_its_driver_alone(
             raise ZeroDivisionError("a defect")
         return sort(sample, oldest=oldest)
 
-    monkeypatch.setattr("headgate.adapters.driver_poller.sort", understood)
+    monkeypatch.setattr("headgate.adapters.metrics.driver_poller.sort", understood)
     poller = drivers.poller(FLIGHTS, TRAINS)
     poller.poll(100.0)
     assert delays(poller).sources["flights"].pending_records == 10
@@ -227,7 +227,7 @@ def test_drivers_of_one_namespace_that_hang_leave_threads_for_others(drivers: Dr
 def test_a_namespace_has_so_much_room_for_its_drivers_pages(
     drivers: Drivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.adapters.driver_poller.MOST_READINGS", 30)
+    monkeypatch.setattr("headgate.adapters.metrics.driver_poller.MOST_READINGS", 30)
     mallory = [Key("mallory", f"m{number}") for number in range(4)]
     for key in (FLIGHTS, *mallory):
         drivers.start(key, page())

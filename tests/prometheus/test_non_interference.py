@@ -20,12 +20,12 @@ from zlib import crc32
 
 import pytest
 
-from headgate.adapters.driver_poller import DriverPoller, Located
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.metrics_source import ChosenPoller
-from headgate.adapters.prometheus.options import PrometheusOptions
-from headgate.adapters.prometheus.poller import PrometheusPoller
-from headgate.adapters.scrape import Address
+from headgate.adapters.address import Address, Located
+from headgate.adapters.metrics.driver_poller import DriverPoller
+from headgate.adapters.metrics.poller import ChosenPoller
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
+from headgate.key import Key
 from headgate_contract import metrics as names
 from support.driver_page import DriverPage
 from support.fake_prometheus import Answer, fake_prometheus

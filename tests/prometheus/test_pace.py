@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus import promql
-from headgate.adapters.prometheus.pace import Pace
-from headgate.adapters.prometheus.targets import Pod, Run, Target
+from headgate.adapters.metrics.prometheus import promql
+from headgate.adapters.metrics.prometheus.pace import Pace
+from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target
+from headgate.key import Key
 
 
 def scraped(*times: float) -> dict[Pod, Target]:

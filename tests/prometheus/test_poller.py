@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.options import LabelNames, PrometheusOptions
-from headgate.adapters.prometheus.poller import PrometheusPoller
+from headgate.adapters.metrics.prometheus.options import LabelNames, PrometheusOptions
+from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
+from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, backlog_queries, sort
 from headgate_contract import metrics as names

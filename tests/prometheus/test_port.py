@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.columns import Scraped
-from headgate.adapters.prometheus.expressions import LEFT_OUT, Answer
-from headgate.adapters.prometheus.port import PrometheusMetrics, Published
-from headgate.adapters.prometheus.targets import Pod, Run, Target, Targets
-from headgate.adapters.pulse import DriverPulse
-from headgate.adapters.rules import rule_of
+from headgate.adapters.metrics.prometheus.columns import Scraped
+from headgate.adapters.metrics.prometheus.expressions import LEFT_OUT, Answer
+from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
+from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target, Targets
+from headgate.adapters.metrics.pulse import DriverPulse
+from headgate.adapters.metrics.rules import rule_of
+from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import backlog_queries
 from support.looping import application, query, source

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.columns import Pulses, begin
-from headgate.adapters.prometheus.details import KEPT_SECONDS, Details
-from headgate.adapters.prometheus.port import Published
-from headgate.adapters.prometheus.rotation import Rotation
-from headgate.adapters.prometheus.targets import Pod, Target, Targets
+from headgate.adapters.metrics.prometheus.columns import Pulses, begin
+from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, Details
+from headgate.adapters.metrics.prometheus.port import Published
+from headgate.adapters.metrics.prometheus.rotation import Rotation
+from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets
+from headgate.key import Key
 
 TICK, SCRAPE = 5.0, 15.0
 KEYS = [Key("team", f"app-{number}") for number in range(240)]

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.answer import Labels, Sample
-from headgate.adapters.prometheus.options import LabelNames
-from headgate.adapters.prometheus.targets import Place, Pod, Run, Targets, place_reader, targets
+from headgate.adapters.metrics.prometheus.answer import Labels, Sample
+from headgate.adapters.metrics.prometheus.options import LabelNames
+from headgate.adapters.metrics.prometheus.targets import Place, Pod, Run, Targets, place_reader, targets
+from headgate.key import Key
 
 WATCHED = {Key("team", "flights")}
 SERVER_NOW, OUR_NOW = 5000.0, 90.0

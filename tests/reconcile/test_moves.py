@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.api.status import (
     ApplicationState,
     Condition,
@@ -24,6 +22,8 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
+from headgate.controller.turn import CLUSTER_UPKEEP
+from headgate.key import Key
 from headgate.reconcile.moves import Number, has_changed
 from headgate.reconcile.ports import Upkeep
 from headgate_contract import metrics as names

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP
 from headgate.api.status import SparkApplicationStatus
+from headgate.controller.turn import CLUSTER_UPKEEP
 from headgate.reconcile.ports import Upkeep
 from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names

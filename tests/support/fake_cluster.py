@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, PODS, Kind, Manifest
-from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.errors import ApiConflict, ApiNotFound
+from headgate.key import Key, key_of
 
 Place = tuple[str, str, str]
 

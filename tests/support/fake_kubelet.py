@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind, Manifest, _Call
-from headgate.adapters.kubernetes.controller import Controller
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
+from headgate.controller.cluster import Controller
 from headgate.errors import ApiNotFound
+from headgate.key import Key
 
 
 class FakeKubelet:

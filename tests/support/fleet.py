@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.prometheus.options import PrometheusOptions
-from headgate.adapters.prometheus.poller import PrometheusPoller
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.api.application import SparkApplication
+from headgate.key import Key
 from support.driver_page import DriverPage
 from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus
 from support.looping import application

@@ -13,10 +13,10 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
-from headgate.adapters.kubernetes.controller import Controller, Measurements
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.kubernetes.turn import Options
+from headgate.controller.cluster import Controller, Measurements
+from headgate.controller.turn import Options
 from headgate.errors import TransientError
+from headgate.key import Key
 from support.cluster import Cluster as RealCluster
 from support.fake_kubelet import FakeKubelet, Listing
 from support.operating import OPTIONS, FakeMeasurements, manifest

@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Manifest
-from headgate.adapters.kubernetes.controller import Controller
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.adapters.kubernetes.turn import Options
 from headgate.api.application import SparkApplication
+from headgate.controller.cluster import Controller
+from headgate.controller.turn import Options
 from headgate.errors import TransientError
+from headgate.key import Key
 from headgate_contract import ControlDocument, Refusal
 from headgate_contract.receiving import read
 from support.fake_cluster import FakeCluster

@@ -14,7 +14,7 @@ from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.operator.process import Operator, operator
 from benchmarks.operator.scenario import Bench, Scenario
 from benchmarks.operator.site import Site, key, site, wait_until
-from headgate.adapters.kubernetes.key import Key
+from headgate.key import Key
 
 LONGEST_SECONDS = 120.0
 

@@ -1,4 +1,7 @@
-"""Labels that tell whose pod is which. Selectors of people and of autoscalers rely on them; the status has one."""
+"""Names and labels that tell whose pod is which.
+
+Selectors of people and of autoscalers rely on them; the status has one.
+"""
 
 from typing import Final
 
@@ -12,3 +15,11 @@ EXECUTOR: Final = "executor"
 def executors_of(application: str) -> str:
     """Return the selector of the executor pods of an application."""
     return f"{APPLICATION}={application},{ROLE}={EXECUTOR}"
+
+
+def driver_name(application: str, attempt: int) -> str:
+    """Return the name of a driver pod.
+
+    One name for one attempt: whoever asks twice for the same attempt finds it there.
+    """
+    return f"{application}-driver-{attempt}"

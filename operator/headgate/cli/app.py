@@ -15,7 +15,7 @@ from headgate import __version__
 from headgate.cli.checkpoint import checkpoint
 from headgate.cli.crd import crd
 from headgate.cli.explain import explain
-from headgate.cli.local import local
+from headgate.cli.local.command import local
 from headgate.cli.operator import operator
 from headgate.cli.pause import pause, unpause
 from headgate.cli.replay import replay

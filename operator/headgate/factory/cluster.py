@@ -11,20 +11,20 @@ from urllib.request import getproxies, proxy_bypass
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
-from headgate.adapters.driver_poller import DriverPoller
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS
 from headgate.adapters.kubernetes.client import Cluster
-from headgate.adapters.kubernetes.controller import Controller
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.location import located
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.adapters.kubernetes.turn import CLUSTER_UPKEEP, Options
-from headgate.adapters.metrics_source import ChosenPoller, Poller
-from headgate.adapters.prometheus.options import PrometheusOptions
-from headgate.adapters.prometheus.poller import PrometheusPoller
-from headgate.adapters.unmeasured import Unmeasured
+from headgate.adapters.metrics.driver_poller import DriverPoller
+from headgate.adapters.metrics.poller import ChosenPoller, Poller
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
+from headgate.adapters.metrics.unmeasured import Unmeasured
+from headgate.controller.cluster import Controller
+from headgate.controller.turn import CLUSTER_UPKEEP, Options
 from headgate.errors import UsageError
+from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.loop import Outcome
 from headgate.settings import Settings

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.adapters.driver_log import DriverLog
-from headgate.adapters.files import ControlFile, StoreFile
-from headgate.adapters.local_driver import LAUNCHER, LocalDrivers
-from headgate.adapters.scrape import DriverScrape
-from headgate.adapters.state_dir import StateDir
-from headgate.adapters.status_file import StatusFile
+from headgate.adapters.local.driver import LAUNCHER, LocalDrivers
+from headgate.adapters.local.driver_log import DriverLog
+from headgate.adapters.local.files import ControlFile, StoreFile
+from headgate.adapters.local.state_dir import StateDir
+from headgate.adapters.local.status_file import StatusFile
+from headgate.adapters.metrics.scrape import DriverScrape
 from headgate.reconcile.ports import Ports
 
 

@@ -1,1 +1,1 @@
-"""Kopf: what is heard from the API server, and the queue that turns it into turns of the loop."""
+"""The process of `headgate operator`: what is heard from the API server (Kopf), which replica acts, and probes."""

@@ -19,13 +19,13 @@ from typing import NoReturn
 import structlog
 
 from headgate.adapters.kubernetes.client import Cluster
-from headgate.adapters.kubernetes.key import Key
-from headgate.adapters.threads import LoopThread
 from headgate.factory.cluster import connected
 from headgate.handlers.health import Health
 from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
+from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.settings import Settings
+from headgate.threads import LoopThread
 
 log = structlog.get_logger("headgate")
 

@@ -22,9 +22,9 @@ from typing import Any, NoReturn, Protocol
 import structlog
 
 from headgate.adapters.kubernetes.client import Kind, Manifest
-from headgate.adapters.kubernetes.key import Key
 from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, HeadgateError, TransientError
+from headgate.key import Key
 
 log = structlog.get_logger("headgate.lease")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate.adapters.kubernetes.key import Key
+from headgate.key import Key
 
 log = structlog.get_logger("headgate.namespaces")
 

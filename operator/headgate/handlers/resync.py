@@ -21,11 +21,11 @@ import structlog
 from headgate.adapters.kubernetes import history
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
 from headgate.adapters.kubernetes.history import History
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
 from headgate.handlers.namespaces import Gate, Namespaces, Scope, named
 from headgate.handlers.watches import Watches
+from headgate.key import Key
 
 log = structlog.get_logger("headgate.resync")
 

@@ -17,16 +17,16 @@ from typing import Any
 import kopf
 import structlog
 
+from headgate.controller.journal import Journal
+from headgate.controller.ticker import Ticker
+from headgate.controller.workers import Workers
 from headgate.factory.cluster import ClusterOperator
 from headgate.handlers.garbage import set_aside
 from headgate.handlers.health import Health, Limits
-from headgate.handlers.journal import Journal
 from headgate.handlers.namespaces import Gate
 from headgate.handlers.resync import Resync
 from headgate.handlers.rights import Preflight
-from headgate.handlers.ticker import Ticker
 from headgate.handlers.watches import Watches, kopf_settings, registry_of
-from headgate.handlers.workers import Workers
 from headgate.metrics import OperatorMetrics
 from headgate.settings import Settings
 

@@ -18,10 +18,10 @@ import kopf
 from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest, session_of
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.application import GROUP, VERSION
 from headgate.handlers.roster import Roster
+from headgate.key import Key
 
 PAGE = 500
 """Objects in one answer to a listing."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
-from headgate.adapters.kubernetes.key import Key, key_of
-from headgate.adapters.packing import packed_json, unpacked_json
+from headgate.adapters.kubernetes.packing import packed_json, unpacked_json
 from headgate.api.application import GROUP
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
+from headgate.key import Key, key_of
 
 OURS = f"{GROUP}/"
 """What the names of our annotations begin with."""

@@ -13,9 +13,8 @@ from contextlib import suppress
 from typing import Any, assert_never
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
-from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.adapters.kubernetes.manifests import Owner
-from headgate.adapters.kubernetes.names import CONTROL, FINALIZER, driver_name
+from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.refusals import PredecessorRemains
 from headgate.adapters.kubernetes.writes import (
@@ -29,9 +28,10 @@ from headgate.adapters.kubernetes.writes import (
     WriteStatus,
 )
 from headgate.api.application import API_VERSION, KIND
-from headgate.api.labels import APPLICATION, DRIVER, ROLE
+from headgate.api.labels import APPLICATION, DRIVER, ROLE, driver_name
 from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable, TransientError
+from headgate.key import Key, key_of
 
 FRESH_SECONDS = 10.0
 """How old a decision may be at most when it is carried out. A process that was stopped for longer may have lost its

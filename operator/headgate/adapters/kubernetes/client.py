@@ -21,8 +21,8 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from headgate.adapters.kubernetes.key import Key, key_of
 from headgate.errors import ApiConflict, ApiNotFound, ApiRefused, ApiUnavailable, TransientError
+from headgate.key import Key, key_of
 
 Manifest = dict[str, Any]
 """An object of the API, as JSON."""

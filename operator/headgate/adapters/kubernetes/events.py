@@ -22,14 +22,14 @@ from typing import Protocol
 
 import structlog
 
-from headgate.adapters.fair_queue import FairQueue
 from headgate.adapters.kubernetes.client import EVENTS, Cluster, Manifest
-from headgate.adapters.kubernetes.key import Key
+from headgate.adapters.kubernetes.fair_queue import FairQueue
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import MANAGER
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.application import API_VERSION, KIND
 from headgate.errors import ApiConflict, ApiNotFound, TransientError
+from headgate.key import Key
 from headgate.reconcile.ports import Event
 
 log = structlog.get_logger("headgate")

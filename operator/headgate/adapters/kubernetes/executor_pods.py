@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.pods import (
     CONTAINER_PROBLEMS,
     CREATING_SECONDS,
@@ -26,6 +25,7 @@ from headgate.api.labels import executors_of
 from headgate.clock import steady_seconds
 from headgate.decision.driver import StepReason
 from headgate.errors import TransientError
+from headgate.key import Key
 from headgate.reconcile.ports import Hindrance
 
 AGAIN_SECONDS = 60.0

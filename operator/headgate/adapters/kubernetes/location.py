@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headgate.adapters.driver_poller import Located
+from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.names import METRICS_PORT
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
-from headgate.adapters.scrape import Address
 
 
 def located(pods: Iterable[Manifest]) -> Located | None:

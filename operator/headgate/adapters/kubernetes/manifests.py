@@ -16,7 +16,6 @@ import msgspec
 from headgate.adapters.kubernetes import customized
 from headgate.adapters.kubernetes.checkpoint_locations import checkpoint_locations
 from headgate.adapters.kubernetes.client import Manifest
-from headgate.adapters.kubernetes.key import Key
 from headgate.adapters.kubernetes.names import (
     ATTEMPT,
     BLOCK_MANAGER_PORT,
@@ -28,7 +27,6 @@ from headgate.adapters.kubernetes.names import (
     REVISION,
     UI_PORT,
     driver_labels,
-    driver_name,
 )
 from headgate.adapters.kubernetes.properties import (
     DriverDefaults,
@@ -40,8 +38,9 @@ from headgate.adapters.kubernetes.properties import (
 )
 from headgate.adapters.kubernetes.template import with_template
 from headgate.api.application import API_VERSION, KIND
-from headgate.api.labels import APPLICATION, EXECUTOR, ROLE
+from headgate.api.labels import APPLICATION, EXECUTOR, ROLE, driver_name
 from headgate.decision.situation import SCRIPT_SECONDS
+from headgate.key import Key
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END

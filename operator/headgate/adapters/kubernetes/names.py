@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.adapters.kubernetes.key import Key
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
+from headgate.key import Key
 
 ATTEMPT: Final = "headgate.dev/attempt"
 
@@ -34,14 +34,6 @@ DRIVER_SELECTOR: Final = f"{ROLE}={DRIVER}"
 def drivers_of(application: str) -> str:
     """Return the selector of the driver pods of an application."""
     return f"{APPLICATION}={application},{DRIVER_SELECTOR}"
-
-
-def driver_name(application: str, attempt: int) -> str:
-    """Return the name of a driver pod.
-
-    One name for one attempt: whoever asks twice for the same attempt finds it there.
-    """
-    return f"{application}-driver-{attempt}"
 
 
 def driver_labels(key: Key, attempt: int) -> dict[str, str]:

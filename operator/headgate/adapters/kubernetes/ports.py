@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.manifests import DriverStart, Owner, driver_pod
-from headgate.adapters.kubernetes.names import CONTROL, FINALIZER, driver_name
+from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.times import unix_time
@@ -28,6 +28,7 @@ from headgate.adapters.kubernetes.writes import (
     RemoveApplication,
     Write,
 )
+from headgate.api.labels import driver_name
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Obstacle, StepReason
 from headgate.decision.situation import SCRIPT_SECONDS

@@ -11,14 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.adapters.kubernetes.names import (
-    BLOCK_MANAGER_PORT,
-    DRIVER_PORT,
-    UI_PORT,
-    driver_name,
-)
+from headgate.adapters.kubernetes.names import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT
 from headgate.adapters.kubernetes.scratch import scratch_properties
-from headgate.api.labels import EXECUTOR
+from headgate.api.labels import EXECUTOR, driver_name
 from headgate.reconcile.launch import Launch
 
 LARGEST_CONF: Final = 100_000

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from headgate.adapters.kubernetes.key import Key
 from headgate.decision.driver import Obstacle, StepReason
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
+from headgate.key import Key
 
 KNOWN = (
     (

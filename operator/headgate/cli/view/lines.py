@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from headgate.adapters.atomic import replace_text
-from headgate.adapters.driver_log import DriverLog
+from headgate.adapters.local.atomic import replace_text
+from headgate.adapters.local.driver_log import DriverLog
 from headgate.cli.view import Moment
 from headgate.cli.view.frame import Frame, QueryFrame, event_line
 from headgate.cli.view.words import amount, clock, duration, eta, rate

@@ -1,0 +1,1 @@
+"""The ports of the loop on one machine: a process, and files in the state folder."""

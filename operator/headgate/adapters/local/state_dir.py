@@ -1,0 +1,101 @@
+"""The folder in which one application keeps what must outlive the loop, and the lock on it.
+
+Two loops on one folder would start two drivers. So the folder is locked for as long as the loop lives; the
+kernel lets go of the lock when its holder dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from headgate.adapters.local.atomic import read_text
+from headgate.errors import HeadgateError
+
+
+class StateDirInUseError(HeadgateError):
+    """Another loop runs on this folder."""
+
+    exit_code = 75
+
+
+@dataclass(frozen=True, slots=True)
+class StateDir:
+    """Where each file is."""
+
+    root: Path
+
+    @classmethod
+    def beside(cls, resource_file: Path, application: str) -> StateDir:
+        """Return the default place: `.headgate/NAME` in the folder of the resource file."""
+        return cls(resource_file.resolve().parent / ".headgate" / application)
+
+    @property
+    def control(self) -> Path:
+        """The control document, which the driver polls."""
+        return self.root / "control.json"
+
+    @property
+    def memory(self) -> Path:
+        """What the loop remembers over its own restarts."""
+        return self.root / "memory.json"
+
+    @property
+    def status(self) -> Path:
+        """The status written last."""
+        return self.root / "status.json"
+
+    @property
+    def driver(self) -> Path:
+        """Which process the driver is."""
+        return self.root / "driver.json"
+
+    @property
+    def announcement(self) -> Path:
+        """What the driver says of itself once it serves metrics."""
+        return self.root / "announce.json"
+
+    @property
+    def exit_code(self) -> Path:
+        """What the driver ended with, written by the process that waited for it."""
+        return self.root / "exit-code"
+
+    @property
+    def log(self) -> Path:
+        """What the driver and the job print."""
+        return self.root / "driver.log"
+
+    def lock(self) -> IO[str]:
+        """Create the folder and lock it until the returned file is closed.
+
+        Raises `StateDirInUseError` that names the holder.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = (self.root / "lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            holder = (read_text(self.root / "lock") or "unknown").strip()
+            raise StateDirInUseError(
+                f"state folder {self.root} is in use by another headgate local (pid {holder}); "
+                "stop that one, or choose another folder with --state-dir"
+            ) from None
+        try:
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+        except OSError as error:
+            raise self._unusable(error) from error
+        return file
+
+    def _unusable(self, error: OSError) -> HeadgateError:
+        return HeadgateError(
+            f"state folder {self.root}: {error.strerror}; choose another one with --state-dir"
+        )

@@ -1,0 +1,86 @@
+"""Metrics from where each application says: from Prometheus, or straight from its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from headgate.api.application import MetricsSource, SparkApplication
+from headgate.key import Key
+from headgate.reconcile.ports import Metrics
+
+
+class Poller(Protocol):
+    """Reads the metrics of all applications that it watches, and answers from what it read."""
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read what this application asks for, from now on."""
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port that answers from what was read last."""
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Read, and return the applications that are worth a turn at `now` (Unix time)."""
+
+    def close(self) -> None:
+        """Read nothing any more; may be called while `poll` runs in another thread."""
+
+
+class ChosenPoller:
+    """Sends each application to the poller that its `metrics.source` names; each of them polls for itself."""
+
+    def __init__(self, prometheus: Poller, drivers: Poller) -> None:
+        self._pollers = {MetricsSource.PROMETHEUS: prometheus, MetricsSource.DRIVER: drivers}
+        self._chosen: dict[Key, MetricsSource] = {}
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read from where the application says; what was read elsewhere before counts no more."""
+        chosen = application.spec.metrics.source
+        if (before := self._chosen.get(key)) is not None and before is not chosen:
+            self._pollers[before].forget(key)
+        self._chosen[key] = chosen
+        self._pollers[chosen].watch(key, application)
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+        if (chosen := self._chosen.pop(key, None)) is not None:
+            self._pollers[chosen].forget(key)
+
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
+        if (chosen := self._chosen.get(key)) is not None:
+            self._pollers[chosen].judged(key, clock_at=clock_at, again_at=again_at)
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+        chosen = self._chosen.get(key)
+        return None if chosen is None else self._pollers[chosen].unchanged_until(key)
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port of the application's own source."""
+        return self._pollers[self._chosen.get(key, MetricsSource.PROMETHEUS)].metrics(key)
+
+    @property
+    def pollers(self) -> Mapping[str, Poller]:
+        """All of them, by what they read."""
+        return {str(source): poller for source, poller in self._pollers.items()}
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        for poller in self._pollers.values():
+            poller.close()

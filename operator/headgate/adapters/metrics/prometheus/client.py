@@ -1,0 +1,214 @@
+"""One query to Prometheus, within its time.
+
+`prometheus-api-client` writes the request. Three things are done for it here, in the session that it is given.
+Its own time-out starts anew with each byte, so a server that sends one a second would hold a tick for ever: the
+whole exchange has one deadline. It puts the parameters even of a POST into the URL, which proxies cut off: they
+go into the body. And it reports an error as the bytes of a page: here it becomes a sentence.
+
+Nothing is tried twice. The next tick is the next try, with newer numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from urllib3 import HTTPResponse
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+from urllib3.util.retry import Retry
+
+from headgate.adapters.metrics.prometheus.answer import Decoder, Vector, error_of
+from headgate.adapters.metrics.prometheus.credentials import Credentials
+from headgate.adapters.metrics.prometheus.failure import QueryFailure
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.reconcile.ports import OutageReason
+
+LabelsT = TypeVar("LabelsT")
+
+LARGEST_BYTES = 64 * 1024 * 1024
+"""An answer for ten thousand applications has 12 MB; the operator has 512 MiB for everything."""
+_CHUNK_BYTES = 1024 * 1024
+USUAL_LOOKBACK = 300.0
+"""Seconds; Prometheus' own."""
+
+
+Queried = Callable[[float, str | None], None]
+"""Told of each query: how many seconds it took, and the reason if it brought nothing."""
+
+
+def ignore(seconds: float, reason: str | None) -> None:
+    """Take no notice of a query."""
+
+
+class PrometheusClient:
+    """Asks one server; may be used by several threads."""
+
+    def __init__(
+        self,
+        options: PrometheusOptions,
+        *,
+        timeout_seconds: float,
+        largest_bytes: int = LARGEST_BYTES,
+        queried: Queried = ignore,
+    ) -> None:
+        self.url = options.url.rstrip("/")
+        self._timeout_seconds = timeout_seconds
+        self._queried = queried
+        self._session = _Session(
+            largest_bytes, verify=True if options.ca_file is None else str(options.ca_file)
+        )
+        self._connection = PrometheusConnect(
+            url=self.url,
+            headers={"Accept-Encoding": "identity"},  # packing costs both sides more than the way does
+            auth=Credentials(options),
+            retry=Retry(total=0, read=False),
+            session=self._session,
+            timeout=timeout_seconds,
+            method="POST",
+        )
+
+    def ask(  # noqa: PLR0913  each is a parameter of the API
+        self,
+        query: str,
+        decoder: Decoder[LabelsT],
+        *,
+        at: float | None = None,
+        lookback: float | None = None,
+        limit: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Vector[LabelsT]:
+        """Return what `query` evaluates to at Unix time `at` of the server's clock (`None`: its now).
+
+        Samples older than `lookback` seconds do not count where that is less than usual; some servers that are
+        not Prometheus itself do not know it. `limit` is the largest number of samples; servers before 3.0 do not
+        know that. `headers` are sent beside the usual ones. Raises QueryFailure.
+        """
+        params = {"timeout": f"{self._timeout_seconds:g}s"}
+        params |= {} if at is None else {"time": repr(at)}
+        params |= (
+            {} if lookback is None or lookback >= USUAL_LOOKBACK else {"lookback_delta": f"{lookback:.3f}"}
+        )
+        params |= {} if limit is None else {"limit": str(limit)}
+        reason: str | None = None
+        began = time.monotonic()
+        try:
+            with self._session.sending(headers or {}):
+                return decoder.decode(self._connection.custom_query(query, params))
+        except QueryFailure as failure:
+            reason = failure.outage.reason
+            raise QueryFailure(failure.outage.reason, f"{self.url} {failure.outage.message}") from failure
+        finally:
+            self._queried(time.monotonic() - began, reason)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._connection.close()
+
+
+class _Body:
+    """A response as `prometheus-api-client` takes it apart; what it takes out is the body, not decoded yet."""
+
+    status_code = HTTPStatus.OK
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def json(self) -> Mapping[str, Mapping[str, bytes]]:
+        return {"data": {"result": self.content}}
+
+
+class _Headers(threading.local):
+    """What one thread sends."""
+
+    headers: Mapping[str, str] = {}
+
+
+class _Session(requests.Session):
+    def __init__(self, largest_bytes: int, *, verify: bool | str) -> None:
+        super().__init__()
+        self.verify = verify
+        self._largest_bytes = largest_bytes
+        self._more = _Headers()
+
+    @contextmanager
+    def sending(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """Send these with what this thread asks meanwhile; the library has the same headers for each query."""
+        self._more.headers = headers
+        try:
+            yield
+        finally:
+            self._more.headers = {}
+
+    def request(self, method: str, url: str, **rest: Any) -> Any:  # type: ignore[override]
+        """Return the body of an answer of success; raises QueryFailure for all else."""
+        timeout_seconds: float = rest["timeout"]
+        deadline = time.monotonic() + timeout_seconds
+        rest["data"] = rest.pop("params")
+        rest["headers"] = {**(rest.get("headers") or {}), **self._more.headers}
+        try:
+            with super().request(method, url, stream=True, allow_redirects=False, **rest) as response:
+                body = _read(response.raw, deadline, self._largest_bytes)
+        except (TimeoutError, ReadTimeoutError, requests.Timeout) as problem:
+            raise QueryFailure(
+                OutageReason.QUERY_TIMEOUT, f"did not answer within {timeout_seconds:g} s"
+            ) from problem
+        except (OSError, HTTPError) as problem:  # requests' own errors are OSErrors
+            raise QueryFailure(
+                OutageReason.CONNECTION_FAILED, f"cannot be reached: {_cause(problem)}"
+            ) from problem
+        if response.status_code != HTTPStatus.OK:
+            raise _refusal(response, body)
+        if not body.lstrip().startswith(b"{"):
+            kind = response.headers.get("Content-Type", "something without a type")
+            raise QueryFailure(OutageReason.MALFORMED, f"answers with {kind}, not JSON: {_WRONG_URL}")
+        return _Body(body)
+
+
+_WRONG_URL = "is it the base URL of a Prometheus API?"
+
+
+def _read(raw: HTTPResponse, deadline: float, largest_bytes: int) -> bytes:
+    body = bytearray()
+    while chunk := raw.read1(_CHUNK_BYTES, decode_content=True):
+        body += chunk
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        if len(body) > largest_bytes:
+            raise QueryFailure(OutageReason.MALFORMED, f"sends more than {largest_bytes:,} bytes")
+    return bytes(body)
+
+
+def _refusal(response: requests.Response, body: bytes) -> QueryFailure:
+    status = f"{response.status_code} {response.reason or ''}".strip()
+    if (error := error_of(body)) is not None:
+        kind, text = error
+        is_late = kind in {"timeout", "canceled"}
+        return QueryFailure(
+            OutageReason.QUERY_TIMEOUT if is_late else OutageReason.QUERY_FAILED, f"says: {text}"
+        )
+    if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        remedy = "give the operator a token or a password that it accepts"
+    elif response.is_redirect:
+        remedy = f"it sends to {response.headers['Location']}; {_WRONG_URL}"
+    elif response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        remedy = _WRONG_URL
+    else:
+        remedy = "it, or a proxy before it, is not well"
+    return QueryFailure(OutageReason.HTTP_ERROR, f"answers {status}: {remedy}")
+
+
+def _cause(problem: BaseException) -> str:
+    """Return the innermost reason: libraries wrap "connection refused" three times."""
+    inner: BaseException | None = problem
+    while inner is not None:
+        problem = inner
+        first = problem.args[0] if problem.args else None
+        reason = getattr(problem, "reason", None)
+        inner = next((one for one in (reason, first) if isinstance(one, BaseException)), problem.__cause__)
+    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__

@@ -1,0 +1,225 @@
+"""What users wrote in `backlog.query`: any PromQL, so anything may come of it.
+
+Each has its own short time, which Prometheus is told too, and may return few samples. At each tick so many are asked
+as `PrometheusOptions` allows, `budget` says whose. One that fails is asked less and less often, and so is one that
+takes long. They are evaluated beside the tick: it waits for them a moment, and takes a late answer with the next one.
+Equal expressions are evaluated once for all who wrote them, unless the server is told whose each is.
+
+As in a rule of Prometheus, an expression holds while it returns a sample. Returning none is a no, and so are
+zeros; only an expression that could not be evaluated is unknown. NaN and an answer that was cut off are unknown
+as well, where no other sample decides.
+
+An answer stands until the expression is asked again, for five minutes at most: a verdict must not come and go because
+others have expressions, too. Whoever has more than can be asked within that time has some that are never asked.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from headgate.adapters.metrics.fair_threads import FairThreads
+from headgate.adapters.metrics.prometheus import budget
+from headgate.adapters.metrics.prometheus.answer import Vector, VectorDecoder
+from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried, ignore
+from headgate.adapters.metrics.prometheus.failure import QueryFailure
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import LARGEST
+
+LONGEST = 4096
+"""Characters of an expression; the resource refuses more."""
+MOST_SAMPLES = 100
+LARGEST_BYTES = 1024 * 1024
+"""Of an answer: of servers that do not know the limit on samples."""
+AT_ONCE = 4
+SHARE = 2
+"""How many of these may be of one namespace."""
+PATIENCE_SECONDS = 0.3
+"""How long a tick waits for the expressions that it asked."""
+FIRST_PAUSE_SECONDS = 10.0
+LONGEST_PAUSE_SECONDS = 300.0
+PAUSE_PER_SECOND = 10.0
+"""How long an expression is left alone for each second that it took: Prometheus evaluates it a tenth of the time."""
+STANDS_SECONDS = 300.0
+"""How long an answer stands while the expression waits for its turn."""
+
+_WRONG = frozenset({OutageReason.QUERY_FAILED, OutageReason.MALFORMED})
+"""Failures that lie in the expression, so that what it returned before stands no longer."""
+
+
+class _Labels(msgspec.Struct, gc=False):
+    """None are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of one expression."""
+
+    value: float | None = None
+    """The sample that decides; 0 where there is none; `None` where it could not be evaluated."""
+    at: float = -math.inf
+    """Unix time up to which `value` stands: at which it was asked for, or found to wait for its next turn."""
+    failure: Outage | None = None
+    """Why the last try failed."""
+    asked_at: float = -math.inf
+    failures: int = 0
+    """In a row."""
+    seconds: float = 0.0
+    """How long the last one took."""
+
+    @property
+    def is_due_at(self) -> float:
+        """Unix time from which it may be asked again."""
+        if self.failure is None:
+            return self.asked_at + min(LONGEST_PAUSE_SECONDS, PAUSE_PER_SECOND * self.seconds)
+        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16))
+        return self.asked_at + pause
+
+    def followed_by(self, value: float, now: float, seconds: float = 0.0) -> Answer:
+        """Return what is known after a success."""
+        return Answer(value=value, at=now, asked_at=now, seconds=seconds)
+
+    def failed(self, failure: Outage, now: float) -> Answer:
+        """Return what is known after a failure: nothing if the expression is wrong, else what was before."""
+        failed = replace(self, failure=failure, asked_at=now, failures=self.failures + 1)
+        return replace(failed, value=None) if failure.reason in _WRONG else failed
+
+    def standing(self, now: float) -> Answer:
+        """Return what is known at a tick at which it was not asked."""
+        if self.failure is not None or self.value is None or now - self.asked_at > STANDS_SECONDS:
+            return self
+        return replace(self, at=max(self.at, now))
+
+
+UNASKED = Answer()
+LEFT_OUT = Answer(
+    failure=Outage(
+        OutageReason.BACKLOG_QUERY_NOT_ASKED,
+        "it is not asked: the operator has time for so many different ones, shared by all namespaces alike "
+        "(backlogQueriesPerTick), and this namespace has more; write fewer, or the same ones",
+    )
+)
+"""Of an expression that there is no room for."""
+
+Place = tuple[str, str]
+"""Whose an expression is as far as the server is told, and the expression."""
+
+
+class Expressions:
+    """The answers to all expressions. One thread asks and takes them; any may read them."""
+
+    def __init__(
+        self,
+        options: PrometheusOptions,
+        queried: Queried = ignore,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._client = PrometheusClient(
+            options,
+            timeout_seconds=options.expression_timeout_seconds,
+            largest_bytes=LARGEST_BYTES,
+            queried=queried,
+        )
+        self._most = options.expressions_per_tick
+        self._room = max(1, int(self._most * STANDS_SECONDS / options.tick_seconds))
+        self._tenant_header = options.tenant_header
+        self._decoder = VectorDecoder(_Labels)
+        self._threads = FairThreads(AT_ONCE, "backlog-query", share=SHARE)
+        self._answers: dict[Place, Answer] = {}
+        self._left_out: frozenset[Place] = frozenset()
+        self._running: dict[Place, tuple[str, Future[tuple[float, float]], float]] = {}
+        """Of whom, its answer with how long it took, and when it was asked for."""
+        self._turn_at: dict[str, float] = {}
+        """When one of each namespace was asked last."""
+
+    def answer(self, namespace: str, expression: str) -> Answer:
+        """Return what is known of an expression of a namespace."""
+        place = self._place(namespace, expression)
+        return LEFT_OUT if place in self._left_out else self._answers.get(place, UNASKED)
+
+    def ask(self, wanted: Mapping[str, Collection[str]], now: float) -> None:
+        """Begin to evaluate what is due of `wanted`, by namespace; the answers to all else are forgotten."""
+        places = {
+            namespace: sorted({self._place(namespace, one) for one in expressions})
+            for namespace, expressions in wanted.items()
+            if expressions
+        }
+        admitted = budget.admitted(places, self._room)
+        known = {place for group in admitted.values() for place in group}
+        self._left_out = frozenset(place for group in places.values() for place in group) - known
+        self._answers = {place: self._answers.get(place, UNASKED) for place in known}
+        self._turn_at = {namespace: self._turn_at.get(namespace, -math.inf) for namespace in places}
+        waiting = {
+            namespace: sorted(
+                (place for place in group if place not in self._running and self._is_due(place, now)),
+                key=lambda place: self._answers[place].asked_at,
+            )
+            for namespace, group in admitted.items()
+        }
+        under_way = [namespace for namespace, _, _ in self._running.values()]
+        for namespace, place in budget.chosen(waiting, under_way, self._turn_at, self._most):
+            future = self._threads.call(namespace, self._evaluate, place)
+            self._running[place] = (namespace, future, now)
+            self._turn_at[namespace] = now
+        for place in known - {place for place, (_, _, asked_at) in self._running.items() if asked_at == now}:
+            self._answers[place] = self._answers[place].standing(now)
+
+    def take(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        """Take the answers that come within a moment."""
+        wait([future for _, future, _ in self._running.values()], timeout=patience_seconds)
+        self._collect()
+
+    def close(self) -> None:
+        """Ask nothing any more."""
+        self._threads.close()
+        self._client.close()
+
+    def _place(self, namespace: str, expression: str) -> Place:
+        return (namespace if self._tenant_header else "", expression)
+
+    def _is_due(self, place: Place, now: float) -> bool:
+        return self._answers[place].is_due_at <= now
+
+    def _collect(self) -> None:
+        for place, (_, future, asked_at) in list(self._running.items()):
+            if not future.done():
+                continue
+            del self._running[place]
+            if place not in self._answers:
+                continue
+            before = self._answers[place]
+            try:
+                value, seconds = future.result()
+                self._answers[place] = before.followed_by(value, asked_at, seconds)
+            except QueryFailure as failure:
+                self._answers[place] = before.failed(failure.outage, asked_at)
+
+    def _evaluate(self, place: Place) -> tuple[float, float]:
+        tenant, expression = place
+        if len(expression) > LONGEST:
+            raise QueryFailure(OutageReason.QUERY_FAILED, f"it is longer than {LONGEST} characters")
+        headers = {self._tenant_header: tenant} if self._tenant_header else {}
+        began = self._clock()
+        value = deciding(self._client.ask(expression, self._decoder, limit=MOST_SAMPLES, headers=headers))
+        return value, self._clock() - began
+
+
+def deciding(vector: Vector[_Labels]) -> float:
+    """Return the first sample that is not zero, else 0; raises QueryFailure where one might be missing."""
+    values = [sample.number for sample in vector.samples]
+    numbers = [value for value in values if not math.isnan(value)]
+    found = next((value for value in numbers if value != 0), None)
+    if found is not None:
+        return max(-LARGEST, min(LARGEST, found))
+    if vector.warnings:
+        raise QueryFailure(OutageReason.QUERY_FAILED, f"it may not be complete: {'; '.join(vector.warnings)}")
+    if len(numbers) < len(values):
+        raise QueryFailure(OutageReason.QUERY_FAILED, "it returns NaN")
+    return 0.0

@@ -1,0 +1,88 @@
+"""The queries of a tick, a few at a time.
+
+Two at once keep a Prometheus busy whose answers take as long to write as to read; more would only compete with
+its scrapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future
+
+from headgate.adapters.metrics.prometheus import promql
+from headgate.adapters.metrics.prometheus.answer import (
+    Labels,
+    SeriesDecoder,
+    Vector,
+    VectorDecoder,
+    labels_called,
+)
+from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried
+from headgate.adapters.metrics.prometheus.failure import QueryFailure
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_reader
+from headgate.adapters.metrics.pulse import Column
+from headgate.threads import DaemonThreads
+
+AT_ONCE = 2
+
+EXACT_SECONDS = 0.1
+"""Times of scrapes have milliseconds; so much further back is certain to hold all of one."""
+
+
+class Fetch:
+    """Asks what the poller wants to know."""
+
+    def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
+        self._matchers = options.matchers
+        self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
+        self._threads = DaemonThreads(AT_ONCE, "prometheus")
+        self._targets = SeriesDecoder(place_reader(options.labels))
+        self._series = VectorDecoder(labels_called(options.labels))
+
+    def scrape_times(self) -> Vector[Place]:
+        """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
+        return self._client.ask(promql.scrape_times(self._matchers), self._targets)
+
+    def columns(self, at: float, since: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
+        """Yield each column of the pulse as of `at`, or why there is none.
+
+        What was scraped before `since` may be missing: only a server that cannot look back less than usual sends
+        it, too.
+        """
+        lookback = max(0.0, at - since) + EXACT_SECONDS
+        queries = [(column, promql.pulse(column, self._matchers)) for column in Column]
+        asked = [(column, self._ask(query, at, lookback)) for column, query in queries]
+        while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB
+            column, future = asked.pop(0)
+            yield column, _result(future)
+
+    def details(
+        self, pods: Collection[Pod], at: float, window_seconds: int
+    ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
+        """Return the details of some drivers and how fast their records arrive, over a window; or why not."""
+        names = {pod.name for pod in pods}
+        queries = [
+            promql.details(names, self._matchers),
+            promql.arrivals(names, self._matchers, window_seconds),
+        ]
+        futures = [self._ask(query, at) for query in queries]
+        facts, arrivals = (_result(future) for future in futures)
+        if isinstance(facts, QueryFailure):
+            return facts
+        return arrivals if isinstance(arrivals, QueryFailure) else (facts, arrivals)
+
+    def close(self) -> None:
+        """Ask nothing any more."""
+        self._threads.close()
+        self._client.close()
+
+    def _ask(self, query: str, at: float, lookback: float | None = None) -> Future[Vector[Labels]]:
+        return self._threads.call(self._client.ask, query, self._series, at=at, lookback=lookback)
+
+
+def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:
+    try:
+        return future.result()
+    except QueryFailure as failure:
+        return failure

@@ -1,0 +1,225 @@
+"""The metrics of all applications, read once a tick from one Prometheus.
+
+    1  when was each driver scraped, and by what target            `targets`
+    4  the pulse, a column a query, all as of that moment,         `columns`
+       of the drivers that were scraped since the tick before
+    2  details of drivers that get a turn now or soon, some others `details`; 4 when many are new
+    n  expressions of users, at most so many a tick                `expressions`
+
+If the first fails nothing new is known; if another one does, its column grows old. What was known stands until
+`metrics.staleAfter`, and whoever asks is told the reason beside it.
+
+`poll` blocks, and is called by one thread at a time. What it found is published in one step, so `metrics` may be
+asked by another thread at any time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.prometheus import columns
+from headgate.adapters.metrics.prometheus.client import Queried, ignore
+from headgate.adapters.metrics.prometheus.columns import Pulses
+from headgate.adapters.metrics.prometheus.details import MOST_PODS, Details, details
+from headgate.adapters.metrics.prometheus.expressions import Expressions
+from headgate.adapters.metrics.prometheus.failure import QueryFailure
+from headgate.adapters.metrics.prometheus.fetch import Fetch
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.pace import Pace
+from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
+from headgate.adapters.metrics.prometheus.rotation import Rotation, is_behind
+from headgate.adapters.metrics.prometheus.targets import Pod, Targets, targets
+from headgate.adapters.metrics.pulse import Column, DriverPulse
+from headgate.adapters.metrics.rules import Rule
+from headgate.api.application import SparkApplication
+from headgate.key import Key
+from headgate.reconcile.ports import Metrics, Outage
+
+MOST_BATCHES = 2
+"""Of details in one tick."""
+
+
+class PrometheusPoller:
+    """Reads one Prometheus for everybody. `queried` is told how long each query took, and why one failed."""
+
+    def __init__(self, options: PrometheusOptions, queried: Queried = ignore) -> None:
+        self._options = options
+        self._attention = Attention()
+        self._fetch = Fetch(options, queried)
+        self._expressions = Expressions(options, queried)
+        self._published = Published()
+        self._pace = Pace()
+        self._polled_at = -math.inf
+        self._turns: dict[Key, float] = {}
+        """When each application's next turn is planned for, at the latest."""
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read what this application asks for, from the next tick on."""
+        self._attention.watch(key, application)
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+        self._attention.forget(key)
+        self._turns.pop(key, None)
+
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
+        self._attention.judged(key, clock_at=clock_at)
+        self._turns[key] = again_at
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+        return self._attention.unchanged_until(key)
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port that answers from the last tick."""
+
+        def read(pulse: DriverPulse | None, now: float) -> None:
+            self._attention.read(key, pulse, self._said, now)
+
+        rule = self._attention.rule(key)
+        answer = partial(self._expressions.answer, key.namespace)
+        return PrometheusMetrics(key, rule, self._published, answer, read)
+
+    def poll(self, now: float) -> Collection[Key]:
+        """Read all that is new, and return the applications that are worth a turn at `now` (Unix time).
+
+        Takes at most about four times `timeout_seconds`, when each query fails at its end. Raises nothing for
+        what a server may do.
+        """
+        rules = self._attention.rules()
+        gap, self._polled_at = now - self._polled_at, now
+        if not rules:
+            self._published = Published()
+            return ()
+        self._expressions.ask(_expressions(rules), now)
+        published = self._look(rules, now)
+        self._expressions.take()
+        current = _current(published.pulses)
+        pulses = {key: published.pulses[pod].pulse for key, pod in current.items()}
+        due = self._attention.due(pulses, self._said, now)
+        rotation = Rotation(now, gap, self._turns)
+        published, waiting = self._with_details(published, due, current, rotation)
+        turned = [key for key in due if key not in waiting]
+        self._published = published
+        # The last thing: after it nothing may fail to hand them on.
+        self._attention.turned(turned, pulses, now)
+        return turned
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        self._fetch.close()
+        self._expressions.close()
+
+    def _said(self, key: Key, expression: str, oldest: float) -> float | None:
+        answer = self._expressions.answer(key.namespace, expression)
+        return answer.value if answer.at >= oldest else None
+
+    def _look(self, rules: Mapping[Key, Rule], now: float) -> Published:
+        before = self._published
+        try:
+            times = self._fetch.scrape_times()
+        except QueryFailure as failure:
+            return replace(before, outage=failure.outage)
+        found = targets(times.samples, rules, now)
+        self._pace = self._pace.following(before.targets.by_pod, found.by_pod)
+        pulses = columns.unchanged(found.by_pod, before.pulses)
+        scraped = {pod: target for pod, target in found.by_pod.items() if pod not in pulses}
+        fresh = columns.begin(scraped)
+        failed: dict[Column, Outage] = {}
+        if found.evaluated_at is not None and fresh:
+            since = min(target.scraped_at for target in scraped.values())
+            failed = self._fill(fresh, before.pulses, found.evaluated_at, since)
+        pulses |= fresh | _lost(before.pulses, found, rules, now)
+        kept = {pod: one for pod, one in before.details.items() if pod in pulses}
+        pulses |= _unmeasured(fresh, kept)
+        return Published(targets=found, pulses=pulses, details=kept, outage=None, failed=failed)
+
+    def _fill(self, pulses: Pulses, before: Pulses, at: float, since: float) -> dict[Column, Outage]:
+        """Put every column into the pulses, of scrapes from `since` to `at`; returns why some are not."""
+        failed: dict[Column, Outage] = {}
+        for column, answer in self._fetch.columns(at, since):
+            if isinstance(answer, QueryFailure):
+                failed[column] = answer.outage
+                columns.take_over(column, before, pulses, failed=True)
+                continue
+            columns.add(column, answer.samples, pulses)
+            if answer.warnings:
+                columns.take_over(column, before, pulses, failed=False)
+            elif column is Column.EXCEPTIONS:
+                columns.complete(pulses)
+        return failed
+
+    def _with_details(
+        self,
+        published: Published,
+        due: Sequence[Key],
+        current: Mapping[Key, Pod],
+        rotation: Rotation,
+    ) -> tuple[Published, frozenset[Key]]:
+        """Fetch details; returns also the applications that should wait for theirs until the next tick."""
+        at = published.targets.evaluated_at
+        if published.outage is not None or at is None:
+            return published, frozenset()
+        wanted = [pod for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)]
+        wanted += rotation.next(published, current, without=frozenset(wanted))
+        found = dict(published.details)
+        chosen = wanted[: MOST_PODS * MOST_BATCHES]
+        for first in range(0, len(chosen), MOST_PODS):
+            pulses = {pod: published.pulses[pod] for pod in chosen[first : first + MOST_PODS]}
+            answer = self._fetch.details(pulses, at, self._pace.window_seconds)
+            if isinstance(answer, QueryFailure):
+                break
+            found |= details(answer[0].samples, answer[1].samples, pulses)
+        more = {pod: published.pulses[pod] for pod in chosen}
+        published = replace(published, pulses=published.pulses | _unmeasured(more, found))
+        left = set(wanted[len(chosen) :])
+        waiting = {key for key in due if current.get(key) in left and current[key] not in found}
+        return replace(published, details=found), frozenset(waiting)
+
+
+def _expressions(rules: Mapping[Key, Rule]) -> Mapping[str, Collection[str]]:
+    """Return what each namespace wants evaluated."""
+    wanted: dict[str, set[str]] = {}
+    for key, rule in rules.items():
+        if rule.expressions:
+            wanted.setdefault(key.namespace, set()).update(rule.expressions)
+    return wanted
+
+
+def _current(pulses: Pulses) -> dict[Key, Pod]:
+    """Return the driver pod of each application; of several, that of the newest attempt."""
+    newest: dict[Key, Pod] = {}
+    for pod, (target, _) in pulses.items():
+        other = newest.get(target.run.key)
+        if other is None or pulses[other].target.run.attempt < target.run.attempt:
+            newest[target.run.key] = pod
+    return newest
+
+
+def _unmeasured(pulses: Pulses, known: Mapping[Pod, Details]) -> Pulses:
+    """Return the drivers that have sources of which only their details tell, with these."""
+    return {
+        pod: columns.with_unmeasured(scraped, details.unmeasured)
+        for pod, scraped in pulses.items()
+        if (details := known.get(pod)) is not None and details.unmeasured
+    }
+
+
+def _lost(before: Pulses, found: Targets, rules: Mapping[Key, Rule], now: float) -> Pulses:
+    """Return the drivers that Prometheus has lost sight of, as far as they are not stale."""
+    return {
+        pod: scraped
+        for pod, scraped in before.items()
+        if pod not in found.by_pod
+        and pod not in found.contradictions
+        and (rule := rules.get(scraped.target.run.key)) is not None
+        and now - scraped.pulse.at <= rule.stale_after_seconds
+    }

@@ -1,0 +1,128 @@
+"""The port `Metrics` of one application, answered from what was published last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headgate.adapters.metrics.prometheus.columns import MOST_QUERIES, MOST_SOURCES, Pulses, is_full
+from headgate.adapters.metrics.prometheus.details import Details
+from headgate.adapters.metrics.prometheus.expressions import Answer
+from headgate.adapters.metrics.prometheus.targets import Pod, Targets
+from headgate.adapters.metrics.pulse import Column, DriverPulse
+from headgate.adapters.metrics.rules import Rule
+from headgate.key import Key
+from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate.reconcile.readings import BACKLOG_QUERY
+from headgate.reconcile.times import moment
+
+_TOO_MANY = (
+    f"the driver has series of {MOST_QUERIES} queries or of {MOST_SOURCES:,} sources, or of more; what is beyond is "
+    "not read: let its queries and sources keep their names"
+)
+_LATE = (
+    "is asked less often than metrics.staleAfter, since it takes long or its namespace has many "
+    "(backlogQueriesPerTick); its last answer stands meanwhile"
+)
+NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet")
+LONGEST_SHOWN = 120
+"""Characters of an expression in a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What is known of all drivers after one tick."""
+
+    targets: Targets = field(default_factory=Targets)
+    pulses: Pulses = field(default_factory=dict)
+    """By pod; also of pods that are in no target any more, until they are stale."""
+    details: Mapping[Pod, Details] = field(default_factory=dict)
+    outage: Outage | None = NOT_ASKED_YET
+    """Why nothing new is known of anybody."""
+    failed: Mapping[Column, Outage] = field(default_factory=dict)
+    """Why a column has nothing new."""
+
+
+class PrometheusMetrics:
+    """What Prometheus knows of one application."""
+
+    def __init__(
+        self,
+        key: Key,
+        rule: Rule | None,
+        published: Published,
+        answers: Callable[[str], Answer],
+        read: Callable[[DriverPulse | None, float], None],
+    ) -> None:
+        self._key = key
+        self._rule = rule
+        self._published = published
+        self._answers = answers
+        self._read = read
+
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
+        """Return what the last tick found; where it did not find all, the reason, with what is known."""
+        pod = Pod.of(self._key, attempt)
+        scraped = self._published.pulses.get(pod)
+        self._read(None if scraped is None else scraped.pulse, now)
+        known = tuple(self._known(pod))
+        outage = self._outage(pod) or self._late_expression(now)
+        return known if outage is None else Outage(outage.reason, outage.message, known)
+
+    def _known(self, pod: Pod) -> Iterator[Reading]:
+        if (scraped := self._published.pulses.get(pod)) is not None:
+            yield from scraped.pulse.readings()
+            if (details := self._published.details.get(pod)) is not None:
+                yield from details.readings(scraped.pulse.at)
+        for (query, source), expression in self._expressions():
+            answer = self._answers(expression)
+            if answer.value is not None:
+                labels = {"query": query, "source": source}
+                yield Reading(name=BACKLOG_QUERY, labels=labels, value=answer.value, at=answer.at)
+
+    def _outage(self, pod: Pod) -> Outage | None:
+        published = self._published
+        if published.outage is not None:
+            return published.outage
+        if (why := published.targets.contradictions.get(pod)) is not None:
+            message = f"Prometheus has two drivers called {pod.name} in {pod.namespace}; they differ in {why}"
+            return Outage(OutageReason.CONTRADICTORY_SERIES, message)
+        if pod not in published.targets.by_pod:
+            return self._unseen(pod)
+        if is_full(published.pulses[pod].pulse):
+            return Outage(OutageReason.MALFORMED, _TOO_MANY)
+        return next(iter(published.failed.values()), None) or self._wrong_expression()
+
+    def _unseen(self, pod: Pod) -> Outage:
+        message = f"Prometheus has no series of the pod {pod.name} in {pod.namespace}"
+        if self._key.name in self._published.targets.unplaced:
+            message += f"; it has some of an application {self._key.name} without the labels that name a pod"
+        elif (scraped := self._published.pulses.get(pod)) is None:
+            message += ": it has not scraped it yet, or is not told to (PodMonitor, port 8090)"
+        else:
+            message += f" any more; it was scraped last at {moment(scraped.pulse.at).isoformat()}"
+        return Outage(OutageReason.NO_SERIES, message)
+
+    def _wrong_expression(self) -> Outage | None:
+        for (query, source), expression in self._expressions():
+            if (failure := self._answers(expression).failure) is not None:
+                text = expression if len(expression) <= LONGEST_SHOWN else f"{expression[:LONGEST_SHOWN]}…"
+                where = f"query {query}, source {source}: backlog.query `{text}`"
+                return Outage(failure.reason, f"{where}: {failure.message}")
+        return None
+
+    def _late_expression(self, now: float) -> Outage | None:
+        """Return that an answer stands only because others are asked meanwhile."""
+        stale_after = math.inf if self._rule is None else self._rule.stale_after_seconds
+        for (query, source), expression in self._expressions():
+            answer = self._answers(expression)
+            if answer.failure is None and answer.value is not None and now - answer.asked_at > stale_after:
+                where = f"query {query}, source {source}: backlog.query"
+                return Outage(OutageReason.BACKLOG_QUERY_NOT_ASKED, f"{where} {_LATE}")
+        return None
+
+    def _expressions(self) -> Iterator[tuple[tuple[str, str], str]]:
+        for source in () if self._rule is None else self._rule.sources:
+            if source.expression is not None:
+                yield source.key, source.expression

@@ -1,0 +1,71 @@
+"""Whose details are fetched although no turn of this tick asks for them.
+
+Those whose next turn is planned for soon, and everybody else in a slow rotation, a like share in each tick: somebody
+may change what is declared, or end a driver, at any moment, and the turn that follows tells the details, too.
+
+All drivers of a cluster are first seen at once. Were the details of each fetched only once they are too old, one tick
+of many would fetch those of all. So a tick that has time left fetches some before that, the oldest first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS
+from headgate.adapters.metrics.prometheus.port import Published
+from headgate.adapters.metrics.prometheus.targets import Pod
+from headgate.key import Key
+
+ROTATION_SECONDS = KEPT_SECONDS * 0.8
+"""How old the details of a driver get that nobody asks for."""
+SOON_TICKS = 2
+"""A turn is soon that comes before so many more ticks: Prometheus may be late with one of them."""
+YOUNGEST = 0.5
+"""Before details have reached this part of it, they are not renewed; in the rest of it everybody gets a turn."""
+
+
+def is_behind(published: Published, pod: Pod) -> bool:
+    """Return whether there are newer details of a driver than those that are known."""
+    if pod not in published.targets.by_pod:
+        return False
+    known = published.details.get(pod)
+    return known is None or known.at < published.pulses[pod].pulse.at
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """One tick: when it is, how long after the one before, and when whose next turn is planned for (Unix time)."""
+
+    now: float
+    gap: float
+    turns: Mapping[Key, float]
+
+    def next(self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]) -> list[Pod]:
+        """Return the drivers whose details are to be fetched, the most urgent first.
+
+        These are all who have a turn soon, or whose details are older than they should get, and of the others as many
+        as fill the share of a tick.
+        """
+        ages = sorted(self._ages(published, current, without), key=lambda found: found[0], reverse=True)
+        overdue = sum(1 for age, _ in ages if age >= 1.0)
+        return [pod for _, pod in ages[: max(overdue, self._share(len(current)) - len(without))]]
+
+    def _ages(
+        self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]
+    ) -> list[tuple[float, Pod]]:
+        """Return how old the details are that can be renewed, as parts of the age that they should reach at most."""
+        ages: list[tuple[float, Pod]] = []
+        soon = self.now + SOON_TICKS * max(0.0, self.gap)
+        for key, pod in current.items():
+            known = published.details.get(pod)
+            is_soon = self.turns.get(key, math.inf) <= soon
+            part = math.inf if known is None or is_soon else (self.now - known.at) / ROTATION_SECONDS
+            if part >= YOUNGEST and pod not in without and is_behind(published, pod):
+                ages.append((part, pod))
+        return ages
+
+    def _share(self, drivers: int) -> int:
+        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * ROTATION_SECONDS), 1.0)
+        return math.ceil(drivers * part)

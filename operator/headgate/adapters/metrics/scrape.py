@@ -1,0 +1,175 @@
+"""Metrics straight from the driver, without a Prometheus in between.
+
+The driver tells where it serves them (its announcement names the port that it got). What is served there is in the
+hands of the job, and one process reads the pages of everybody. So one deadline is over the whole exchange, from the
+connection to the last byte, however slowly they come, and a page has a largest size, a largest number of samples and
+a longest time of processor; what nobody asked for is not even read. It is HTTP/1.0, in which a body has no parts and
+ends with the connection. What goes wrong is an `Outage` with a reason, never an exception: the loop goes on.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
+from typing import Final, TextIO, cast
+
+from prometheus_client.parser import text_fd_to_metric_families
+
+from headgate.adapters.address import Address
+from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate_contract import metrics
+from headgate_contract.metrics import Kind
+
+TIMEOUT_SECONDS = 2.0
+"""A scrape on a healthy driver takes milliseconds; longer than this and the tick would suffer."""
+LARGEST_BYTES = 1024 * 1024
+LONGEST_LINE = 4096
+LARGEST_HEADER = 16 * 1024
+MOST_SAMPLES = 8000
+"""That anybody reads: some 300 sources have as many."""
+PROCESSOR_SECONDS = 0.5
+"""Of processor time for one page: several times what the largest takes that a driver of ours may serve."""
+_CHUNK_BYTES = 65536
+
+READ: Final = frozenset(
+    name
+    for metric in metrics.ALL
+    for name in (
+        (f"{metric.name}_sum", f"{metric.name}_count") if metric.kind is Kind.HISTOGRAM else (metric.name,)
+    )
+)
+"""What is read of a page."""
+_NAME = re.compile(rb"headgate_[a-z_]+")
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: ([ -~]{0,80})[ -~]*)?")
+
+
+class DriverScrape:
+    """The port `Metrics` by HTTP. `locate` returns the driver's address, or why there is none yet."""
+
+    def __init__(
+        self, locate: Callable[[], Address | Outage], *, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
+        self._locate = locate
+        self._timeout_seconds = timeout_seconds
+
+    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  there is one
+        """Return what the driver serves, stamped with `now`."""
+        address = self._locate()
+        return address if isinstance(address, Outage) else scrape(address, now, self._timeout_seconds)
+
+
+class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outage`
+    """An answer that is no page, and why."""
+
+    def __init__(self, message: str, reason: OutageReason = OutageReason.MALFORMED) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def scrape(address: Address, now: float, timeout_seconds: float) -> Sequence[Reading] | Outage:
+    """Return what a driver serves at `address`, stamped with `now`."""
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        with socket.create_connection((address.host, address.port), timeout=timeout_seconds) as connection:
+            lines = _lines(connection, deadline)
+            _ask(connection, address)
+            length = _length(lines)
+            return _readings(_body(lines, length), now)
+    except TimeoutError:
+        return Outage(
+            OutageReason.SCRAPE_TIMEOUT,
+            f"{address} did not answer within {timeout_seconds:g} s: "
+            "the driver hangs, or the machine is overloaded",
+        )
+    except OSError as error:
+        return Outage(OutageReason.CONNECTION_FAILED, f"{address}: {error}")
+    except _Unusable as problem:
+        return Outage(problem.reason, f"{address} {problem}")
+
+
+def _ask(connection: socket.socket, address: Address) -> None:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    connection.sendall(
+        f"GET /metrics HTTP/1.0\r\nHost: {host}:{address.port}\r\nAccept: text/plain\r\n\r\n".encode()
+    )
+
+
+def _lines(connection: socket.socket, deadline: float) -> Iterator[bytes]:
+    """Yield the lines that come, with their ends; raises TimeoutError at the deadline."""
+    began = time.thread_time()
+    size, rest = 0, b""
+    while True:
+        if (remaining := deadline - time.monotonic()) <= 0:
+            raise TimeoutError
+        connection.settimeout(remaining)
+        chunk = connection.recv(_CHUNK_BYTES)
+        size += len(chunk)
+        if size > LARGEST_BYTES + LARGEST_HEADER:
+            raise _Unusable(f"sent more than {LARGEST_BYTES:,} bytes: {_TOO_MUCH}")
+        if not chunk:
+            break
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in (*complete, rest):
+            if len(line) > LONGEST_LINE:
+                raise _Unusable(f"sent a line of more than {LONGEST_LINE:,} bytes")
+        for line in complete:
+            yield line + b"\n"
+            if time.thread_time() - began > PROCESSOR_SECONDS:
+                raise _Unusable(f"takes more than {PROCESSOR_SECONDS:g} s of processor time: {_TOO_MUCH}")
+    if rest:
+        raise _Unusable("is not whole: its last line has no end")
+
+
+_TOO_MUCH = "have Prometheus read it (metrics.source: Prometheus)"
+
+
+def _length(lines: Iterator[bytes]) -> int | None:
+    """Read the status and the header; returns how long the body is, where that is told."""
+    status = _STATUS.fullmatch(next(lines, b"").rstrip(b"\r\n"))
+    if status is None:
+        raise _Unusable("does not speak HTTP", OutageReason.CONNECTION_FAILED)
+    if int(status[1]) != HTTPStatus.OK:
+        said = f"answered {int(status[1])} {(status[2] or b'').decode('ascii')}".rstrip()
+        raise _Unusable(said, OutageReason.HTTP_ERROR)
+    size, length = 0, None
+    for line in lines:
+        size += len(line)
+        name, _, value = line.strip().partition(b":")
+        if not name:
+            return length
+        if size > LARGEST_HEADER:
+            raise _Unusable(f"sent a header of more than {LARGEST_HEADER:,} bytes")
+        if name.lower() == b"transfer-encoding":
+            raise _Unusable("answers HTTP/1.0 in parts, which nobody asked for")
+        if name.lower() == b"content-length" and re.fullmatch(rb"[0-9]{1,9}", value.strip()):
+            length = int(value)
+    raise _Unusable("ended within its header", OutageReason.CONNECTION_FAILED)
+
+
+def _body(lines: Iterator[bytes], length: int | None) -> Iterator[str]:
+    """Yield the lines that somebody reads; raises _Unusable where the body is not as long as was told."""
+    size = samples = 0
+    for line in lines:
+        size += len(line)
+        if (name := _NAME.match(line)) is None or name[0].decode() not in READ:
+            continue
+        samples += 1
+        if samples > MOST_SAMPLES:
+            raise _Unusable(f"serves more than {MOST_SAMPLES:,} samples: {_TOO_MUCH}")
+        yield line.decode("utf-8", errors="replace")
+    if length is not None and size != length:
+        raise _Unusable(f"is not whole: {size:,} bytes came of {length:,}")
+
+
+def _readings(lines: Iterator[str], now: float) -> tuple[Reading, ...]:
+    try:
+        return tuple(
+            Reading(name=sample.name, labels=sample.labels, value=sample.value, at=now)
+            for family in text_fd_to_metric_families(cast("TextIO", lines))  # any lines will do
+            for sample in family.samples
+        )
+    except (ValueError, KeyError, IndexError) as error:
+        raise _Unusable(f"is not in the Prometheus text format: {error!s:.200}") from error

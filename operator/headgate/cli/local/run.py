@@ -1,0 +1,206 @@
+"""One run of `headgate local`: turns the loop once a tick, until the application or a person ends it.
+
+A wish to stop is put the way anybody would put it, as a resource that is suspended, and the loop does the
+rest: it asks the driver to end at a batch boundary, waits, and gives up on it after the grace period. A second
+wish shortens the grace to nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from headgate.adapters.local.resource_file import Back, Missing, Refused, ResourceFile
+from headgate.api.application import SparkApplication
+from headgate.api.changes import Change, changes, summary
+from headgate.api.lanes import Lane
+from headgate.cli.local.stop import unhindered
+from headgate.cli.local.wishes import StopWishes
+from headgate.cli.local.words import in_local_words
+from headgate.cli.view import Moment, View
+from headgate.cli.view.frame import frame_of
+from headgate.decision.driver import History, State, Step, StepReason
+from headgate.errors import HeadgateError, TransientError
+from headgate.factory.local import LocalApplication
+from headgate.reconcile.edits import RESOURCE_CHANGED
+from headgate.reconcile.loop import Outcome, recall, reconcile
+from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.ports import Event
+
+EXIT_KILLED = 137
+"""The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
+
+EXIT_UNREAD = 141
+"""Stopped because nobody reads the output any more. A shell returns it for a process that got SIGPIPE."""
+
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+"""What ends a driver that is asked to stop before it has begun to listen for that."""
+
+STOPPING, STOPPED = "Stopping", "Stopped"
+"""A person asked for a stop; a resource that is suspended says `Suspended` instead."""
+RESOURCE_REFUSED = "ResourceRefused"
+"""An edit of the resource file is invalid; the one before stays in force."""
+RESOURCE_MISSING, RESOURCE_FOUND = "ResourceMissing", "ResourceFound"
+"""The resource file cannot be read for a while, and can be again; what was read last is in force meanwhile."""
+STATE_FOLDER = "StateFolder"
+"""A file of the state folder is damaged, or cannot be written."""
+
+
+class LocalRun:
+    """The loop of one application, what shows it, and how it ends."""
+
+    def __init__(
+        self, file: ResourceFile, parts: LocalApplication, complaints: list[str], wishes: StopWishes
+    ) -> None:
+        self._file = file
+        self._parts = parts
+        self._complaints = complaints
+        self._told: set[str] = set()
+        self._wishes = wishes
+        self._is_unread = False
+        self.was_killed = False
+        """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
+        self.last: Outcome | None = None
+
+    def run(self, tick_seconds: float, views: Sequence[View]) -> int:
+        """Turn the loop until it has settled; returns the exit code of the command."""
+        memory = recall(self._parts.ports, self._complaints.append)
+        memory = replace(memory, kept=memory.kept.forgiven())
+        while True:
+            edits = tuple(self._edits())
+            outcome = self._turn(memory)
+            memory = outcome.memory
+            self._show(outcome, (*edits, *self._complained()), views)
+            if (exit_code := self._exit_code(outcome)) is not None:
+                return exit_code
+            self._wishes.sleep(tick_seconds)
+
+    def stop_unread(self) -> None:
+        """Stop at a batch boundary, because nobody reads what is shown."""
+        self._is_unread = self._is_unread or not self._wishes.count
+
+    @property
+    def _stop_asked(self) -> bool:
+        return self._is_unread or self._wishes.count > 0
+
+    def _turn(self, memory: LoopMemory) -> Outcome:
+        """Turn the loop once. What was not carried out, for a disk that is full, is tried again next time."""
+        stop_asked, ports = self._stop_asked, self._parts.ports
+        try:
+            self.last = reconcile(
+                self._wanted(),
+                unhindered(ports, self._complain) if stop_asked else ports,
+                memory,
+                time.time(),
+                jitter=random.random(),  # noqa: S311
+                worded=lambda step: in_local_words(step, stop_asked=stop_asked),
+            )
+        except TransientError as error:
+            if self.last is None:
+                raise
+            self._complain(str(error))
+            return replace(self.last, events=())
+        if not stop_asked:
+            self._told.clear()
+        return self.last
+
+    def _complain(self, complaint: str) -> None:
+        """Have it told, once: what hinders one turn hinders the next as well."""
+        if complaint not in self._told:
+            self._told.add(complaint)
+            self._complaints.append(complaint)
+
+    def _wanted(self) -> SparkApplication:
+        """Return what is declared, and suspended once a stop was asked for."""
+        declared = self._file.application
+        if not self._stop_asked:
+            return declared
+        changes: dict[str, object] = {"suspend": True}
+        if self._wishes.count > 1:
+            changes["stop"] = declared.spec.stop.model_copy(update={"grace_period": timedelta(0)})
+        return declared.model_copy(update={"spec": declared.spec.model_copy(update=changes)})
+
+    def _edits(self) -> Iterator[Event]:
+        """Take in an edit of the resource file; yield what there is to say about it."""
+        now, before = time.time(), self._file.application
+        match self._file.changed():
+            case Refused(message=message):
+                text = f"the file was edited, and the resource before stays in force: {message}"
+                yield Event(at=now, reason=RESOURCE_REFUSED, message=text, is_warning=True)
+            case Missing(message=message):
+                text = f"{message}; the resource as it was read last stays in force until the file is back"
+                yield Event(at=now, reason=RESOURCE_MISSING, message=text, is_warning=True)
+            case Back(message=message):
+                yield Event(at=now, reason=RESOURCE_FOUND, message=message)
+            case SparkApplication() as after:
+                yield Event(at=now, reason=RESOURCE_CHANGED, message=_what_follows(before, after))
+            case None:
+                pass
+
+    def _complained(self) -> Iterator[Event]:
+        while self._complaints:
+            message = self._complaints.pop(0)
+            yield Event(at=time.time(), reason=STATE_FOLDER, message=message, is_warning=True)
+
+    def _show(self, outcome: Outcome, told: tuple[Event, ...], views: Sequence[View]) -> None:
+        memory = outcome.memory
+        was_written = memory.status_written_at == outcome.seen.now
+        frame = frame_of(self._file.application.name, outcome, pid=self._parts.drivers.pid)
+        events = outcome.events
+        if self._stop_asked:
+            events = tuple(_of_a_stop(event, outcome.plan.step) for event in events)
+        moment = Moment(frame, (*told, *events), memory.status_written if was_written else None)
+        for view in views:
+            view.show(moment)
+
+    def _exit_code(self, outcome: Outcome) -> int | None:
+        """Return the exit code once nothing more will happen."""
+        step = outcome.plan.step
+        if self._stop_asked and step.reason is StepReason.GRACE_PERIOD_EXPIRED:
+            self.was_killed = True
+        match step.state:
+            case State.COMPLETED:
+                return 0
+            case State.FAILED:
+                return step.history.exit_code or HeadgateError.exit_code
+            case State.BACKING_OFF if step.reason is StepReason.CHECKPOINT_IN_USE:
+                return step.history.exit_code  # whoever holds it was started by the person who looks on
+            case State.SUSPENDED if self.was_killed:
+                return EXIT_KILLED
+            case State.SUSPENDED if self._stop_asked:
+                return _after_a_stop(step.history) or (EXIT_UNREAD if self._is_unread else 0)
+            case _:
+                return None
+
+
+def _after_a_stop(history: History) -> int:
+    """Return the exit code of a driver that failed while it stopped; 0 where it ended as it was asked to."""
+    if history.stop_asked_at is None or history.exit_code == ENDED_BY_SIGTERM:
+        return 0
+    return history.exit_code or 0
+
+
+def _of_a_stop(event: Event, step: Step) -> Event:
+    """Return the event of a suspension as that of a stop, which was asked for here; any other as it is."""
+    if event.reason != StepReason.SUSPENDED:
+        return event
+    return replace(event, reason=STOPPED if step.state is State.SUSPENDED else STOPPING)
+
+
+def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
+    """Say what an accepted edit does to the running driver."""
+    found = changes(before, after)
+    if not found:
+        return "the resource has changed, its spec has not"
+    return f"the resource has changed: {summary(list(map(_on_one_machine, found)))}"
+
+
+def _on_one_machine(change: Change) -> Change:
+    """Return a change of the number of executors, which are threads here, in the words that are true of it."""
+    if change.lane is not Lane.EXECUTORS:
+        return change
+    return replace(change, effect="counts from the next start of the driver")

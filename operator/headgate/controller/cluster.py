@@ -1,0 +1,277 @@
+"""Turns the loop for the applications of a cluster, one turn of one application at a time.
+
+Watches tell it what there is (`…_seen`, `…_gone`), all of it before the first turn: one that did not know of a
+living driver would start a second one. A queue above it says whose turn it is. A turn reads from
+what was seen alone, decides, and carries out what follows, beginning with the status: that write names the
+version of the application that the decision was made on, so that whoever knows less than the cluster does
+nothing.
+
+What a turn has written comes back by the watches. It is known by then from the API server's answer, and worth no
+turn: without that, a start would be three turns.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Protocol
+
+import structlog
+
+from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
+from headgate.adapters.kubernetes.carrier import Carrier
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.events import EventRecorder, Recorder
+from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
+from headgate.adapters.kubernetes.history import History, Known
+from headgate.adapters.kubernetes.names import drivers_of
+from headgate.adapters.kubernetes.writes import ReleaseApplication
+from headgate.api.application import SparkApplication
+from headgate.controller.claims import Claims
+from headgate.controller.record import (
+    Declared,
+    Record,
+    RefusedSpec,
+    is_overdue,
+    is_to_stop,
+    stand_in,
+)
+from headgate.controller.turn import Options, Sight, Surroundings, Turn
+from headgate.errors import ApiConflict, ApiNotFound, TransientError
+from headgate.key import Key
+from headgate.reconcile.loop import Outcome
+from headgate.reconcile.ports import Metrics
+
+log = structlog.get_logger("headgate")
+
+
+class Measurements(Protocol):
+    """Reads the metrics of all applications."""
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Read what this application asks for, from now on."""
+
+    def forget(self, key: Key) -> None:
+        """Read nothing more of this application."""
+
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+
+        The next one is planned for `again_at` (Unix time).
+        """
+
+    def unchanged_until(self, key: Key) -> float | None:
+        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+
+    def metrics(self, key: Key) -> Metrics:
+        """Return the port that answers from what was read last."""
+
+
+class Controller:
+    """The loop of every application that is seen."""
+
+    def __init__(  # noqa: PLR0913  clock and chance are set by tests alone
+        self,
+        cluster: Cluster,
+        measurements: Measurements,
+        options: Options | None = None,
+        *,
+        recorder: Recorder | None = None,
+        decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None,
+        refused: Callable[[Key], object] = lambda _key: None,
+        clock: Callable[[], float] = time.time,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        options = options or Options()
+        self._cluster = cluster
+        self._measurements = measurements
+        self._options = options
+        self._clock = clock
+        self._jitter = jitter
+        self._tell = decided
+        self._tell_refused = refused
+        self._cache = Cache()
+        self._claims = Claims()
+        self._records: dict[Key, Record] = {}
+        self.history = History()
+        """Compares what is read with what was known before."""
+        self._around = Surroundings(
+            cluster=cluster,
+            recorder=recorder or EventRecorder(cluster, options.identity),
+            options=options,
+            claims=self._claims,
+            executors=ExecutorLooks(cluster),
+            seen=self._answered,
+            gone=self.pod_gone,
+            decided=self._decided,
+        )
+
+    @property
+    def cache(self) -> Cache:
+        """What is known of the cluster, for whoever compares it with what is there."""
+        return self._cache
+
+    def application_seen(self, manifest: Manifest) -> Key | None:
+        """Take in an application as it is; returns whose turn it is, or `None` where all of it was known."""
+        key = self._cache.put_application(manifest)
+        if key is not None:
+            self._claims.declare(manifest)
+        return key
+
+    def application_gone(self, manifest: Manifest) -> Key:
+        """Take in that an application is not there any more."""
+        key = self._cache.drop_application(manifest)
+        if self._cache.application(key) is None:
+            self._claims.withdraw(key)
+        return key
+
+    def pod_seen(self, manifest: Manifest) -> Key | None:
+        """Take in a pod as it is; returns whose turn it is, or `None`: all was known, or it is no driver."""
+        key = self._cache.put_pod(manifest)
+        if key is not None:
+            self._claims.observe(manifest)
+        return key
+
+    def pod_gone(self, manifest: Manifest) -> Key | None:
+        """Take in that a driver pod is not there any more."""
+        self._claims.forget(manifest)
+        return self._cache.drop_pod(manifest)
+
+    def keys(self) -> Collection[Key]:
+        """Return the keys of all that is known."""
+        return tuple(self._cache.keys())
+
+    def prepare(self, key: Key) -> None:
+        """Have the metrics of an application read before its first turn."""
+        if (manifest := self._cache.application(key)) is not None:
+            self._declared(key, manifest, self._record(key, manifest))
+
+    async def turn(self, key: Key) -> float | None:
+        """Bring one application nearer to what it declares. One turn of a key at a time.
+
+        Returns the Unix time at which to look again at the latest, `None` where there is nothing to look at.
+        Raises `TransientError` where the turn has to be made again, after a pause.
+        """
+        manifest = self._cache.application(key)
+        if manifest is None:
+            self._measurements.forget(key)
+            self._records.pop(key, None)
+            return None
+        record = self._record(key, manifest)
+        record.is_surprised = False
+        try:
+            look_again_at = await self._turn(key, manifest, record)
+        except (ApiConflict, ApiNotFound):
+            record.doubt()
+            await self._look(key, manifest)
+            raise
+        except Exception:
+            await self._let_go_in_time(key)
+            raise
+        return self._clock() if record.is_surprised else look_again_at
+
+    async def _turn(self, key: Key, manifest: Manifest, record: Record) -> float:
+        now, declared = self._clock(), self._declared(key, manifest, record)
+        sight = Sight(
+            application=manifest,
+            pods=self._cache.pods(key),
+            metrics=self._measurements.metrics(key),
+            unchanged_until=self._measurements.unchanged_until(key),
+            obstacle=self._claims.against(key, now),
+            now=now,
+        )
+        turn = Turn(self._around, sight, record)
+        if not isinstance(declared, RefusedSpec):
+            return await turn.reconcile(declared, jitter=self._jitter())
+        if not is_to_stop(manifest):
+            look_again_at = await turn.refuse(declared)
+            self._tell_refused(key)
+            return look_again_at
+        return await turn.reconcile(stand_in(manifest), jitter=self._jitter(), refused=declared)
+
+    async def _let_go_in_time(self, key: Key) -> None:
+        """Let an application go that should have gone by now: a turn that fails each time must not keep it.
+
+        Whatever the turn would have done first, its status above all, is left out. What is left of a driver goes
+        with the application, as everything that it owns.
+        """
+        manifest = self._cache.application(key)
+        if manifest is None or not is_overdue(manifest, self._clock()):
+            return
+        log.error("its turns fail, and it should be deleted by now: it is let go", application=str(key))
+        carrier = Carrier(
+            self._cluster,
+            manifest,
+            seen=self._answered,
+            gone=self.pod_gone,
+            fresh_seconds=self._options.fresh_seconds,
+        )
+        with suppress(TransientError):
+            await carrier.carry_out([ReleaseApplication()])
+
+    def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
+        """Return what the application declares, and have metrics read for it."""
+        declared = record.declared(manifest, self._options.drivers)
+        if not isinstance(declared, RefusedSpec) and record.watched != record.mark:
+            self._measurements.watch(key, declared)
+            record.watched = record.mark
+        return declared
+
+    def _record(self, key: Key, manifest: Manifest) -> Record:
+        uid = manifest["metadata"]["uid"]
+        record = self._records.get(key)
+        if record is None or record.uid != uid:
+            record = self._records[key] = Record(uid)
+        return record
+
+    def _decided(self, key: Key, outcome: Outcome, again_at: float) -> None:
+        self._measurements.judged(key, clock_at=outcome.clock_at, again_at=again_at)
+        self._tell(key, outcome)
+
+    async def _look(self, key: Key, manifest: Manifest) -> None:
+        """Read the application and its drivers anew: a write of ours found something else than we know.
+
+        With the application alone the next turn would know of an attempt and not of its pod, and take it for
+        gone. So nothing is taken in before both are read, and the pods are read last: one that the status speaks
+        of was there before that was written.
+        """
+        before = {pod["metadata"]["uid"]: pod for pod in self._cache.pods(key)}
+        known = Known({one["metadata"]["uid"]: version_of(one) for one in (manifest, *before.values())})
+        found: Manifest | None = None
+        with suppress(ApiNotFound):
+            found = await self._cluster.get(APPLICATIONS, key)
+        pods = await self._cluster.list(PODS, key.namespace, labels=drivers_of(key.name))
+        self.history.compare(pods if found is None else (found, *pods), known)
+        if found is None:
+            self.application_gone(manifest)
+        else:
+            self.application_seen(found)
+        for pod in pods:
+            before.pop(pod["metadata"]["uid"], None)
+            self.pod_seen(pod)
+        for pod in before.values():
+            self.pod_gone(pod)
+
+    def _answered(self, manifest: Manifest) -> None:
+        """Take in what the API server answers to a write.
+
+        Between the decision and a write to a pod the kubelet may have reported something. The watch will tell
+        nothing that is new then.
+        """
+        if manifest.get("kind") != "Pod":
+            self.application_seen(manifest)
+            return
+        key, name = application_of(manifest), manifest["metadata"]["name"]
+        before = None if key is None else self._cache.pod(key, name)
+        if self.pod_seen(manifest) is None or before is None or key is None:
+            return
+        known = self._cache.pod(key, name)
+        if known is not None and (record := self._records.get(key)) is not None:
+            record.is_surprised |= _reported(known) != _reported(before)
+
+
+def _reported(pod: Manifest) -> tuple[object, object]:
+    """Return what others than we write about a pod."""
+    return pod["status"], pod["metadata"].get("deletionTimestamp")

@@ -1,0 +1,149 @@
+"""Keeps track of what the turns decide: a line of the log for each decision, and the operator's metrics of them.
+
+A decision is worth a line when it differs from the one before. The first turn of an application in this process has
+none before it: what it decides is a decision only as far as the loop itself tells of it (`Outcome.events` compares
+with the status that is on record), so that a restart of the operator does not read like a thousand decisions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from headgate.decision import Verdict
+from headgate.decision.driver import State, Step, StepReason
+from headgate.key import Key
+from headgate.metrics import OperatorMetrics
+from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT
+from headgate.reconcile.loop import Outcome
+from headgate.reconcile.ports import Event
+from headgate_contract.generations import is_later
+
+REFUSED = "Refused"
+"""The state that is counted for an application whose resource cannot be acted on."""
+
+log = structlog.get_logger("headgate.decisions")
+
+NOT_IN_BACKLOG = "Normal"
+"""The reason that is counted for a verdict of a query that is not in backlog."""
+
+_SAID_BY_DECISIONS = frozenset({BACKLOG_ENTERED, BACKLOG_LEFT, *StepReason})
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What was decided last for an application."""
+
+    state: State
+    reason: str
+    verdicts: Mapping[str, str]
+    """By query: the reason of its backlog, or `NOT_IN_BACKLOG`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    generation: int
+    at: float
+
+
+@dataclass(slots=True)
+class Journal:
+    """Told of the outcome of each turn, and of applications that are gone."""
+
+    metrics: OperatorMetrics
+    _before: dict[Key, _Before] = field(default_factory=dict)
+    _states: Counter[State] = field(default_factory=Counter)
+    """Of all of them; each scrape of the operator asks."""
+    _refused: set[Key] = field(default_factory=set)
+    _published: dict[Key, _Published] = field(default_factory=dict)
+    """Documents that a running driver was given and does not report yet."""
+
+    def turned(self, key: Key, outcome: Outcome) -> None:
+        """Take in what one turn has decided."""
+        self._refused.discard(key)
+        before = self._before.get(key)
+        verdicts = {name: _reason(verdict) for name, verdict in outcome.plan.verdicts.items()}
+        step = outcome.plan.step
+        if before is not None:
+            for query, reason in verdicts.items():
+                if reason != before.verdicts.get(query, NOT_IN_BACKLOG):
+                    self._verdict(key, query, outcome.plan.verdicts[query])
+            if (step.state, str(step.reason)) != (before.state, before.reason):
+                self._step(key, step)
+        for event in outcome.events:
+            if before is None or event.reason not in _SAID_BY_DECISIONS:
+                _tell(key, event)
+        self._before[key] = _Before(step.state, str(step.reason), verdicts)
+        self._states[step.state] += 1
+        if before is not None:
+            self._states[before.state] -= 1
+        self._follow_document(key, outcome)
+
+    def refused(self, key: Key) -> None:
+        """Take in that a turn could not act on the resource; what it decides once it can is news again."""
+        if (before := self._before.pop(key, None)) is not None:
+            self._states[before.state] -= 1
+        self._refused.add(key)
+        self._published.pop(key, None)
+
+    def gone(self, key: Key) -> None:
+        """Forget an application that is not there any more."""
+        self._refused.discard(key)
+        if (before := self._before.pop(key, None)) is not None:
+            self._states[before.state] -= 1
+            log.info("the application is gone", application=str(key))
+        self._published.pop(key, None)
+
+    def states(self) -> Mapping[str, int]:
+        """Return how many applications are in each state; may be asked from any thread."""
+        return {**{str(state): self._states[state] for state in State}, REFUSED: len(self._refused)}
+
+    def longest_pending(self, now: float) -> float:
+        """Return for how long a running driver has not reported its document (`now` is Unix time); any thread."""
+        return max((now - published.at for published in list(self._published.values())), default=0.0)
+
+    def _verdict(self, key: Key, query: str, verdict: Verdict) -> None:
+        reason = _reason(verdict)
+        self.metrics.decided("verdict", reason)
+        log.info(
+            f"in backlog by {reason}" if verdict.backlog else "not in backlog",
+            application=str(key),
+            query=query,
+            reason=reason,
+            interval_seconds=verdict.interval_seconds,
+            eta_seconds=verdict.eta_seconds,
+        )
+
+    def _step(self, key: Key, step: Step) -> None:
+        self.metrics.decided("driver", str(step.reason))
+        log.info(step.message, application=str(key), state=str(step.state), reason=str(step.reason))
+
+    def _follow_document(self, key: Key, outcome: Outcome) -> None:
+        """Measure how long a running driver takes to report the document that it was given."""
+        seen, document = outcome.seen, outcome.plan.document
+        if outcome.plan.step.state is not State.RUNNING:
+            self._published.pop(key, None)  # one that starts reads it when it has started
+            return
+        reported = None if seen.metrics is None else seen.metrics.control_generation
+        waited_for = self._published.get(key)
+        if waited_for is not None and reported is not None and not is_later(waited_for.generation, reported):
+            self.metrics.acknowledged(
+                max(0.0, (seen.metrics.at if seen.metrics else seen.now) - waited_for.at)
+            )
+            del self._published[key]
+            waited_for = None
+        is_new = seen.published is None or seen.published.generation != document.generation
+        if is_new and (waited_for is None or waited_for.generation != document.generation):
+            self._published[key] = _Published(document.generation, seen.now)
+
+
+def _reason(verdict: Verdict) -> str:
+    return str(verdict.reason) if verdict.backlog else NOT_IN_BACKLOG
+
+
+def _tell(key: Key, event: Event) -> None:
+    line = log.warning if event.is_warning else log.info
+    line(event.message, application=str(key), reason=event.reason)

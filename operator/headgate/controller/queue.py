@@ -1,0 +1,163 @@
+"""Which application is worked on next.
+
+Everything that is heard of an application leads to the same turn of the loop, so an event is nothing but its key: ten
+of them are one turn. Keys wait by the time since which they are due, so that a busy application never keeps a quiet
+one waiting, and groups of them take turns (`lines.py`), so that ten thousand of one namespace do not keep the one of
+another waiting. What fails waits longer each time, what succeeds again and again is slowed down to a pace, and a key
+is never worked on twice at once.
+
+Pure: time and chance come in as arguments, and nothing waits in here. `workers.py` does the waiting. Not thread-safe,
+but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for from its own thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from headgate.controller.lines import Lines, Place
+from headgate.controller.pace import Pace
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long a key waits after failures in a row, in seconds.
+
+        delay = min(longest, first * 2 ** (failures - 1)) * (0.5 + jitter / 2)
+
+    with a jitter in 0..1, so that what failed together is not tried again together.
+    """
+
+    first: float = 0.5
+    longest: float = 30.0
+
+    def delay(self, failures: int, jitter: float) -> float:
+        """Return the pause after this many failures, at least one."""
+        doublings = min(failures - 1, 64)  # beyond it a float would overflow, and the longest holds anyway
+        return float(min(self.longest, self.first * 2.0**doublings) * (0.5 + jitter / 2))
+
+
+@dataclass(slots=True)
+class _Entry:
+    due: float | None = None
+    """When it may be taken; `None`: not before something is heard."""
+    failures: int = 0
+    not_before: float = 0.0
+    """An event does not bring a key that fails forward beyond this."""
+    ticket: int = 0
+    """That of its place in line; an older one is void."""
+
+
+@dataclass(slots=True)
+class WorkQueue(Generic[K]):
+    """Keys, each with the time at which it is due. Times are seconds on one clock, that of the caller."""
+
+    backoff: Backoff = field(default_factory=Backoff)
+    pace: Pace[K] = field(default_factory=Pace)
+    group: Callable[[K], str] = lambda _key: ""
+    """Of whom a key is: groups take turns."""
+    share: int | None = None
+    """How many keys of one group may be worked on at once; `None`: all that are due."""
+    _entries: dict[K, _Entry] = field(default_factory=dict)
+    _running: dict[K, float] = field(default_factory=dict)
+    """Since when."""
+    _lines: Lines[K] = field(init=False)
+    _tickets: int = 0
+
+    def __post_init__(self) -> None:
+        self._lines = Lines(self._is_in_line, self.share)
+
+    def add(self, key: K, now: float) -> None:
+        """Something was heard of `key`: it is due, or will be again once its present turn has ended.
+
+        While it fails it is due after the first pause at the earliest; that is soon enough for a person who
+        has mended something, and keeps a turn that causes events itself from spinning.
+        """
+        entry = self._entries.setdefault(key, _Entry())
+        self._schedule(key, entry, max(now, entry.not_before))
+
+    def take(self, now: float) -> K | None:
+        """Return the key that has been due longest of the group whose turn it is, and count it as running.
+
+        `None` when none is due, but of groups of which as many run as may.
+        """
+        place = self._lines.take(now)
+        if place is None:
+            return None
+        self._entries[place.key].due, self._running[place.key] = None, now
+        self.pace.spend(place.key, now)
+        return place.key
+
+    def done(self, key: K, now: float, *, again_in: float | None = None) -> None:
+        """The turn of `key` has ended well; look at it again in so many seconds at the latest."""
+        entry = self._ended(key)
+        entry.failures, entry.not_before = 0, 0.0
+        if again_in is not None:
+            self._schedule(key, entry, now + max(0.0, again_in))
+        elif entry.due is None:
+            del self._entries[key]
+
+    def failed(self, key: K, now: float, *, jitter: float, at_least: float = 0.0) -> float:
+        """The turn of `key` has failed; returns in how many seconds it is due again, `at_least` so many.
+
+        What was heard during the turn brings it forward to the end of the first pause.
+        """
+        entry = self._ended(key)
+        entry.failures += 1
+        entry.not_before = now + max(at_least, self.backoff.delay(1, jitter))
+        if entry.due is not None:
+            entry.due = None
+            self._schedule(key, entry, entry.not_before)
+        else:
+            self._schedule(key, entry, now + max(at_least, self.backoff.delay(entry.failures, jitter)))
+        return (entry.due or now) - now
+
+    def next_due(self) -> float | None:
+        """Return when the next key is due that does not run and may, or a time that has passed if one is already."""
+        return self._lines.next_due()
+
+    def depth(self, now: float) -> int:
+        """Return how many keys are due and wait for a worker."""
+        return sum(1 for _ in self._lines.due(now))
+
+    def longest_wait(self, now: float) -> float:
+        """Return for how long the key that has been due longest waits for a worker; 0 when none does."""
+        return max((now - place.due for place in self._lines.due(now)), default=0.0)
+
+    def longest_run(self, now: float) -> float:
+        """Return for how long the longest turn has been going on; 0 when none is."""
+        return max((now - start for start in list(self._running.values())), default=0.0)
+
+    @property
+    def running(self) -> int:
+        """How many keys are being worked on."""
+        return len(self._running)
+
+    def _is_in_line(self, place: Place[K]) -> bool:
+        entry = self._entries.get(place.key)
+        return entry is not None and entry.ticket == place.ticket and place.key not in self._running
+
+    def _ended(self, key: K) -> _Entry:
+        entry = self._entries[key]
+        self._running.pop(key, None)
+        self._lines.ended(self.group(key))
+        if entry.due is not None:
+            self._line_up(key, entry)  # it was not in line while it ran
+        return entry
+
+    def _schedule(self, key: K, entry: _Entry, due: float) -> None:
+        """Make it due at `due`, or as soon after as its pace allows, unless it is sooner."""
+        due = max(due, self.pace.not_before(key))
+        if entry.due is None or due < entry.due:
+            entry.due = due
+            if key not in self._running:
+                self._line_up(key, entry)
+
+    def _line_up(self, key: K, entry: _Entry) -> None:
+        if entry.due is not None:
+            self._tickets += 1
+            entry.ticket = self._tickets
+            self._lines.add(self.group(key), Place(entry.due, entry.ticket, key))

@@ -1,0 +1,307 @@
+"""One turn of the loop for one application of a cluster: decide, then carry out, then remember.
+
+What is remembered in the process follows what was written: where the status could not be written, the turn has
+not happened; where it could, and something after it failed, the next turn finds that undone and does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
+from headgate.adapters.kubernetes.client import Cluster, Manifest
+from headgate.adapters.kubernetes.events import Recorder
+from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
+from headgate.adapters.kubernetes.manifests import Owner
+from headgate.adapters.kubernetes.ports import (
+    ApplicationStatus,
+    Finalizer,
+    PodAnnotation,
+    PodDrivers,
+    Wishes,
+)
+from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.refusals import PredecessorRemains, Trouble, start_trouble, telling_trouble
+from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, WriteStatus
+from headgate.api.application import SparkApplication
+from headgate.api.status import SparkApplicationStatus
+from headgate.clock import steady_seconds
+from headgate.controller.claims import Claims
+from headgate.controller.record import Record, RefusedSpec, digest_of
+from headgate.decision.driver import Obstacle, State
+from headgate.errors import ApiRefused, ApiUnavailable, TransientError
+from headgate.key import Key, key_of
+from headgate.reconcile.edits import edit
+from headgate.reconcile.executors import is_short
+from headgate.reconcile.loop import Outcome, recall, reconcile
+from headgate.reconcile.memory import Kept, LoopMemory
+from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
+from headgate.reconcile.refused import INVALID_SPEC, refused_status, with_end
+from headgate.reconcile.report import next_write_at, taken_over
+
+log = structlog.get_logger("headgate")
+
+CLUSTER_UPKEEP = Upkeep(
+    numbers_seconds=30.0, small_moves_seconds=1800.0, swing_seconds=600.0, dwell_share=0.5
+)
+"""At most six writes an hour for an application to which nothing happens but what comes and goes."""
+
+IN_MOTION = frozenset({State.PENDING, State.STARTING, State.STOPPING})
+IN_MOTION_SECONDS = 30.0
+"""How long a driver that starts, stops or waits for executors is left without a look, if nothing is heard of it."""
+
+AT_REST_SECONDS = 1800.0
+"""How long one that does neither is, on average."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the operator's settings say about its turns."""
+
+    drivers: DriverDefaults = field(default_factory=DriverDefaults)
+    upkeep: Upkeep = CLUSTER_UPKEEP
+    fresh_seconds: float = FRESH_SECONDS
+    """How old a decision may be when it is carried out."""
+    identity: str = "headgate"
+    """Of this process, in Events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all turns share."""
+
+    cluster: Cluster
+    recorder: Recorder
+    options: Options
+    claims: Claims
+    executors: ExecutorLooks
+    seen: Callable[[Manifest], object]
+    """Told of each object that the API server answers with."""
+    gone: Callable[[Manifest], object]
+    """Told of each pod that turns out to be gone."""
+    decided: Callable[[Key, Outcome, float], object] = lambda _key, _outcome, _again_at: None
+    """Told of each turn that was carried out, and of the Unix time at which the next one comes at the latest."""
+    clock: Callable[[], float] = steady_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a turn is decided on."""
+
+    application: Manifest
+    pods: Sequence[Manifest]
+    metrics: Metrics
+    unchanged_until: float | None
+    """Unix time until which what the turn before has read was found again and again; `None`: nobody has looked."""
+    obstacle: Obstacle | None
+    """What keeps a driver from being started, if it is known already."""
+    now: float
+
+
+class Turn:
+    """One turn."""
+
+    def __init__(self, around: Surroundings, sight: Sight, record: Record) -> None:
+        self._around = around
+        self._sight = sight
+        self._record = record
+        self._owner = Owner(key=key_of(sight.application), uid=record.uid)
+        self._wishes = wishes = Wishes()
+        self._carrier = Carrier(
+            around.cluster,
+            sight.application,
+            seen=around.seen,
+            gone=around.gone,
+            clock=around.clock,
+            fresh_seconds=around.options.fresh_seconds,
+        )
+        drivers = PodDrivers(
+            self._owner,
+            sight.pods,
+            wishes,
+            defaults=around.options.drivers,
+            obstacle=sight.obstacle or _told(record.refusal, sight.now),
+            untold=_told(record.untold, sight.now),
+        )
+        living = drivers.living
+        status = ApplicationStatus(sight.application, wishes)
+        self._finalizer = Finalizer(sight.application, wishes)
+        self._ports = Ports(
+            drivers=drivers,
+            metrics=sight.metrics,
+            controls=PodAnnotation(living, wishes, record.staged if living is None else None),
+            store=status,
+            reports=status,
+            custody=self._finalizer,
+            executors=record.executors,
+            upkeep=replace(around.options.upkeep, phase=self._owner.key.phase),
+        )
+
+    async def reconcile(
+        self, application: SparkApplication, *, jitter: float, refused: RefusedSpec | None = None
+    ) -> float:
+        """Turn the loop; returns the Unix time at which to look again at the latest.
+
+        `refused` is why `application` only stands in for what is declared.
+        """
+        now, memory = self._sight.now, self._memory()
+        if is_short(memory, now):
+            await self._around.executors.refresh(self._record.executors, self._owner.key, now)
+        if refused is not None:
+            told = _refusal(refused.message, memory.status, application.metadata.generation, now)
+        else:
+            told = edit(self._record.acted_on(application), application, memory.status, now)
+        if told is not None:
+            self._ports.reports.tell(told)
+        outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
+        await self._carry_out(outcome.memory, application)
+        again_at = self._look_again_at(outcome)
+        self._around.decided(self._owner.key, outcome, again_at)
+        return again_at
+
+    async def refuse(self, spec: RefusedSpec) -> float:
+        """Say that the resource cannot be acted on, and what becomes of its driver meanwhile; do nothing else."""
+        now, memory = self._sight.now, self._memory()
+        driver, history = self._ports.drivers.observe(now), memory.kept.history
+        status = refused_status(
+            memory.status,
+            spec.message,
+            driver=driver,
+            history=history,
+            generation=self._sight.application["metadata"]["generation"],
+            now=now,
+        )
+        if _sentences(status) != _sentences(memory.status):
+            message = with_end(spec.message, driver, history, now)
+            log.warning(f"the spec is refused: {message}", application=str(self._owner.key))
+            self._ports.reports.tell(Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True))
+        if status != memory.status:
+            self._ports.reports.write(status)
+        await self._carry_out(replace(memory, status=status))
+        return self._ports.upkeep.again_at(now, AT_REST_SECONDS)
+
+    def _memory(self) -> LoopMemory:
+        """Return what was remembered, as far as the cluster has the same.
+
+        Where it has another memory, somebody else wrote it, or a write of ours whose answer was lost: that one
+        counts, since the status is about to be written over the version that it stands in. What somebody else has
+        made of the rest of the status is written over.
+        """
+        memory = self._record.memory
+        if memory is None:
+            return taken_over(recall(self._ports, self._complain), self._ports.upkeep, self._sight.now)
+        if (until := self._sight.unchanged_until) is not None:
+            memory = replace(memory, kept=memory.kept.unchanged_until(until))
+        shown = digest_of(self._sight.application.get("status"))
+        if shown == self._record.status:
+            return memory
+        self._record.status = shown
+        memory = replace(memory, status_written=self._ports.reports.last())
+        saved = self._ports.store.load()
+        there = Kept() if saved is None else Kept.from_json(saved, self._complain)
+        return memory if there == memory.saved else replace(memory, kept=there, saved=there, tried=None)
+
+    def _complain(self, complaint: str) -> None:
+        log.warning(complaint, application=str(self._owner.key))
+
+    async def _carry_out(self, memory: LoopMemory, application: SparkApplication | None = None) -> None:
+        wishes = self._wishes
+        creates = next((write for write in wishes.writes if isinstance(write, CreateDriver)), None)
+        # Whoever knows less than the cluster fails with the status, and comes no further.
+        is_guarded = creates or any(isinstance(write, PublishControl) for write in wishes.writes)
+        if is_guarded or wishes.memory is not None or wishes.status is not None:
+            memory = memory.having_written_all(self._ports.upkeep, self._sight.now)
+            wishes.writes.insert(0, WriteStatus(_status_content(memory)))
+        if creates:
+            self._finalizer.hold()
+        try:
+            with nullcontext() if creates is None else self._around.claims.creating(creates.pod):
+                await self._carrier.carry_out(wishes.writes)
+        except (ApiRefused, ApiUnavailable, PredecessorRemains) as error:
+            if creates and self._carrier.has_written_status:
+                self._record.refusal = start_trouble(error, self._record.refusal, self._sight.now)
+            raise
+        else:
+            self._record.refusal = None if creates else self._record.refusal
+        finally:
+            self._learn_whether_it_is_told()
+            if self._carrier.has_written_status or not _writes_status(wishes):
+                # Whoever measures for all applications keeps their readings; once is enough.
+                self._record.remember(replace(memory, readings=()), wishes.document)
+                if application is not None:
+                    self._record.acts_on(application)
+                if self._carrier.status is not None:
+                    self._record.status = digest_of(self._carrier.status)
+                await self._tell()
+
+    def _learn_whether_it_is_told(self) -> None:
+        """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a turn."""
+        record, error = self._record, self._carrier.untold
+        if isinstance(error, ApiRefused | ApiUnavailable):
+            before, now = record.untold, self._sight.now
+            record.untold = trouble = telling_trouble(error, before, now)
+            if trouble.is_certain and (before is None or not before.is_certain):
+                # What was to be told is announced already, and would be the last word of it.
+                obstacle = trouble.obstacle
+                event = Event(at=now, reason=obstacle.reason, message=obstacle.message, is_warning=True)
+                self._ports.reports.tell(event)
+        elif error is None and record.untold is not None:
+            record.untold, record.is_surprised = None, True
+
+    async def _tell(self) -> None:
+        for event in self._wishes.events:
+            try:
+                await self._around.recorder.tell(self._owner, event)
+            except TransientError as error:
+                log.warning(
+                    f"event {event.reason} is not recorded: {error}", application=str(self._owner.key)
+                )
+
+    def _look_again_at(self, outcome: Outcome) -> float:
+        now, memory, step = self._sight.now, outcome.memory, outcome.plan.step
+        is_in_motion = step.state in IN_MOTION or (
+            memory.status is not None and memory.status.waits_for_executors
+        )
+        upkeep = self._ports.upkeep
+        times = [now + IN_MOTION_SECONDS if is_in_motion else upkeep.again_at(now, AT_REST_SECONDS)]
+        if outcome.wake_at is not None:
+            times.append(outcome.wake_at)
+        if (at := next_write_at(memory, upkeep, now)) is not None:
+            times.append(at)
+        return max(now, min(times))
+
+
+def _told(trouble: Trouble | None, now: float) -> Obstacle | None:
+    return None if trouble is None else trouble.told(now)
+
+
+def _refusal(
+    message: str, status: SparkApplicationStatus | None, generation: int | None, now: float
+) -> Event | None:
+    """Return what there is to say of a spec that is refused, unless the status says it, or is of that generation.
+
+    A deletion is a generation as well, and refuses nothing anew.
+    """
+    if status is not None:
+        said = any(one.reason == INVALID_SPEC and one.message.endswith(message) for one in status.conditions)
+        if said or status.observed_generation == generation:
+            return None
+    return Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True)
+
+
+def _sentences(status: SparkApplicationStatus | None) -> frozenset[tuple[str, str]]:
+    return frozenset() if status is None else frozenset((c.reason, c.message) for c in status.conditions)
+
+
+def _writes_status(wishes: Wishes) -> bool:
+    return any(isinstance(write, WriteStatus) for write in wishes.writes)
+
+
+def _status_content(memory: LoopMemory) -> dict[str, Any]:
+    shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
+    return {**shown, "memory": memory.kept.to_json()}

@@ -1,0 +1,134 @@
+"""Works the queue off: as many turns at once as there are workers, each application in one of them at most.
+
+Namespaces take turns, and none of them has all workers at once: where each turn of one namespace hangs, in an
+admission webhook of its own say, a quarter of the workers is left to the others (of fewer than four, none).
+
+A turn that cannot be finished for now is tried again with a growing pause. So is one that fails for a defect, with
+its traceback in the log: an application that nobody can judge must not keep the others from being served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from headgate.controller.queue import Backoff, WorkQueue
+from headgate.errors import ApiUnavailable, TransientError
+from headgate.key import Key
+
+log = structlog.get_logger("headgate.workers")
+
+Turn = Callable[[Key], Awaitable[float | None]]
+"""One turn of the loop. Returns the Unix time at which to look again at the latest; raises `TransientError`
+where the same may succeed later."""
+
+
+def share_of(workers: int) -> int:
+    """Return how many of so many workers one namespace may have at once."""
+    return workers - workers // 4
+
+
+@dataclass(slots=True)
+class Workers:
+    """Turns the loop for what is due, until it is drained."""
+
+    turn: Turn
+    count: int
+    turned: Callable[[str, float], None] = lambda _result, _seconds: None
+    """Told of each turn: `done`, `retried` or `defect`, and how long it took."""
+    ended: Callable[[Key], None] = lambda _key: None
+    """Told whose turn it was."""
+    backoff: Backoff = field(default_factory=Backoff)
+    queue: WorkQueue[Key] = field(init=False)
+    _heard: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _is_draining: bool = False
+
+    def __post_init__(self) -> None:
+        self.queue = WorkQueue(self.backoff, group=lambda key: key.namespace, share=share_of(self.count))
+
+    def add(self, key: Key) -> None:
+        """Something was heard of an application."""
+        self.queue.add(key, time.monotonic())
+        self._heard.set()
+
+    async def run(self) -> None:
+        """Work until `drain` is called."""
+        while not self._is_draining:
+            self._heard.clear()
+            key = self.queue.take(time.monotonic()) if len(self._running) < self.count else None
+            if key is None:
+                await self._until_something_is_due()
+            else:
+                self._start(key)
+
+    async def drain(self, seconds: float) -> bool:
+        """Start no more turns, and wait so long for those that run; returns whether all of them ended by then.
+
+        The others are cut off. What is due and not begun, or cut off, is found again by whoever comes next.
+        """
+        self._is_draining = True
+        self._heard.set()
+        if not self._running:
+            return True
+        _, left = await asyncio.wait(self._running, timeout=seconds)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        return not left
+
+    def depth(self) -> int:
+        """Return how many applications wait for a worker."""
+        return self.queue.depth(time.monotonic())
+
+    def longest_wait(self) -> float:
+        """Return how long one has been waiting for a worker, in seconds."""
+        return self.queue.longest_wait(time.monotonic())
+
+    def longest_run(self) -> float:
+        """Return how long a turn has been going on, in seconds."""
+        return self.queue.longest_run(time.monotonic())
+
+    async def _until_something_is_due(self) -> None:
+        due = self.queue.next_due() if len(self._running) < self.count else None
+        try:
+            async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                await self._heard.wait()
+        except TimeoutError:
+            pass
+
+    def _start(self, key: Key) -> None:
+        task = asyncio.create_task(self._work(key), name=f"turn of {key}")
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._heard.set()
+
+    async def _work(self, key: Key) -> None:
+        started = time.monotonic()
+        try:
+            look_again_at = await self.turn(key)
+        except TransientError as error:
+            result, pause = "retried", self._failed(key, error)
+            log.warning(f"tried again in {pause:.1f} s: {error}", application=str(key))
+        except Exception as defect:
+            result, pause = "defect", self._failed(key, defect)
+            log.exception(f"a defect of the operator; tried again in {pause:.1f} s", application=str(key))
+        else:
+            result = "done"
+            again_in = None if look_again_at is None else look_again_at - time.time()
+            self.queue.done(key, time.monotonic(), again_in=again_in)
+        self.turned(result, time.monotonic() - started)
+        self.ended(key)
+
+    def _failed(self, key: Key, error: Exception) -> float:
+        asked = error.retry_after_seconds if isinstance(error, ApiUnavailable) else None
+        jitter = random.random()  # noqa: S311  spreads retries, guards nothing
+        return self.queue.failed(key, time.monotonic(), jitter=jitter, at_least=asked or 0.0)

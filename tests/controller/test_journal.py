@@ -1,0 +1,177 @@
+"""The journal: a line for each decision that differs from the one before, and what is counted of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from headgate.controller.journal import Journal
+from headgate.key import Key
+from headgate.metrics import OperatorMetrics
+from support.looping import Loop
+
+KEY = Key("team", "flights")
+PREFIX = "headgate_operator_"
+
+
+class Told:
+    """A loop whose turns the journal is told of, and what it wrote."""
+
+    def __init__(self, lines: list[Any]) -> None:
+        self.loop = Loop()
+        self.metrics = OperatorMetrics()
+        self.journal = Journal(self.metrics)
+        self._lines = lines
+
+    def turn(self, seconds: float = 1.0) -> list[Any]:
+        """Turn the loop; returns the lines that were written about it."""
+        before = len(self._lines)
+        self.journal.turned(KEY, self.loop.turn(seconds))
+        return self._lines[before:]
+
+    def reports(self, lag: float) -> None:
+        source = {"watermark_lag_seconds": lag, "pending_records": 10.0, "phase": 0.0, "idle_seconds": 0.0}
+        self.loop.world.metrics.reports(sources={"flights": source})
+
+    def runs(self) -> None:
+        self.turn()
+        self.loop.world.drivers.becomes_ready()
+        self.acknowledges()
+        self.turn()
+
+    def acknowledges(self) -> None:
+        published = self.loop.world.controls.published()
+        assert published is not None
+        self.loop.world.metrics.acknowledges(published.generation)
+
+    def sample(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(PREFIX + name, labels)
+
+
+def test_an_application_whose_resource_is_refused_is_counted_as_such(told: Told) -> None:
+    told.metrics.watch_applications(told.journal.states, lambda: 0)
+    told.runs()
+    assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
+        1,
+        0,
+    )
+    told.journal.refused(KEY)
+    told.journal.refused(KEY)
+    assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
+        0,
+        1,
+    )
+    told.turn()
+    assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
+        1,
+        0,
+    )
+    told.journal.refused(KEY)
+    told.journal.gone(KEY)
+    assert told.sample("applications", state="Refused") == 0
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    with capture_logs() as lines:
+        yield Told(lines)
+
+
+def test_a_verdict_that_changes_has_one_line_with_its_query_and_reason(told: Told) -> None:
+    told.runs()
+    told.reports(lag=3600)
+    [line] = [line for line in told.turn() if "query" in line]
+
+    assert line["event"] == "in backlog by WatermarkLag"
+    assert (line["application"], line["query"], line["reason"]) == ("team/flights", "delays", "WatermarkLag")
+    assert told.sample("decisions_total", kind="verdict", reason="WatermarkLag") == 1
+    assert [line for line in told.turn() if "query" in line] == []
+
+
+def test_a_step_of_the_driver_has_a_line_with_its_state(told: Told) -> None:
+    told.turn()
+    told.loop.world.drivers.becomes_ready()
+    [line] = [line for line in told.turn() if line.get("state") == "Running"]
+
+    assert line["reason"] == "Running"
+    assert told.sample("decisions_total", kind="driver", reason="Running") == 1
+
+
+def test_a_restart_of_the_operator_repeats_no_decision(told: Told) -> None:
+    told.runs()
+    told.reports(lag=3600)
+    told.turn()
+    told.loop.restart()
+    told.journal = Journal(OperatorMetrics())
+
+    assert told.turn() == []
+
+
+def test_a_new_application_is_told_of_from_its_first_turn(told: Told) -> None:
+    assert [line["reason"] for line in told.turn()] == ["Started"]
+
+
+def test_applications_are_counted_by_state(told: Told) -> None:
+    told.metrics.watch_applications(told.journal.states, stalled=lambda: 0)
+    told.turn()
+    assert told.sample("applications", state="Pending") == 1
+    told.runs()
+    assert told.sample("applications", state="Running") == 1
+    assert told.sample("applications", state="Pending") == 0
+    told.journal.gone(KEY)
+    assert told.sample("applications", state="Running") == 0
+
+
+def test_the_time_to_acknowledge_runs_from_publishing_to_the_sample_that_shows_it(told: Told) -> None:
+    told.runs()
+    told.reports(lag=3600)
+    told.turn()
+    published_at = told.loop.now
+    told.turn(2)
+    assert told.journal.longest_pending(published_at + 2) == 2
+    told.acknowledges()
+    told.turn(3)
+
+    assert told.sample("control_acknowledge_seconds_count") == 1
+    assert told.sample("control_acknowledge_seconds_sum") == 5
+    assert told.journal.longest_pending(told.loop.now) == 0
+
+
+def test_a_document_for_a_driver_that_starts_is_not_measured(told: Told) -> None:
+    told.turn()
+    told.turn(60)
+
+    assert told.journal.longest_pending(told.loop.now) == 0
+    told.runs()
+    assert told.sample("control_acknowledge_seconds_count") == 0
+
+
+def test_an_outage_of_metrics_is_a_warning(told: Told) -> None:
+    told.runs()
+    told.loop.world.metrics.hangs()
+    told.turn()
+    lines = told.turn(120)
+
+    assert [(line["log_level"], line["reason"]) for line in lines] == [("warning", "ScrapeTimeout")]
+
+
+def test_every_metric_is_described_in_the_operations_page() -> None:
+    metrics = OperatorMetrics()
+    metrics.watch_queue(lambda: 0, lambda: 0, lambda: 0)
+    metrics.watch_applications(dict, lambda: 0)
+    metrics.watch_namespaces(lambda: 0)
+    metrics.watch_looks(dict)
+    metrics.watch_documents(lambda: 0)
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+
+    for family in metrics.registry.collect():
+        if family.name.startswith(PREFIX):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            assert re.search(
+                rf"^\| `{name}` \| {family.type} \|.*\| {re.escape(family.documentation)} \|$", page, re.M
+            )
