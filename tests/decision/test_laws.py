@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 
 from headgate.decision import (
     Memory,
@@ -219,7 +220,7 @@ def _scaled(seen: SourceObservation, factor: float) -> SourceObservation:
     def times(value: float | None) -> float | None:
         return None if value is None else value * factor
 
-    return replace(
+    return with_fields(
         seen,
         watermark_lag_seconds=times(seen.watermark_lag_seconds),
         pending_records=times(seen.pending_records),

@@ -7,7 +7,7 @@ from headgate.adapters.metrics.prometheus.expressions import LEFT_OUT, Answer
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target, Targets
 from headgate.adapters.metrics.pulse import DriverPulse
-from headgate.adapters.metrics.rules import rule_of
+from headgate.adapters.metrics.watched import watched
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import backlog_queries
@@ -23,7 +23,7 @@ def sample(answer: Answer, now: float) -> tuple[Outage | None, dict[tuple[str, s
     published = Published(
         targets=Targets({POD: target}), pulses={POD: Scraped(target, DriverPulse(1, now))}, outage=None
     )
-    rule = rule_of(application(queries=[query(sources=[source(backlog={"query": "up == 0"})])]))
+    rule = watched(application(queries=[query(sources=[source(backlog={"query": "up == 0"})])]))
     found = PrometheusMetrics(KEY, rule, published, lambda _: answer, lambda *_: None).sample(now, 1)
     readings: tuple[Reading, ...] = tuple(found.known or ()) if isinstance(found, Outage) else tuple(found)
     return found if isinstance(found, Outage) else None, dict(

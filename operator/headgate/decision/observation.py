@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from headgate_contract.lag_votes import LagVoter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceObservation:
-    """One source, as last measured."""
+class SourceObservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One source, as last measured.
+
+    A struct of msgspec: each tick of ten thousand applications makes tens of thousands of these, and a frozen
+    dataclass takes thirty times as long to make.
+    """
 
     watermark_lag_seconds: float | None = None
     """Now minus the source's watermark; negative when the watermark lies in the future."""

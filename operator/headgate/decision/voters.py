@@ -66,6 +66,13 @@ class Voter:
         """Whether a driver can vote by it."""
         return self.reentry_threshold is not None
 
+    def steps(self, source: SourcePolicy, policy: QueryPolicy) -> tuple[float, ...]:
+        """Return the values beyond which its answer changes, the smallest first; none where it is not asked."""
+        threshold = self.threshold(source)
+        if threshold is None:
+            return ()
+        return (threshold, self.reentry_rule(policy).threshold(threshold))
+
     def reentry_rule(self, policy: QueryPolicy) -> ReentryRule:
         """Return how it comes to say yes again once it has said no."""
         reentry = policy.reentry

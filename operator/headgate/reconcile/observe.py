@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as with_fields
+
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.decision import Observation, SourceObservation
@@ -165,7 +167,9 @@ def _with_answers(
 ) -> Observation:
     """Add what the sources' own expressions returned; the driver need not have been heard for that."""
     answered = {
-        source.name: replace(observation.source(source.name), query_value=answers[query.name, source.name])
+        source.name: with_fields(
+            observation.source(source.name), query_value=answers[query.name, source.name]
+        )
         for source in query.sources
         if (query.name, source.name) in answers
     }
@@ -184,8 +188,13 @@ def _source(
         idle=None if idle_seconds is None else idle_seconds >= IDLE_SECONDS,
         finished=True if query_ended else reported.finished,
         paused=reported.paused,
-        held_by_alignment=held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME),
+        held_by_alignment=is_held_by_alignment(held_by),
     )
+
+
+def is_held_by_alignment(held_by: str | None) -> bool:
+    """Return whether this reason is one of alignment, which keeps a source from what it could read."""
+    return held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME)
 
 
 def _driver_votes(reported: SourceMetrics) -> frozenset[LagVoter] | None:

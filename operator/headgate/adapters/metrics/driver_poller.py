@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from headgate.adapters.address import Located
-from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.fair_threads import FairThreads, Pace
 from headgate.adapters.metrics.pulse import DriverPulse, QueryPulse, SourcePulse
 from headgate.adapters.metrics.scrape import TIMEOUT_SECONDS, scrape
@@ -29,6 +29,7 @@ from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage, OutageReason, Reading
 from headgate.reconcile.readings import ARRIVAL_RATE, HELD_LATELY, DriverMetrics, SourceMetrics, sort
 from headgate.reconcile.track import Track
+from headgate_contract.lag_votes import LagVoter
 
 log = structlog.get_logger("headgate.drivers")
 
@@ -90,7 +91,7 @@ class DriverPoller:
         longest_seconds: float = LONGEST_SECONDS,
     ) -> None:
         self._locate = locate
-        self._attention = Attention()
+        self._due = Due()
         self._timeout_seconds = timeout_seconds
         self._longest_seconds = longest_seconds
         self._threads = FairThreads(at_once, "scrape", share=min(SHARE, at_once), pace=PACE)
@@ -99,15 +100,15 @@ class DriverPoller:
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         """Scrape the driver of this application, from the next tick on."""
-        self._attention.watch(key, application)
+        self._due.watch(key, application)
 
     def forget(self, key: Key) -> None:
         """Scrape it no more."""
-        self._attention.forget(key)
+        self._due.forget(key)
 
     def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:  # noqa: ARG002
         """A turn has ended. While it says that a clock runs, each page is worth one: it tells more than a pulse."""
-        self._attention.judged(key, clock_at=None if clock_at is None else -math.inf)
+        self._due.judged(key, clock_at=None if clock_at is None else -math.inf)
 
     def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
         """Return that each turn has to see for itself."""
@@ -117,22 +118,22 @@ class DriverPoller:
         """Return the port that answers from the last scrape."""
 
         def read(pulse: DriverPulse | None, now: float) -> None:
-            self._attention.read(key, pulse, _unanswered, now)
+            self._due.read(key, pulse, _unanswered, now)
 
         return _Port(self._known.get(key), read)
 
     def poll(self, now: float) -> Collection[Key]:
         """Scrape all drivers, and return the applications that are worth a turn at `now` (Unix time)."""
-        rules = self._attention.rules()
-        self._known = {key: known for key, known in self._known.items() if key in rules}
-        for key in rules.keys() - self._running.keys():
+        watched = self._due.all_watched()
+        self._known = {key: known for key, known in self._known.items() if key in watched}
+        for key in watched.keys() - self._running.keys():
             if (located := self._locate(key)) is not None:
                 self._running[key] = (located, self._ask(key, located, now))
         wait([asked for _, asked in self._running.values()], timeout=self._longest_seconds)
         self._take()
         pulses = {key: known.pulse for key, known in self._known.items() if known.pulse is not None}
-        due = self._attention.due(pulses, _unanswered, now)
-        self._attention.turned(due, pulses, now)
+        due = self._due.look(pulses, _unanswered, now)
+        self._due.turned(due, pulses, now)
         return due
 
     def close(self) -> None:
@@ -244,7 +245,7 @@ def _source_pulse(source: SourceMetrics, held_by: str | None) -> SourcePulse:
         lag=source.watermark_lag_seconds,
         pending=source.pending_records,
         phase=None if source.phase is None else float(source.phase),
-        votes=tuple(sorted(source.votes)),
+        votes=tuple(voter for voter in LagVoter if voter in source.votes),
         paused=source.paused is True,
         finished=source.finished is True,
         held=None if held_by is None else {held_by: 1.0},

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from headgate.reconcile.ports import Reading
 from headgate.reconcile.readings import HELD_LATELY
 from headgate_contract import metrics
+from headgate_contract.lag_votes import LagVoter
 
 
 class Column(StrEnum):
@@ -47,7 +48,7 @@ class SourcePulse(msgspec.Struct, gc=False):
     lag: float | None = None
     pending: float | None = None
     phase: float | None = None
-    votes: tuple[str, ...] = ()
+    votes: tuple[LagVoter, ...] = ()
     """The voters by its lag that say yes in the driver."""
     paused: bool = False
     finished: bool = False

@@ -149,7 +149,7 @@ def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
         source.phase = value
     elif labels.name == metrics.SOURCE_BACKLOG_VOTE.name:
         if labels.voter in _LAG_VOTERS:
-            source.votes = tuple(sorted({*source.votes, labels.voter}))
+            source.votes = tuple(sorted({*source.votes, LagVoter(labels.voter)}))
     elif labels.name == metrics.SOURCE_PAUSED.name:
         source.paused = True
     elif labels.name == metrics.SOURCE_FINISHED.name:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.prometheus import columns
 from headgate.adapters.metrics.prometheus.client import Queried, ignore
 from headgate.adapters.metrics.prometheus.columns import Pulses
@@ -34,7 +34,7 @@ from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Publish
 from headgate.adapters.metrics.prometheus.rotation import Rotation, is_behind
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets, targets
 from headgate.adapters.metrics.pulse import Column, DriverPulse
-from headgate.adapters.metrics.rules import Rule
+from headgate.adapters.metrics.watched import Watched
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage
@@ -48,7 +48,7 @@ class PrometheusPoller:
 
     def __init__(self, options: PrometheusOptions, queried: Queried = ignore) -> None:
         self._options = options
-        self._attention = Attention()
+        self._due = Due()
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
@@ -59,11 +59,11 @@ class PrometheusPoller:
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         """Read what this application asks for, from the next tick on."""
-        self._attention.watch(key, application)
+        self._due.watch(key, application)
 
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
-        self._attention.forget(key)
+        self._due.forget(key)
         self._turns.pop(key, None)
 
     def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
@@ -71,22 +71,22 @@ class PrometheusPoller:
 
         The next one is planned for `again_at` (Unix time).
         """
-        self._attention.judged(key, clock_at=clock_at)
+        self._due.judged(key, clock_at=clock_at)
         self._turns[key] = again_at
 
     def unchanged_until(self, key: Key) -> float | None:
         """Return the Unix time until which each look has found what the last turn had read, if any has."""
-        return self._attention.unchanged_until(key)
+        return self._due.unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last tick."""
 
         def read(pulse: DriverPulse | None, now: float) -> None:
-            self._attention.read(key, pulse, self._said, now)
+            self._due.read(key, pulse, self._said, now)
 
-        rule = self._attention.rule(key)
+        watched = self._due.watched(key)
         answer = partial(self._expressions.answer, key.namespace)
-        return PrometheusMetrics(key, rule, self._published, answer, read)
+        return PrometheusMetrics(key, watched, self._published, answer, read)
 
     def poll(self, now: float) -> Collection[Key]:
         """Read all that is new, and return the applications that are worth a turn at `now` (Unix time).
@@ -94,23 +94,23 @@ class PrometheusPoller:
         Takes at most about four times `timeout_seconds`, when each query fails at its end. Raises nothing for
         what a server may do.
         """
-        rules = self._attention.rules()
+        watched = self._due.all_watched()
         gap, self._polled_at = now - self._polled_at, now
-        if not rules:
+        if not watched:
             self._published = Published()
             return ()
-        self._expressions.ask(_expressions(rules), now)
-        published = self._look(rules, now)
+        self._expressions.ask(_expressions(watched), now)
+        published = self._look(watched, now)
         self._expressions.take()
         current = _current(published.pulses)
         pulses = {key: published.pulses[pod].pulse for key, pod in current.items()}
-        due = self._attention.due(pulses, self._said, now)
+        due = self._due.look(pulses, self._said, now)
         rotation = Rotation(now, gap, self._turns)
         published, waiting = self._with_details(published, due, current, rotation)
         turned = [key for key in due if key not in waiting]
         self._published = published
         # The last thing: after it nothing may fail to hand them on.
-        self._attention.turned(turned, pulses, now)
+        self._due.turned(turned, pulses, now)
         return turned
 
     def close(self) -> None:
@@ -122,13 +122,13 @@ class PrometheusPoller:
         answer = self._expressions.answer(key.namespace, expression)
         return answer.value if answer.at >= oldest else None
 
-    def _look(self, rules: Mapping[Key, Rule], now: float) -> Published:
+    def _look(self, watched: Mapping[Key, Watched], now: float) -> Published:
         before = self._published
         try:
             times = self._fetch.scrape_times()
         except QueryFailure as failure:
             return replace(before, outage=failure.outage)
-        found = targets(times.samples, rules, now)
+        found = targets(times.samples, watched, now)
         self._pace = self._pace.following(before.targets.by_pod, found.by_pod)
         pulses = columns.unchanged(found.by_pod, before.pulses)
         scraped = {pod: target for pod, target in found.by_pod.items() if pod not in pulses}
@@ -137,7 +137,7 @@ class PrometheusPoller:
         if found.evaluated_at is not None and fresh:
             since = min(target.scraped_at for target in scraped.values())
             failed = self._fill(fresh, before.pulses, found.evaluated_at, since)
-        pulses |= fresh | _lost(before.pulses, found, rules, now)
+        pulses |= fresh | _lost(before.pulses, found, watched, now)
         kept = {pod: one for pod, one in before.details.items() if pod in pulses}
         pulses |= _unmeasured(fresh, kept)
         return Published(targets=found, pulses=pulses, details=kept, outage=None, failed=failed)
@@ -185,12 +185,12 @@ class PrometheusPoller:
         return replace(published, details=found), frozenset(waiting)
 
 
-def _expressions(rules: Mapping[Key, Rule]) -> Mapping[str, Collection[str]]:
+def _expressions(watched: Mapping[Key, Watched]) -> Mapping[str, Collection[str]]:
     """Return what each namespace wants evaluated."""
     wanted: dict[str, set[str]] = {}
-    for key, rule in rules.items():
-        if rule.expressions:
-            wanted.setdefault(key.namespace, set()).update(rule.expressions)
+    for key, one in watched.items():
+        if one.expressions:
+            wanted.setdefault(key.namespace, set()).update(one.expressions)
     return wanted
 
 
@@ -213,13 +213,13 @@ def _unmeasured(pulses: Pulses, known: Mapping[Pod, Details]) -> Pulses:
     }
 
 
-def _lost(before: Pulses, found: Targets, rules: Mapping[Key, Rule], now: float) -> Pulses:
+def _lost(before: Pulses, found: Targets, watched: Mapping[Key, Watched], now: float) -> Pulses:
     """Return the drivers that Prometheus has lost sight of, as far as they are not stale."""
     return {
         pod: scraped
         for pod, scraped in before.items()
         if pod not in found.by_pod
         and pod not in found.contradictions
-        and (rule := rules.get(scraped.target.run.key)) is not None
-        and now - scraped.pulse.at <= rule.stale_after_seconds
+        and (one := watched.get(scraped.target.run.key)) is not None
+        and now - scraped.pulse.at <= one.stale_after_seconds
     }

@@ -11,7 +11,7 @@ from headgate.adapters.metrics.prometheus.details import Details
 from headgate.adapters.metrics.prometheus.expressions import Answer
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets
 from headgate.adapters.metrics.pulse import Column, DriverPulse
-from headgate.adapters.metrics.rules import Rule
+from headgate.adapters.metrics.watched import Watched
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason, Reading
 from headgate.reconcile.readings import BACKLOG_QUERY
@@ -50,13 +50,13 @@ class PrometheusMetrics:
     def __init__(
         self,
         key: Key,
-        rule: Rule | None,
+        watched: Watched | None,
         published: Published,
         answers: Callable[[str], Answer],
         read: Callable[[DriverPulse | None, float], None],
     ) -> None:
         self._key = key
-        self._rule = rule
+        self._watched = watched
         self._published = published
         self._answers = answers
         self._read = read
@@ -114,7 +114,7 @@ class PrometheusMetrics:
 
     def _late_expression(self, now: float) -> Outage | None:
         """Return that an answer stands only because others are asked meanwhile."""
-        stale_after = math.inf if self._rule is None else self._rule.stale_after_seconds
+        stale_after = math.inf if self._watched is None else self._watched.stale_after_seconds
         for (query, source), expression in self._expressions():
             answer = self._answers(expression)
             if answer.failure is None and answer.value is not None and now - answer.asked_at > stale_after:
@@ -123,6 +123,6 @@ class PrometheusMetrics:
         return None
 
     def _expressions(self) -> Iterator[tuple[tuple[str, str], str]]:
-        for source in () if self._rule is None else self._rule.sources:
+        for source in () if self._watched is None else self._watched.sources:
             if source.expression is not None:
-                yield source.key, source.expression
+                yield source.place, source.expression

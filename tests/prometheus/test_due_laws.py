@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.pulse import Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.controller.turn import CLUSTER_UPKEEP
 from headgate.key import Key
@@ -103,7 +103,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
     @initialize(name=st.sampled_from(sorted(DECLARED)))
     def begin(self, name: str) -> None:
         self.metrics = Prometheus()
-        self.attention = Attention()
+        self.due = Due()
         self.restless = Loop(world(Metrics(self.metrics, lambda *_: None)))
         self.attentive = Loop(world(Metrics(self.metrics, self.read)))
         self.outcomes: dict[Loop, Outcome] = {}
@@ -121,7 +121,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         """Both turn at once after a change of the resource, as its watch makes them."""
         for loop in (self.restless, self.attentive):
             loop.application = DECLARED[name]
-        self.attention.watch(KEY, DECLARED[name])
+        self.due.watch(KEY, DECLARED[name])
         for loop in (self.restless, self.attentive):
             self.turn(loop)
 
@@ -206,8 +206,8 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         pulses = self.metrics.publish()
         self.turn(self.restless)
         now = self.attentive.now
-        due = self.attention.due(pulses, self.metrics.said, now)
-        self.attention.turned(due, pulses, now)
+        due = self.due.look(pulses, self.metrics.said, now)
+        self.due.turned(due, pulses, now)
         if due or self.asked_to_be_woken(now):
             self.turn(self.attentive)
         self.agree()
@@ -229,7 +229,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.tick(10.0)
 
     def read(self, pulse: DriverPulse | None, now: float) -> None:
-        self.attention.read(KEY, pulse, self.metrics.said, now)
+        self.due.read(KEY, pulse, self.metrics.said, now)
 
     def asked_to_be_woken(self, now: float) -> bool:
         """Whether the loop itself knows that something is to be done by now."""
@@ -242,13 +242,13 @@ class AttentiveAndRestless(RuleBasedStateMachine):
 
     def turn(self, loop: Loop) -> None:
         loop.now -= 1.0
-        until = self.attention.unchanged_until(KEY) if loop is self.attentive else None
+        until = self.due.unchanged_until(KEY) if loop is self.attentive else None
         if until is not None:
             kept = loop.memory.kept.unchanged_until(until)
             loop.memory = dataclasses.replace(loop.memory, kept=kept)
         self.outcomes[loop] = outcome = loop.turn(1.0)
         if loop is self.attentive:
-            self.attention.judged(KEY, clock_at=outcome.clock_at)
+            self.due.judged(KEY, clock_at=outcome.clock_at)
 
     def agree(self) -> None:
         assert decided(self.outcomes[self.attentive]) == decided(self.outcomes[self.restless])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adapters.metrics.attention import Attention
+from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.poller import ChosenPoller
 from headgate.adapters.metrics.pulse import DriverPulse, QueryPulse, SourcePulse
 from headgate.adapters.metrics.unmeasured import Unmeasured
@@ -26,17 +26,17 @@ class Watched:
     def __init__(
         self, declared: SparkApplication = FAR, key: Key = KEY, numbers_seconds: float = 30.0
     ) -> None:
-        self.attention = Attention(numbers_seconds=numbers_seconds)
-        self.attention.watch(key, declared)
+        self.due = Due(numbers_seconds=numbers_seconds)
+        self.due.watch(key, declared)
 
     def gets_a_turn(self, now: float, pulses: dict[Key, DriverPulse]) -> bool:
-        due = self.attention.due(pulses, lambda *_: None, now)
-        self.attention.turned(due, pulses, now)
+        due = self.due.look(pulses, lambda *_: None, now)
+        self.due.turned(due, pulses, now)
         return bool(due)
 
     def turn_ends(self, now: float, pulses: dict[Key, DriverPulse], *, clock_at: float | None) -> None:
-        self.attention.read(KEY, pulses[KEY], lambda *_: None, now)
-        self.attention.judged(KEY, clock_at=clock_at)
+        self.due.read(KEY, pulses[KEY], lambda *_: None, now)
+        self.due.judged(KEY, clock_at=clock_at)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,9 @@ def test_what_does_not_change_is_never_worth_a_turn_again() -> None:
 def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not() -> None:
     watched = Watched()
     watched.gets_a_turn(1000.0, pulse(1000.0))
-    watched.attention.watch(
-        KEY, application(queries=[query(sources=[source(backlog={"watermarkLag": "100h"})])])
-    )
+    watched.due.watch(KEY, application(queries=[query(sources=[source(backlog={"watermarkLag": "100h"})])]))
     assert not watched.gets_a_turn(1005.0, pulse(1005.0))
-    watched.attention.watch(KEY, application())
+    watched.due.watch(KEY, application())
     assert watched.gets_a_turn(1010.0, pulse(1010.0))
 
 
@@ -123,13 +121,13 @@ def test_too_long_a_gap_between_two_looks_is_worth_a_turn_while_a_clock_runs(
         watched = Watched(application(), numbers_seconds=1e9)
         watched.gets_a_turn(1000.0, pulse(1000.0))
         watched.turn_ends(1000.0, pulse(1000.0), clock_at=clock_at)
-        watched.attention.due(pulse(1000.0), lambda *_: None, 1000.0)
+        watched.due.look(pulse(1000.0), lambda *_: None, 1000.0)
         assert watched.gets_a_turn(look_at, pulse(1060.0)) is (given or look_at < 1000.0)
 
 
 def test_looks_stand_for_the_last_turn_until_one_finds_something_else() -> None:
     watched = Watched(application())
-    until = watched.attention.unchanged_until
+    until = watched.due.unchanged_until
     watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
     assert until(KEY) is None, "no turn has ended"
     watched.turn_ends(1001.0, pulse(1000.0, lag=1e6), clock_at=1060.0)
@@ -150,7 +148,7 @@ def test_a_turn_that_reads_something_else_than_the_last_look_is_stood_for_by_non
     watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
     watched.turn_ends(1070.0, pulse(1000.0, lag=1e6), clock_at=1100.0)
     assert watched.gets_a_turn(1071.0, pulse(1071.0, lag=1e6))
-    assert watched.attention.unchanged_until(KEY) is None
+    assert watched.due.unchanged_until(KEY) is None
 
 
 def test_a_look_that_found_something_else_while_a_turn_was_under_way_is_not_forgotten() -> None:
@@ -160,11 +158,11 @@ def test_a_look_that_found_something_else_while_a_turn_was_under_way_is_not_forg
     watched.gets_a_turn(990.0, pulse(990.0, lag=2.0))
     watched.turn_ends(991.0, pulse(990.0, lag=2.0), clock_at=None)
     assert watched.gets_a_turn(1000.0, high)
-    watched.attention.read(KEY, high[KEY], lambda *_: None, 1001.0)
+    watched.due.read(KEY, high[KEY], lambda *_: None, 1001.0)
     assert watched.gets_a_turn(1005.0, low)
-    watched.attention.judged(KEY, clock_at=1060.0)
+    watched.due.judged(KEY, clock_at=1060.0)
     assert watched.gets_a_turn(1010.0, pulse(1010.0, lag=1e6))
-    assert watched.attention.unchanged_until(KEY) is None
+    assert watched.due.unchanged_until(KEY) is None
 
 
 def test_what_a_turn_has_read_while_others_waited_counts_as_turned() -> None:
@@ -172,29 +170,29 @@ def test_what_a_turn_has_read_while_others_waited_counts_as_turned() -> None:
     watched = Watched(application())
     watched.gets_a_turn(990.0, pulse(990.0, lag=2.0))
     high = pulse(1000.0, lag=1e6)
-    assert watched.attention.due(high, lambda *_: None, 1000.0) == [KEY]
+    assert watched.due.look(high, lambda *_: None, 1000.0) == [KEY]
     watched.turn_ends(1001.0, high, clock_at=None)
     assert watched.gets_a_turn(1005.0, pulse(1005.0, lag=2.0))
     assert not watched.gets_a_turn(1010.0, pulse(1010.0, lag=2.0))
 
 
 def test_an_application_that_has_to_wait_stays_due() -> None:
-    attention = Watched().attention
-    assert attention.due(pulse(1000.0), lambda *_: None, 1000.0) == [KEY]
-    assert attention.due(pulse(1005.0), lambda *_: None, 1005.0) == [KEY]
-    attention.forget(KEY)
-    attention.turned([KEY], pulse(1005.0), 1005.0)
-    assert attention.due(pulse(1010.0), lambda *_: None, 1010.0) == []
+    due = Watched().due
+    assert due.look(pulse(1000.0), lambda *_: None, 1000.0) == [KEY]
+    assert due.look(pulse(1005.0), lambda *_: None, 1005.0) == [KEY]
+    due.forget(KEY)
+    due.turned([KEY], pulse(1005.0), 1005.0)
+    assert due.look(pulse(1010.0), lambda *_: None, 1010.0) == []
 
 
 def test_what_changed_comes_before_what_only_grew_old() -> None:
     other = Key("team", "a")
-    attention = Watched().attention
-    attention.watch(other, FAR)
+    due = Watched().due
+    due.watch(other, FAR)
     pulses = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
-    attention.turned(attention.due(pulses, lambda *_: None, 1000.0), pulses, 1000.0)
+    due.turned(due.look(pulses, lambda *_: None, 1000.0), pulses, 1000.0)
     pulses = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: DriverPulse(2, 1030.0)}
-    assert attention.due(pulses, lambda *_: None, 1030.0) == [KEY, other]
+    assert due.look(pulses, lambda *_: None, 1030.0) == [KEY, other]
 
 
 class Recorded(Unmeasured):
@@ -236,5 +234,5 @@ def test_a_turn_that_found_readings_stale_is_made_up_for_when_they_are_fresh_aga
 ) -> None:
     watched = Watched()
     assert watched.gets_a_turn(1000.0, pulse(1000.0))
-    watched.attention.read(KEY, pulse(1000.0)[KEY], lambda *_: None, read_at)
+    watched.due.read(KEY, pulse(1000.0)[KEY], lambda *_: None, read_at)
     assert watched.gets_a_turn(1061.0, pulse(1061.0)) is worth_a_turn
