@@ -78,6 +78,10 @@ class HttpCluster:
     """Said instead, once for each call; None: that call is answered as usual."""
     after: Callable[[Request], None] = lambda _request: None
     """Called once a call has its answer: what others do meanwhile."""
+    others: dict[str, Answer] = field(default_factory=dict)
+    """What is said at paths that are none of applications and their Events."""
+    denied: set[str] = field(default_factory=set)
+    """Rights that nobody has, as `verb resource`."""
     page: int = 500
     """Objects in one answer to a listing, whatever was asked for."""
     _version: int = 0
@@ -115,6 +119,12 @@ class HttpCluster:
         self.requests.append(request)
         if self.scripted and (said := self.scripted.popleft()) is not None:
             return said
+        if request.path.startswith("/apis/authorization.k8s.io/v1/"):
+            asked = request.body["spec"]["resourceAttributes"]
+            resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+            return Answer(201, {"status": {"allowed": f"{asked['verb']} {resource}" not in self.denied}})
+        if request.path in self.others:
+            return self.others[request.path]
         if found := EVENTS.fullmatch(request.path):
             return Answer(200, {"metadata": {}, "items": self._events(found[1], request.query)})
         if not (found := APPLICATIONS.fullmatch(request.path)):
@@ -176,6 +186,9 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
             self.wfile.write(content)
 
         def do_GET(self) -> None:
+            self._handle()
+
+        def do_POST(self) -> None:
             self._handle()
 
         def do_PATCH(self) -> None:

@@ -38,6 +38,7 @@ OF_THE_WAY = {
     "controlGeneration",
     "acknowledgedGeneration",
     "lastTransitionTime",
+    "changes",
     "since",
     "memory",
 }

@@ -14,12 +14,14 @@ import typer
 from headgate import __version__
 from headgate.cli.checkpoint import checkpoint
 from headgate.cli.crd import crd
+from headgate.cli.doctor import doctor
 from headgate.cli.explain import explain
 from headgate.cli.local.command import local
 from headgate.cli.operator import operator
 from headgate.cli.pause import pause, unpause
 from headgate.cli.replay import replay
 from headgate.cli.status import status
+from headgate.cli.support_bundle import support_bundle
 from headgate.cli.suspend import resume, suspend
 from headgate.cli.top import top
 from headgate.cli.validate import validate
@@ -38,6 +40,8 @@ app.command()(validate)
 app.command()(explain)
 app.command()(crd)
 app.command()(replay)
+app.command()(doctor)
+app.command("support-bundle")(support_bundle)
 for command in (status, top, suspend, resume, pause, unpause, checkpoint):
     app.command(rich_help_panel="In a cluster")(command)
 

@@ -67,6 +67,18 @@ class ClusterApplication:
         return self._spec.get("suspend") is True
 
     @property
+    def metrics_source(self) -> str:
+        """Who is asked for its metrics: `Prometheus` or `Driver`."""
+        source: str = (self._spec.get("metrics") or {}).get("source", "Prometheus")
+        return source
+
+    @property
+    def spark_version(self) -> str | None:
+        """Which Spark `spec` expects."""
+        version: str | None = self._spec.get("sparkVersion")
+        return version
+
+    @property
     def is_seen(self) -> bool:
         """Whether the status speaks of `spec` as it is now."""
         observed = self.status.observed_generation

@@ -86,6 +86,29 @@ class Cluster:
         items: list[Manifest] = answer["items"]
         return items
 
+    def get(self, path: str, **query: str) -> Manifest:
+        """Return what is at a path of the API, such as `/version`."""
+        return self._call("GET", path, query=query)
+
+    def text(self, path: str, most_bytes: int, **query: str) -> str:
+        """Return what is at a path that has no JSON, such as a log, or its first `most_bytes`."""
+        answer = self._sent("GET", f"{path}?{urlencode(query)}" if query else path, None)
+        if answer.status >= 300:
+            raise self._refusal(answer.status, _decoded(answer.content) or {})
+        return answer.content[:most_bytes].decode("utf-8", "replace")
+
+    def may(self, attributes: Mapping[str, str], user: str | None = None) -> bool:
+        """Return whether a user (`None`: who calls) has a right; `attributes` are those of an access review."""
+        kind = "SelfSubjectAccessReview" if user is None else "SubjectAccessReview"
+        whom = {} if user is None else {"user": user, "groups": _groups_of(user)}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": kind,
+            "spec": {"resourceAttributes": dict(attributes), **whom},
+        }
+        path = f"/apis/authorization.k8s.io/v1/{kind.lower()}s"
+        return bool(self._call("POST", path, query={}, body=review)["status"].get("allowed"))
+
     def _named(self, method: str, name: str, patch: Mapping[str, Any] | None = None) -> Manifest:
         path = f"{_applications_in(self.namespace)}/{quote(name, safe='')}"
         query = {} if patch is None else {"fieldManager": FIELD_MANAGER}
@@ -127,7 +150,8 @@ class Cluster:
         return content
 
     def _sent(self, method: str, target: str, body: Mapping[str, Any] | None) -> _Answer:
-        headers = {"Accept": "application/json", "Content-Type": MERGE_PATCH}
+        content_type = MERGE_PATCH if method == "PATCH" else "application/json"
+        headers = {"Accept": "application/json, */*", "Content-Type": content_type}
         self._api.update_params_for_auth(headers, [], ["BearerToken"], target, method, body)
         try:
             response = self._api.call_api(
@@ -167,6 +191,13 @@ _REFUSALS: Final = {
 
 class _NoSuchObjectError(HeadgateError):
     """The server knows the kind, but not the object."""
+
+
+def _groups_of(user: str) -> list[str]:
+    """Return the groups that the API server puts a service account into."""
+    _, _, account = user.partition("system:serviceaccount:")
+    own = [f"system:serviceaccounts:{account.partition(':')[0]}"] if account else []
+    return ["system:authenticated", *(["system:serviceaccounts"] if account else []), *own]
 
 
 def _applications_in(namespace: str) -> str:

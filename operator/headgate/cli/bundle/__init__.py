@@ -1,0 +1,76 @@
+"""What `headgate support-bundle` puts together for people who do not have the cluster, without what is secret in it.
+
+Everything is gathered first and redacted then: what is hidden in one place is hidden wherever it turns up.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from headgate.cli.bundle.redaction import Redaction
+from headgate.errors import HeadgateError, UsageError
+
+FOLDER: Final = "headgate-support"
+"""All files of the archive are in it."""
+UNREAD: Final = "unread.txt"
+"""The file that says what is missing, and why."""
+
+
+@dataclass
+class Bundle:
+    """The files of one archive, as they were found."""
+
+    documents: dict[str, Any] = field(default_factory=dict)
+    """What is JSON, by path."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Logs and the like, by path."""
+    unread: list[str] = field(default_factory=list)
+    """What was not found, and why."""
+
+    def read(self, what: str, look: Callable[[], None]) -> None:
+        """Call `look`, which adds files; where it may not look, or finds nobody, that is told in the archive."""
+        try:
+            look()
+        except HeadgateError as error:
+            self.unread.append(f"{what}: {error}")
+
+    def write(self, path: Path) -> int:
+        """Write the archive, for nobody but its owner to read; returns how many files are in it.
+
+        Raises `UsageError` where there is such a file already, or none can be written.
+        """
+        redaction = Redaction()
+        for document in self.documents.values():
+            redaction.learn(document)
+        files = {
+            name: json.dumps(redaction.document(found), indent=2, sort_keys=True) + "\n"
+            for name, found in self.documents.items()
+        }
+        files |= {name: redaction.text(found) for name, found in self.texts.items()}
+        if self.unread:
+            files[UNREAD] = redaction.text("\n".join(self.unread) + "\n")
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                _archive(file, files)
+        except FileExistsError:
+            raise UsageError(f"{path}: is there already; give another name with --output") from None
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}; give another place with --output") from None
+        return len(files)
+
+
+def _archive(file: Any, files: dict[str, str]) -> None:
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, text in sorted(files.items()):
+            content = text.encode("utf-8", "replace")
+            entry = tarfile.TarInfo(f"{FOLDER}/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
+            archive.addfile(entry, io.BytesIO(content))

@@ -1,0 +1,81 @@
+"""What is gathered of a cluster: applications, their drivers and executors with the ends of their logs, Events, and
+the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from headgate.cli.bundle import Bundle
+from headgate.cli.checks.cluster import PART_OF
+from headgate.cli.cluster.client import Cluster, Manifest
+
+MOST_LINES: Final = 2_000
+MOST_BYTES: Final = 512 * 1024
+"""Of one log: what happened last."""
+MOST_PODS: Final = 20
+"""Of one application or operator, the newest of them: executors come and go."""
+
+
+def gather(cluster: Cluster, applications: Sequence[Manifest], bundle: Bundle) -> None:
+    """Put what there is of the applications, and of the operator, into the bundle."""
+    for application in applications:
+        name, namespace = application["metadata"]["name"], application["metadata"]["namespace"]
+        place = f"applications/{namespace}/{name}"
+        bundle.documents[f"{place}/application.json"] = _slim(application)
+        labels = f"headgate.dev/application={name}"
+
+        def events(at: str = place, of: Manifest = application) -> None:
+            bundle.documents[f"{at}/events.json"] = [_slim(event) for event in cluster.events(of)]
+
+        bundle.read(f"events of {namespace}/{name}", events)
+        _pods(cluster, bundle, place, namespace, labels)
+    bundle.read("the operator", lambda: _operators(cluster, bundle))
+
+
+def _operators(cluster: Cluster, bundle: Bundle) -> None:
+    for deployment in cluster.get("/apis/apps/v1/deployments", labelSelector=PART_OF)["items"]:
+        metadata = deployment["metadata"]
+        namespace, place = metadata["namespace"], f"operator/{metadata['namespace']}/{metadata['name']}"
+        bundle.documents[f"{place}/deployment.json"] = _slim(deployment)
+        selected = deployment["spec"]["selector"].get("matchLabels") or {}
+        labels = ",".join(f"{name}={value}" for name, value in selected.items())
+        _pods(cluster, bundle, place, namespace, labels)
+
+
+def _pods(cluster: Cluster, bundle: Bundle, place: str, namespace: str, labels: str) -> None:
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+
+    def look() -> None:
+        found = cluster.get(path, labelSelector=labels)["items"]
+        found.sort(key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")), reverse=True)
+        if len(found) > MOST_PODS:
+            bundle.unread.append(f"pods of {place}: {len(found) - MOST_PODS} older ones are left out")
+        for pod in found[:MOST_PODS]:
+            name = pod["metadata"]["name"]
+            bundle.documents[f"{place}/pods/{name}.json"] = _slim(pod)
+            for container in pod["spec"].get("containers", ()):
+                _log(
+                    cluster,
+                    bundle,
+                    f"{place}/pods/{name}.{container['name']}.log",
+                    f"{path}/{quote(name, safe='')}/log",
+                    container["name"],
+                )
+
+    bundle.read(f"pods of {place}", look)
+
+
+def _log(cluster: Cluster, bundle: Bundle, file: str, path: str, container: str) -> None:
+    def look() -> None:
+        bounds = {"tailLines": str(MOST_LINES), "limitBytes": str(MOST_BYTES)}
+        bundle.texts[file] = cluster.text(path, MOST_BYTES, container=container, **bounds)
+
+    bundle.read(file, look)
+
+
+def _slim(manifest: Manifest) -> dict[str, Any]:
+    """Return an object without who wrote which field of it, which is most of its size."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
+    return {**manifest, "metadata": metadata}

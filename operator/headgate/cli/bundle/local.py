@@ -1,0 +1,41 @@
+"""What is gathered of a run of `headgate local`: the files in its state folder, and the end of its driver's log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from headgate.adapters.local.state_dir import StateDir
+from headgate.cli.bundle import Bundle
+from headgate.errors import UsageError
+
+MOST_BYTES: Final = 512 * 1024
+"""Of one file, from its end."""
+
+
+def gather(folder: Path, bundle: Bundle) -> None:
+    """Put the files of the folder into the bundle. Raises `UsageError` where there is no such folder."""
+    if not folder.is_dir():
+        raise UsageError(
+            f"--state-dir {folder}: there is no such folder; headgate local names its own, .headgate/NAME"
+        )
+    files = StateDir(folder)
+    for file in (files.control, files.status, files.memory, files.driver, files.announcement):
+        _add(file, bundle)
+    for log in sorted(folder.glob(f"{files.log.name}*")):
+        _add(log, bundle)
+
+
+def _add(file: Path, bundle: Bundle) -> None:
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, file.stat().st_size - MOST_BYTES))
+            text = opened.read(MOST_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        bundle.unread.append(f"{file.name}: {error.strerror}")
+        return
+    try:
+        bundle.documents[file.name] = json.loads(text)
+    except (ValueError, RecursionError):
+        bundle.texts[file.name] = text

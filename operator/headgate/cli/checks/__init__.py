@@ -1,0 +1,57 @@
+"""What `headgate doctor` looks at: each check is a function that yields findings, and nothing of it changes anything.
+
+What cannot be seen, for want of a right or because nothing runs, is a finding of its own: it is not taken for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Level(StrEnum):
+    """How a check has come out."""
+
+    OK = "ok"
+    """All is well there."""
+    UNKNOWN = "unknown"
+    """It could not be looked at."""
+    WARNING = "warning"
+    """It works, and somebody should know of it."""
+    PROBLEM = "problem"
+    """It does not work."""
+
+
+RUNBOOK: Final = "docs/runbook.md has a page on it"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check has found of one object."""
+
+    check: str
+    """The name of the check: `rights`, `metrics` and the like."""
+    of: str
+    """Of which object: `cluster`, `team/flights`, `this machine`."""
+    level: Level
+    says: str
+    """What was found, in a sentence."""
+    remedy: str = ""
+    """What to do; empty where nothing is to be done."""
+
+    def to_json(self) -> Mapping[str, str]:
+        """Return it as an object of JSON."""
+        return {
+            "check": self.check,
+            "of": self.of,
+            "level": str(self.level),
+            "says": self.says,
+            "remedy": self.remedy,
+        }
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """Return 1 where something does not work, else 0."""
+    return int(any(finding.level is Level.PROBLEM for finding in findings))

@@ -1,0 +1,78 @@
+"""What is found of the driver of one run of `headgate local`, by the files in its state folder and its metrics."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from headgate.adapters.address import Address
+from headgate.adapters.local.driver import LOOPBACK
+from headgate.adapters.local.state_dir import StateDir
+from headgate.adapters.metrics.scrape import scrape
+from headgate.cli.checks import RUNBOOK, Finding, Level
+from headgate.errors import UsageError
+from headgate.reconcile.ports import Outage, Reading
+from headgate_contract import ControlDocument, metrics
+from headgate_contract.receiving import read
+
+SCRAPE_SECONDS: Final = 5.0
+
+
+def check_run(folder: Path) -> Iterator[Finding]:
+    """Yield what is found. Raises `UsageError` where the folder is none of a run."""
+    if not folder.is_dir():
+        raise UsageError(
+            f"--state-dir {folder}: there is no such folder; headgate local names its own, .headgate/NAME"
+        )
+    files, of = StateDir(folder), str(folder)
+    announced = _json(files.announcement)
+    if announced is None:
+        says = "no driver has told where it serves its metrics: none runs, or it is starting"
+        yield Finding("metrics", of, Level.UNKNOWN, says, f"see the end of {files.log}")
+        return
+    found = scrape(Address(LOOPBACK, int(announced["metricsPort"])), time.time(), SCRAPE_SECONDS)
+    if isinstance(found, Outage):
+        says = f"the driver's metrics do not arrive: {found.reason}: {found.message}"
+        yield Finding("metrics", of, Level.PROBLEM, says, f"see whether it runs: the end of {files.log}")
+        return
+    yield Finding("metrics", of, Level.OK, "the driver's metrics arrive")
+    yield from _control(files, of, found)
+    yield from _sources(of, found)
+
+
+def _control(files: StateDir, of: str, found: Sequence[Reading]) -> Iterator[Finding]:
+    try:
+        document = read(files.control.read_text(encoding="utf-8"))
+    except OSError:
+        document = None
+    if not isinstance(document, ControlDocument):
+        yield Finding("control", of, Level.UNKNOWN, "there is no control document")
+        return
+    in_force = next((each.value for each in found if each.name == metrics.CONTROL_GENERATION.name), None)
+    if in_force == document.generation:
+        yield Finding("control", of, Level.OK, f"its control document {document.generation} is in force")
+    else:
+        told = "none is known to be in force" if in_force is None else f"{in_force:.0f} is in force"
+        says = f"its control document {document.generation} is written, and {told}"
+        yield Finding("control", of, Level.PROBLEM, says, f"{files.log} says why a document is refused")
+
+
+def _sources(of: str, found: Sequence[Reading]) -> Iterator[Finding]:
+    lost = [each.labels for each in found if each.name == metrics.SOURCE_OUT_OF_REACH.name and each.value]
+    for labels in lost:
+        named = f"source {labels.get('source')} of query {labels.get('query')}"
+        says = f"the driver cannot reach {named}: {labels.get('cause')}"
+        yield Finding("sources", of, Level.PROBLEM, says, RUNBOOK)
+    if not lost:
+        yield Finding("sources", of, Level.OK, "the driver reaches all of its sources that it reads from")
+
+
+def _json(file: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) and isinstance(document.get("metricsPort"), int) else None

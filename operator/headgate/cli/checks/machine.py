@@ -1,0 +1,108 @@
+"""Whether a job can be governed on this machine: found out by running one, of a few records.
+
+What is missing (Java, Spark, the shim's jar, one of another version) the launcher says itself, with the remedy: it
+refuses to start, or ends, with a sentence of its own. So the doctor asks no files for versions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from headgate import __version__
+from headgate.adapters.local.driver import LAUNCHER
+from headgate.cli.checks import Finding, Level
+from headgate.errors import UsageError
+from headgate_contract.exit_codes import ERROR
+from headgate_contract.foreign import scrubbed
+
+TRIAL: Final = Path(__file__).with_name("trial.py")
+TRIAL_SECONDS: Final = 180.0
+"""Longest that the trial may take: ten seconds on an idle machine."""
+HERE: Final = "this machine"
+LAST_CHARACTERS: Final = 400
+
+
+def check_machine(launcher: str | None) -> Iterator[Finding]:
+    """Yield what is found of this machine. `launcher` is the command that starts drivers, as in a shell."""
+    command = _command(launcher)
+    yield Finding("headgate", HERE, Level.OK, f"Headgate {__version__}")
+    with tempfile.TemporaryDirectory(prefix="headgate-doctor-") as folder:
+        try:
+            found, said = _trial(command, Path(folder))
+        except OSError as error:
+            says = f"{shlex.join(command)} cannot be started: {error.strerror}"
+            yield Finding(
+                "launcher", HERE, Level.PROBLEM, says, "give the command that starts drivers with --launcher"
+            )
+            return
+        except subprocess.TimeoutExpired:
+            says = f"a query of a few records was not through its first batch after {TRIAL_SECONDS:.0f} s"
+            yield Finding("spark", HERE, Level.PROBLEM, says, "free the machine, and look again")
+            return
+    if found is None:
+        remedy = (
+            "" if ERROR in said else "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
+        )
+        yield Finding("spark", HERE, Level.PROBLEM, _reason(said), remedy)
+        return
+    yield Finding("python", HERE, Level.OK, f"drivers run in Python {found['python']}")
+    yield Finding("java", HERE, Level.OK, f"Java {found['java']}")
+    if found["governed"]:
+        yield Finding(
+            "spark",
+            HERE,
+            Level.OK,
+            f"Spark {found['spark']} and its shim fit: a query of the doctor's was governed",
+        )
+    else:
+        says = f"Spark {found['spark']} ran the doctor's query, and the planner knows nothing of it"
+        remedy = (
+            "see that no property of Spark's takes spark.sql.extensions or spark.driver.extraClassPath back"
+        )
+        yield Finding("spark", HERE, Level.PROBLEM, says, remedy)
+
+
+def _command(launcher: str | None) -> Sequence[str]:
+    try:
+        return tuple(shlex.split(launcher or "")) or LAUNCHER
+    except ValueError as error:
+        raise UsageError(f"--launcher {launcher}: {error}; write it as in a shell") from None
+
+
+def _trial(command: Sequence[str], folder: Path) -> tuple[dict[str, Any] | None, str]:
+    """Run the trial; return what it has found, `None` where it did not come so far, and what it printed last."""
+    announcement, result = folder / "announce.json", folder / "result.json"
+    options = ["--metrics-port", "0", "--metrics-address", "127.0.0.1", "--announce", str(announcement)]
+    script = [str(TRIAL), str(announcement), str(folder / "checkpoint"), str(result)]
+    output = folder / "output"
+    with output.open("wb") as file:
+        subprocess.run(
+            [*command, *options, *script],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=TRIAL_SECONDS,
+            check=False,
+            cwd=folder,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
+    said = output.read_text(encoding="utf-8", errors="replace")
+    try:
+        return json.loads(result.read_text(encoding="utf-8")), said
+    except (OSError, ValueError):
+        return None, said
+
+
+def _reason(said: str) -> str:
+    """Return what the launcher or the job has said of its end: its own sentence, or the last line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    own = [line.partition(ERROR)[2] for line in lines if ERROR in line]
+    last = (own or lines or ["it ended without a word"])[-1]
+    return scrubbed(last)[:LAST_CHARACTERS]

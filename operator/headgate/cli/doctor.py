@@ -1,0 +1,103 @@
+"""`headgate doctor`: what is in the way of Headgate, in a cluster or on this machine, and what to do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+
+if TYPE_CHECKING:
+    from headgate.cli.checks import Finding
+    from headgate.cli.cluster.client import Cluster
+
+
+def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the application; without it, all of them.")
+    ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Look at this machine and its Spark, not at a cluster.")
+    ] = False,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --local: state folder of a run of headgate local, to look at its driver too."
+        ),
+    ] = None,
+    launcher: Annotated[
+        str | None,
+        typer.Option(help="With --local: command that starts drivers [headgate-run of this environment]."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON: a list of findings.")] = False,
+    all_namespaces: AllNamespaces = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Look for what is in the way, and say what to do about each.
+
+    In a cluster: versions of the API server, the CRD and the operator, who leads, the operator's rights in the
+    namespace, whether Prometheus answers it; of each application whether its metrics arrive, its control document is
+    in force, its driver reaches its sources, and its Spark fits. With --local: Python, Java, Spark and the shim, by
+    a query of a few records that is run under headgate-run, in some ten seconds. Nothing is changed.
+
+    Exit code 0: nothing is in the way; what is told as a warning, or cannot be seen, may be. 1: there is a problem,
+    or the cluster did not answer. 2: a bad option or kubeconfig.
+    """
+    from headgate.cli.checks import exit_code
+    from headgate.errors import UsageError
+
+    if local and (name is not None or all_namespaces):
+        raise UsageError("--local looks at this machine; leave out NAME and --all-namespaces")
+    if not local and (state_dir is not None or launcher is not None):
+        raise UsageError("--state-dir and --launcher are of this machine; give --local with them")
+    if local:
+        findings = _of_machine(launcher, state_dir)
+    else:
+        findings = _of_cluster(
+            Place(namespace, context, kubeconfig).connect(), name, everywhere=all_namespaces
+        )
+    raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
+
+
+def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "Iterator[Finding]":
+    from headgate.cli.checks.all import of_cluster
+
+    yield from of_cluster(
+        cluster, lambda: [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
+    )
+
+
+def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Finding]":
+    from headgate.cli.checks.local_run import check_run
+    from headgate.cli.checks.machine import check_machine
+
+    yield from check_machine(launcher)
+    if state_dir is not None:
+        yield from check_run(state_dir)
+
+
+def _shown(findings: "Iterator[Finding]", *, as_json: bool) -> "list[Finding]":
+    """Print findings, each as soon as it is there, and return them."""
+    from rich.text import Text
+
+    from headgate.cli.checks import Level
+    from headgate.cli.cluster.output import print_json, print_lines
+
+    styles = {Level.OK: "green", Level.UNKNOWN: "dim", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+    kept = []
+    for finding in findings:
+        kept.append(finding)
+        if as_json:
+            continue
+        head = Text.assemble(
+            (f"{finding.level:8}", styles[finding.level]), f" {finding.check} of {finding.of}: "
+        )
+        print_lines([Text.assemble(head, finding.says)])
+        if finding.remedy and finding.level is not Level.OK:
+            print_lines([Text(f"{'':8} -> {finding.remedy}")])
+    if as_json:
+        print_json([finding.to_json() for finding in kept])
+    return kept

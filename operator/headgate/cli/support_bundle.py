@@ -1,0 +1,78 @@
+"""`headgate support-bundle`: an archive for people who are asked for help, without what is secret in it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+
+if TYPE_CHECKING:
+    from headgate.cli.bundle import Bundle
+
+
+def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the application; without it, all of them.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The archive [headgate-support-DATE.tar.gz]."),
+    ] = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(help="State folder of a run of headgate local, in place of a cluster.")
+    ] = None,
+    all_namespaces: AllNamespaces = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Write an archive with what helps to find a fault, to be sent to others.
+
+    Of a cluster: what headgate doctor finds, the applications with their Events, their pods and the ends of their
+    logs, and the operator with its own. With --state-dir: the files of that run. Values of sparkConf, arguments,
+    variables and annotations of others are left out, and what looks like a secret is taken out of everything else.
+    That is a net and no promise: look through it before you send it.
+
+    Exit code 0: written; what could not be read is told in it. 1: there is no such application, or the cluster did
+    not answer. 2: a bad option, or the archive cannot be written.
+    """
+    import time
+
+    from headgate import __version__
+    from headgate.cli.bundle import UNREAD, Bundle
+    from headgate.errors import UsageError
+
+    if state_dir is not None and (name is not None or all_namespaces):
+        raise UsageError("--state-dir is of one run on this machine; leave out NAME and --all-namespaces")
+    now = time.time()
+    file = output or Path(time.strftime("headgate-support-%Y%m%d-%H%M%S.tar.gz", time.gmtime(now)))
+    bundle = Bundle()
+    written_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    bundle.documents["bundle.json"] = {"headgate": __version__, "writtenAt": written_at}
+    if state_dir is None:
+        place = Place(namespace, context, kubeconfig)
+        _of_cluster(place, name, bundle, everywhere=all_namespaces)
+    else:
+        from headgate.cli.bundle.local import gather
+
+        gather(state_dir, bundle)
+    files = bundle.write(file)
+    typer.echo(f"{file}: {files} files; look through them before you send them")
+    if bundle.unread:
+        typer.echo(f"not all could be read, see {UNREAD} in it", err=True)
+
+
+def _of_cluster(place: Place, name: str | None, bundle: "Bundle", *, everywhere: bool) -> None:
+    from headgate.cli.bundle.cluster import gather
+    from headgate.cli.checks.all import of_cluster
+
+    cluster = place.connect()
+    applications = [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
+    found: list[Mapping[str, str]] = []
+    bundle.documents["doctor.json"] = found
+    gather(cluster, applications, bundle)
+    bundle.read(
+        "doctor", lambda: found.extend(each.to_json() for each in of_cluster(cluster, lambda: applications))
+    )
