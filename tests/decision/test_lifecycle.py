@@ -180,9 +180,9 @@ ROWS = (
     # stopping
     Row("a kill that was asked for is no failure", dead(-9), STOP_ASKED, wanted(), starts(2)),
     Row(
-        "within the grace period", alive(), known(stop_asked_at=870.0), SUSPENDED, stops(StepReason.SUSPENDED)
+        "within the grace period", alive(), known(stop_asked_at=870.1), SUSPENDED, stops(StepReason.SUSPENDED)
     ),
-    Row("grace period over", alive(), known(stop_asked_at=869.0), SUSPENDED, KILLS),
+    Row("grace period over", alive(), known(stop_asked_at=870.0), SUSPENDED, KILLS),
     Row("older driver alive", alive(1), known(2, started_at=None), wanted(), stops(StepReason.REPLACED)),
     Row("older driver dead", dead(1, 1), known(2, started_at=None), wanted(), starts(2)),
     Row(

@@ -31,6 +31,14 @@ def test_an_edit_leads_to_where_a_fresh_application_comes_to(of: Field) -> None:
     assert walk(of, [one_of(of)]) == 2
 
 
+GRACE = next(of for of in FIELDS if str(of) == "spec.stop.gracePeriod")
+
+
+def test_without_a_grace_period_a_driver_is_replaced_at_once() -> None:
+    """The step asked to be looked at again at the very moment at which it found nothing to do, without an end."""
+    walk(GRACE, ["least"], is_behind=True)
+
+
 SIZES = [of for of in FIELDS if "checkpoint" in of.path or "instances" in of.path]
 
 

@@ -94,7 +94,7 @@ def deletion_has_waited_long_enough(s: Situation) -> Step | None:
 def grace_period_is_over(s: Situation) -> Step | None:
     """A batch that takes too long to end is given up; Spark repeats it."""
     asked_at = s.history.stop_asked_at
-    if s.living is None or asked_at is None or s.now - asked_at <= s.seconds_to_stop:
+    if s.living is None or asked_at is None or s.now - asked_at < s.seconds_to_stop:
         return None
     grace = s.desired.grace_period_seconds
     message = f"attempt {s.living.attempt} has not stopped within {grace:g}s: killing it"
