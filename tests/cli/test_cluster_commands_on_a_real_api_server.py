@@ -298,3 +298,37 @@ def test_a_certificate_that_is_not_trusted_is_one_sentence(
     assert ended.err.startswith(f"error: {applications.plane.url} cannot be reached: ")
     assert "CERTIFICATE_VERIFY_FAILED" in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_the_doctor_finds_what_a_real_cluster_has(applications: Applications) -> None:
+    """The forms of its answers are the API server's: version, fields of the CRD, and rights of an account."""
+    applications.apply("kubectl")
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "headgate", "labels": {"app.kubernetes.io/part-of": "headgate"}},
+        "spec": {
+            "selector": {"matchLabels": {"app": "headgate"}},
+            "template": {
+                "metadata": {"labels": {"app": "headgate"}},
+                "spec": {"containers": [{"name": "operator", "image": "none"}]},
+            },
+        },
+    }
+    applications.plane.kubectl("apply", "-n", applications.namespace, "-f", "-", input=json.dumps(deployment))
+
+    ended = applications.run("doctor", "--json")
+
+    of = f"{applications.namespace}/headgate"
+    found = {
+        (each["check"], each["of"]): (each["level"], each["says"])
+        for each in json.loads(ended.out)
+        if each["of"] in ("cluster", of, f"{applications.namespace}/flights")
+    }
+    assert ended.code == 1
+    assert found["api-server", "cluster"][0] == found["crd", "cluster"][0] == "ok", found
+    assert found["operator", of] == ("problem", "no replica of the operator is ready, of 1")
+    assert found["lease", of][0] == "unknown"
+    level, says = found["rights", of]
+    assert (level, says.startswith("default may not get sparkapplications.headgate.dev")) == ("problem", True)
+    assert found["operator", f"{applications.namespace}/flights"][1] == "no operator has acted on it"
