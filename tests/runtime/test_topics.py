@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -448,3 +449,22 @@ def test_a_run_that_ends_gives_its_client_back(kafka: Kafka, checkpoint: FakeChe
     assert kafka.open == before + 1
     query.run.close()
     assert kafka.open == before
+
+
+def test_a_client_that_was_given_back_is_held_no_longer_though_its_run_is_kept(
+    kafka: Kafka, checkpoint: FakeCheckpoint
+):
+    clients: list[weakref.ref[Kafka]] = []
+
+    def connect(_: Mapping[str, str]) -> Kafka:
+        client = Kafka(orders="a")
+        clients.append(weakref.ref(client))
+        return client
+
+    kafka.connect = connect  # type: ignore[method-assign]
+    query = Query(kafka, checkpoint)
+    query.ask(0, orders(100), orders(100))
+    assert [client() is None for client in clients] == [False]
+    query.run.close()
+    assert query.run is not None
+    assert [client() is None for client in clients] == [True]

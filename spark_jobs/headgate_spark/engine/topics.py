@@ -143,11 +143,12 @@ class Topics:
     def bounds(self, splits: Collection[str]) -> Mapping[str, Bounds]:
         """Return where the logs of partitions begin and end, by the same client; may be called on any thread.
 
-        Raises what the client raises, and RuntimeError before it is connected.
+        Raises what the client raises, and RuntimeError before it is connected and after it is closed.
         """
-        if self._ids is None:
-            raise RuntimeError(f"source {self._source} is not connected yet")
-        return self._ids.bounds(splits)
+        ids = self._ids
+        if ids is None:
+            raise RuntimeError(f"source {self._source} is not connected")
+        return ids.bounds(splits)
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""
@@ -179,8 +180,9 @@ class Topics:
         return self._ids
 
     def _disconnect(self) -> None:
-        if self._ids is not None:
-            self._ids.close()
+        ids, self._ids = self._ids, None  # the last runs are kept for what they tell, and not their clients
+        if ids is not None:
+            ids.close()
 
 
 def ids_in(kept: Any) -> dict[str, Ids]:
