@@ -9,6 +9,9 @@ import pytest
 
 from headgate_spark.engine import garbage
 from headgate_spark.engine.garbage import set_aside, set_aside_soon
+from headgate_spark.engine.questions import StrangerError
+from headgate_spark.runtime.driver import Runtime
+from headgate_spark.runtime.settings import Settings
 
 
 class Node:
@@ -71,3 +74,15 @@ def test_it_comes_a_moment_after_queries_start_and_once_for_all_of_them(monkeypa
     set_aside_soon()
     assert came.acquire(timeout=10)
     assert times == ["headgate-garbage"] * 2
+
+
+@pytest.mark.parametrize("verb", ["begins", "ended"])
+def test_it_comes_after_a_query_has_started_and_after_one_has_ended(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+):
+    calls: list[str] = []
+    monkeypatch.setattr(garbage, "set_aside_soon", lambda: calls.append(verb))
+    verbs = Runtime(Settings(token="t", pid=1, application="flights")).verbs()
+    with pytest.raises(StrangerError):  # nobody has told of the driver; it is looked all the same
+        verbs[verb]("query", None)
+    assert calls == [verb]

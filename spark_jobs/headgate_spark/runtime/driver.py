@@ -98,6 +98,7 @@ class Runtime:
     def verbs(self) -> Mapping[str, Verb]:
         """Return all that it can be asked."""
         of_the_shim = {name: self._of_this_driver(verb) for name, verb in verbs(self.governor).items()}
+        of_the_shim |= {name: garbage.then_set_aside(of_the_shim[name]) for name in ("begins", "ended")}
         of_the_launcher: dict[str, Verb] = {
             "stop_planning": self._stop_planning,
             "await_boundaries": self._await_boundaries,
