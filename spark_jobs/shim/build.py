@@ -2,7 +2,8 @@
 
 The jar is not committed, so that nobody has to trust a binary, and building it needs no tool beside a JDK: it is a
 dozen files against the jars of the PySpark that is installed anyway. Compiled with any of Spark 4.0 to 4.3, it
-runs on all of them.
+runs on all of them. Kafka's client is in none of PySpark's jars. `kafka-client` has the signatures of it that are
+called, for the compiler alone; a test holds what comes of them to what the client's own jar gives, byte by byte.
 
 Hatchling calls `ShimBuild` for each wheel and editable build; people call the file itself:
 `python spark_jobs/shim/build.py`.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 SHIM = Path(__file__).resolve().parent
+KAFKA_CLIENT = SHIM / "kafka-client"
 JAR = SHIM.parent / "headgate_spark" / "jars" / "headgate-shim.jar"
 MANIFEST = "META-INF/MANIFEST.MF"
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -40,7 +42,7 @@ def java_sources() -> list[Path]:
 def manifest() -> bytes:
     """The jar's manifest: it names the very sources that the jar is made from, and how."""
     digest = hashlib.sha256()
-    for path in [*java_sources(), Path(__file__).resolve()]:
+    for path in [*java_sources(), *sorted(KAFKA_CLIENT.rglob("*.java")), Path(__file__).resolve()]:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(SHIM).as_posix()} {len(content)}\n".encode() + content)
     sources = digest.hexdigest()[:40]  # a line of a manifest holds 72 bytes
@@ -94,6 +96,7 @@ def compile_jar() -> Path:
     with tempfile.TemporaryDirectory(dir=JAR.parent) as scratch:
         classes = Path(scratch) / "classes"
         command = [javac, "--release", "17", "-nowarn", "-proc:none"]
+        command += ["-sourcepath", str(KAFKA_CLIENT), "-implicit:none"]
         command += ["-cp", f"{jars}/*", "-d", str(classes), *map(str, java_sources())]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -10,7 +10,9 @@ import pytest
 
 from headgate_contract import BatchControl, ControlDocument, QueryControl
 from headgate_contract.receiving import write
+from headgate_spark.engine.shim import jar_path
 from support.kafka import Broker
+from support.kafka_connector import connector_jars
 from support.kafka_records import Record, send
 from support.kinds import SPARK, Connect, Java, Kind, Notebook, Pipeline, Query, batches, committed, rows
 from support.waiting import wait_until
@@ -131,6 +133,31 @@ def test_a_flow_of_a_pipeline_has_settings_of_its_own(
     assert sum(sizes["first"]) == sum(sizes["second"]) == RECORDS
     assert max(sizes["first"]) <= 5
     assert sizes["second"] == [RECORDS]
+
+
+def test_a_connector_that_comes_after_the_session_is_asked_for_event_times(kafka: Broker, folder: Path):
+    """Through a class loader that there was not when this jar was loaded: one below that of the session."""
+    first = Query("first", (kafka.topic(), kafka.topic()), 0, folder)
+    for topic, ahead in zip(first.topics, (0, 60), strict=True):
+        records = [Record(0, START_MS + (ahead + n) * 1000, str(n).encode()) for n in range(RECORDS)]
+        send(kafka.bootstrap, topic, records)
+    said = {"spark.headgate.alignment.group": "all", "spark.headgate.alignment.maxDrift": "3s"}
+    with Notebook(folder, kafka.bootstrap) as kind:
+        kind.more = {"spark.jars": str(jar_path())}
+        kind.start([], properties(folder) | said)
+        for jar in connector_jars():
+            kind.run(f'spark.sql("ADD JAR {jar}")')
+        _, topics, *rest = first.line.split("\t")
+        kind.run(f"start(spark, 'first', {topics!r}, *{rest!r})")
+        wait_until(
+            lambda: len(rows(kind, first)) == 2 * RECORDS, "all", WAIT_SECONDS, seen=lambda: kind.log[-4000:]
+        )
+        read = [[topic for topic, _ in batch] for _, batch in batches(kind, first) if batch]
+        assert read[0] == [first.topics[0]] * len(read[0]), "the other one is a minute ahead"
+        floors = [
+            s.value for s in kind.metrics() if s.name == "headgate_source_alignment_floor_timestamp_seconds"
+        ]
+        assert floors, kind.log[-4000:]
 
 
 class Sql(Kind):

@@ -8,7 +8,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
+
+from support.kafka_connector import connector_jars
+from support.maven import jars
 
 pytestmark = pytest.mark.programs
 
@@ -94,21 +98,29 @@ def test_java_that_does_not_compile_is_reported_by_the_compiler(checkout: Path) 
     assert "Planner.java:1: error" in done.stderr
 
 
-def test_the_java_compiles_without_a_warning(tmp_path: Path) -> None:
-    import pyspark
-
-    jars = Path(pyspark.__file__).parent / "jars"
-    command = [
-        "javac",
-        "--release",
-        "17",
-        "-Xlint:all,-path",
-        "-Werror",
-        "-cp",
-        f"{jars}/*",
-        "-d",
-        str(tmp_path),
-    ]
-    command += [str(source) for source in BUILD.parent.rglob("*.java")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+def compiled(folder: Path, *options: str) -> dict[str, bytes]:
+    """Return the class files of the shim, compiled into an empty folder with every warning an error."""
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    command = ["javac", "--release", "17", "-proc:none", "-Xlint:all,-path", "-Werror", "-d", str(folder)]
+    sources = (BUILD.parent / "src").rglob("*.java")
+    done = subprocess.run(
+        [*command, *(option.format(jars) for option in options), *map(str, sources)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*.class")}
+
+
+def test_the_java_compiles_without_a_warning_and_against_kafkas_client_to_the_same_bytes(
+    tmp_path: Path,
+) -> None:
+    """So the signatures that it is built against are those of the client, in whatever version."""
+    signatures = str(BUILD.parent / "kafka-client")
+    built = compiled(tmp_path / "built", "-sourcepath", signatures, "-implicit:none", "-cp", "{}")
+    clients = {jar for jar in [*connector_jars(), *jars("kafka-broker")] if "kafka-clients" in jar.name}
+    assert len(clients) == 2
+    for client in clients:
+        assert compiled(tmp_path / client.stem, "-cp", f"{{}}{os.pathsep}{client}") == built

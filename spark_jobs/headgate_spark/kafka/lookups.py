@@ -1,7 +1,7 @@
 """Offsets by timestamp, and single records, through the Kafka client that Spark's connector has brought into the JVM.
 
-One call of Py4J and one request per broker, whatever the number of partitions: the shim's `KafkaOffsets`,
-`KafkaRecords` and `KafkaTransactions` take and give JSON. Nothing here joins a consumer group or commits to one.
+One call of Py4J and one request per broker, whatever the number of partitions: the shim's `Logs` and `Records` take
+and give JSON. Nothing here joins a consumer group or commits to one.
 
 Logs are seen as the source sees them: one that reads what is committed alone (`isolation.level`) sees them end where
 the first transaction begins that is still open.
@@ -69,15 +69,14 @@ class JvmLookups:
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
         self.committed = reads_committed(options)
         """Whether the source reads what is committed alone."""
-        self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin, self.committed)
-        self._transactions = jvm.dev.headgate.spark.KafkaTransactions(self._admin)
+        self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
         """Return for each partition (`topic/0`) the first record not earlier than asked for; `None`: there is none.
 
         Raises `PartitionError`, or whatever the client raises.
         """
-        return find(self._offsets, asked)
+        return find(self._logs, asked)
 
     def ends(self) -> dict[str, int]:
         """Return the end of the log of each partition that the source reads now. Raises as `find`."""
@@ -90,7 +89,7 @@ class JvmLookups:
 
         "Lately" is the last day, unless the broker is set up otherwise (`producer.id.expiration.ms`).
         """
-        told = self._transactions.find(json.dumps(list(partitions)), PRODUCERS_SECONDS * 1000)
+        told = self._logs.transactions(json.dumps(list(partitions)), PRODUCERS_SECONDS * 1000)
         return frozenset(split for split, has_some in json.loads(unpacked(told)).items() if has_some is False)
 
     def close(self) -> None:
@@ -108,7 +107,7 @@ class JvmRecords:
         bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
         self._consumer = consumer(settings_of(jvm, options, _CLIENT_ID, _OF_SAMPLES), bytes_of(), bytes_of())
-        self._records = jvm.dev.headgate.spark.KafkaRecords(self._consumer)
+        self._records = jvm.dev.headgate.spark.Kafka.records(self._consumer)
         self._lookups = lookups
         self._values = values
 
@@ -157,9 +156,9 @@ def reads_committed(options: Mapping[str, str]) -> bool:
     return client_options(options).get("isolation.level", "").lower() == "read_committed"
 
 
-def find(offsets: Any, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
-    """Ask a `KafkaOffsets` of the shim. Returns and raises as `JvmLookups.find`."""
-    answers = json.loads(unpacked(offsets.find(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000)))
+def find(logs: Any, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
+    """Ask a `Logs` of the shim. Returns and raises as `JvmLookups.find`."""
+    answers = json.loads(unpacked(logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000)))
     return {split: _found(split, answer) for split, answer in answers.items()}
 
 

@@ -24,7 +24,7 @@ class JvmTopicIds:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
-        self._offsets = jvm.dev.headgate.spark.KafkaOffsets(self._admin, reads_committed(options))
+        self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, reads_committed(options))
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
         """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
@@ -35,7 +35,7 @@ class JvmTopicIds:
 
     def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
         """Return where the logs of partitions begin and end, as their source sees them. Raises as `lookups.find`."""
-        begins, ends = (find(self._offsets, dict.fromkeys(splits, at)) for at in (BEGINNING, END))
+        begins, ends = (find(self._logs, dict.fromkeys(splits, at)) for at in (BEGINNING, END))
         known = ((split, begin, ends.get(split)) for split, begin in begins.items())
         return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}
 

@@ -82,6 +82,7 @@ final class Gate implements Governed.Handler {
    */
   static <S extends SparkDataStream> Object before(Supplier<S> streams, Origin origin, String location) {
     SparkDataStream stream = streams.get();
+    SourceClasses.of(stream);
     RunningQuery query = RunningQuery.ofThisThread();
     if (query == null) {
       LOG.warn("Headgate does not know the query that {} belongs to, which therefore runs ungoverned", stream);

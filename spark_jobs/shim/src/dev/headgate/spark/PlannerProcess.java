@@ -120,7 +120,7 @@ public final class PlannerProcess {
     document = conf.get(CONTROL, null);
     Thread thread = new Thread(() -> run(conf), "headgate-planner-process");
     thread.setDaemon(true);
-    thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
+    thread.setContextClassLoader(new SourceClasses(Thread.currentThread().getContextClassLoader())); // Py4J's threads have it too
     thread.start();
   }
 

@@ -41,7 +41,7 @@ final class StandIn {
    * that cannot be made, it returns the delegate: a source that runs ungoverned, and says so, is better than one that is broken.
    */
   static Object of(Object delegate, Governed.Handler handler, Class<?>... added) {
-    Generated loader = new Generated(delegate.getClass().getClassLoader());
+    LinkedBelow loader = new LinkedBelow(delegate.getClass().getClassLoader());
     Set<Class<?>> interfaces = new LinkedHashSet<>(Arrays.asList(added));
     for (Class<?> c = delegate.getClass(); c != null; c = c.getSuperclass()) {
       collect(c.getInterfaces(), loader, interfaces);
@@ -58,7 +58,7 @@ final class StandIn {
     }
   }
 
-  private static void collect(Class<?>[] candidates, Generated loader, Set<Class<?>> into) {
+  private static void collect(Class<?>[] candidates, LinkedBelow loader, Set<Class<?>> into) {
     for (Class<?> c : candidates) {
       if (Modifier.isPublic(c.getModifiers()) && !c.isSealed() && loader.sees(c)) {
         into.add(c);
@@ -124,29 +124,5 @@ final class StandIn {
     }
     code.returnValue();
     code.endMethod();
-  }
-
-  /** Sees what the delegate's loader sees, and this package even where the jar was added beside the delegate's. */
-  private static final class Generated extends ClassLoader {
-    Generated(ClassLoader parent) {
-      super(parent);
-    }
-
-    boolean sees(Class<?> type) {
-      try {
-        return loadClass(type.getName()) == type;
-      } catch (ClassNotFoundException e) {
-        return false;
-      }
-    }
-
-    Class<?> define(String name, byte[] code) {
-      return defineClass(name, code, 0, code.length);
-    }
-
-    @Override
-    protected Class<?> findClass(String name) throws ClassNotFoundException {
-      return name.startsWith("dev.headgate.spark.") ? Class.forName(name) : super.findClass(name);
-    }
   }
 }

@@ -1,0 +1,71 @@
+package dev.headgate.spark;
+
+import java.io.IOException;
+import java.io.InputStream;
+
+/**
+ * Makes what asks Kafka by a client that is there already, for Python.
+ *
+ * <p>The package {@code dev.headgate.spark.kafka} is compiled against Kafka's client, which comes with Spark's connector: on the same
+ * class path as this jar, or by {@code --packages} through a class loader below it, or with {@code ADD JAR} through one that there
+ * was not yet when this jar was loaded; a driver without Kafka has none. So it is linked where the client is: by a loader below that
+ * of the client, which takes our class files for itself instead of asking its parents for them. A jar of its own beside this one
+ * would be linked in the wrong place as soon as both are in Spark's {@code jars} folder, and one inside it needs the same loader.
+ */
+public final class Kafka {
+  private static final String PACKAGE = "dev.headgate.spark.kafka.";
+
+  /** By the class of a client, and for as long as there is that class. */
+  private static final ClassValue<ClassLoader> BELOW =
+      new ClassValue<>() {
+        @Override
+        protected ClassLoader computeValue(Class<?> client) {
+          return new Ours(client.getClassLoader());
+        }
+      };
+
+  private Kafka() {}
+
+  /** A {@code Logs} of an {@code Admin}; {@code committed}: it reads what is committed alone. */
+  public static Object logs(Object admin, boolean committed) throws ReflectiveOperationException {
+    return made("Logs", admin, committed);
+  }
+
+  /** A {@code Records} of a {@code Consumer} of byte arrays. */
+  public static Object records(Object consumer) throws ReflectiveOperationException {
+    return made("Records", consumer);
+  }
+
+  private static Object made(String name, Object... clientFirst) throws ReflectiveOperationException {
+    Class<?> type = BELOW.get(clientFirst[0].getClass()).loadClass(PACKAGE + name);
+    return type.getConstructors()[0].newInstance(clientFirst);
+  }
+
+  private static final class Ours extends LinkedBelow {
+    Ours(ClassLoader client) {
+      super(client);
+    }
+
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      if (!name.startsWith(PACKAGE)) {
+        return super.loadClass(name, resolve);
+      }
+      synchronized (getClassLoadingLock(name)) {
+        Class<?> known = findLoadedClass(name);
+        return known != null ? known : define(name, bytes(name));
+      }
+    }
+
+    private static byte[] bytes(String name) throws ClassNotFoundException {
+      try (InputStream file = Kafka.class.getResourceAsStream("/" + name.replace('.', '/') + ".class")) {
+        if (file == null) {
+          throw new ClassNotFoundException(name);
+        }
+        return file.readAllBytes();
+      } catch (IOException e) {
+        throw new ClassNotFoundException(name, e);
+      }
+    }
+  }
+}

@@ -1,0 +1,39 @@
+package dev.headgate.spark;
+
+import java.util.Collections;
+import java.util.Set;
+import java.util.WeakHashMap;
+
+/**
+ * Classes as the planner's process names them: those that the session's first thread saw, and those that sources have brought.
+ *
+ * <p>The planner asks Kafka by the client of the connector, and that may have come with {@code ADD JAR} or an artifact of Connect,
+ * through a loader that there was not yet when the gateway was opened. Then the source that was made of it knows the way.
+ */
+final class SourceClasses extends ClassLoader {
+  private static final Set<ClassLoader> LOADERS = Collections.newSetFromMap(Collections.synchronizedMap(new WeakHashMap<>()));
+
+  SourceClasses(ClassLoader first) {
+    super(first);
+  }
+
+  /** Notes where a source has come from. */
+  static void of(Object source) {
+    ClassLoader loader = source.getClass().getClassLoader();
+    if (loader != null) {
+      LOADERS.add(loader);
+    }
+  }
+
+  @Override
+  protected Class<?> findClass(String name) throws ClassNotFoundException {
+    for (ClassLoader loader : LOADERS.toArray(new ClassLoader[0])) {
+      try {
+        return loader.loadClass(name);
+      } catch (ClassNotFoundException e) {
+        continue; // perhaps by another one
+      }
+    }
+    throw new ClassNotFoundException(name);
+  }
+}
