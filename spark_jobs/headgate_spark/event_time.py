@@ -11,7 +11,7 @@ travels there as what is sent to executors does, by cloudpickle: what it imports
 modules beside the script and for installed ones.
 
 A job that does not import Headgate names its decoder by a setting instead: `headgate.eventTime.decoder`, see
-`headgate_spark.engine.decoders`.
+`headgate_spark.engine.decoders`. Such a one is of its query alone, and takes the place of one that is registered.
 """
 
 from __future__ import annotations
@@ -51,11 +51,6 @@ def register(source: str, decoder: Decoder) -> None:
 def registered(source: str) -> Decoder | None:
     """Return the decoder of a source; `None`: the job has registered none."""
     return _decoders.get(source)
-
-
-def name(source: str, decoder: Decoder) -> None:
-    """Register what a job has named by a setting: called in the planner's process."""
-    _decoders[source] = decoder
 
 
 def send_by(send: Send | None) -> None:

@@ -10,7 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import EventTimeControl
+from headgate_spark import event_time
 from headgate_spark.kafka.event_times import KafkaEventTimes
+from headgate_spark.kafka.payload import Reader
 from headgate_spark.planner.event_times import (
     EventTimesUnknownError,
     Found,
@@ -38,14 +40,17 @@ class Times:
         self.error: Exception | None = None
         self.asked: list[Mapping[str, int]] = []
         self.closed = threading.Event()
-        self.connected: list[EventTimeControl | None] = []
+        self.connected: list[str | None] = []
+        """By the column that event times are read from; `None`: by timestamps."""
+        self.decoders: list[object] = []
         self.sampled = Sampled(None, {}, {})
         self.log_ends: Mapping[str, int] | Exception = {}
         """Of the source's partitions; none are found before Spark tells them."""
         self.refreshed = 0
 
-    def connect(self, source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
-        self.connected.append(where)
+    def connect(self, source: str, options: Mapping[str, str], reader: Reader | None) -> Times:
+        self.connected.append(None if reader is None else reader.column)
+        self.decoders.append(None if reader is None else reader.decode)
         return self
 
     def first_later(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
@@ -344,7 +349,7 @@ def test_a_source_is_connected_anew_when_its_event_time_is_elsewhere(
         for _ in range(2):
             event_times.prepare("flights", 30.0, where)
         assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
-    assert times.connected == places
+    assert times.connected == [None if where is None else where.column for where in places]
     assert times.closed.is_set()
 
 
@@ -368,7 +373,7 @@ def test_a_payload_that_nothing_reads_is_a_problem_and_nothing_is_connected_for_
     event_times.prepare("flights", 30.0, EventTimeControl(column="$.at"))
     assert event_times.problem("flights") is None
     assert asked(event_times, FLIGHTS) == {FLIGHTS: Found(7, 70)}
-    assert times.connected == [EventTimeControl(column="$.at")]
+    assert times.connected == ["$.at"]
 
 
 def test_what_was_seen_of_the_records_is_passed_on(event_times: KafkaEventTimes, times: Times):
@@ -386,3 +391,23 @@ def test_what_is_known_beside_answers_is_refreshed_behind_questions_and_not_with
         asked(event_times, FLIGHTS)
     wait_until(lambda: times.refreshed == 1, "that it is refreshed")
     assert times.asked, "a question comes first"
+
+
+def test_two_queries_of_one_source_decode_it_as_each_of_them_names_it(monkeypatch: pytest.MonkeyPatch):
+    def registered(value: bytes) -> object:
+        return value
+
+    monkeypatch.setattr(event_time, "_decoders", {"flights": registered})
+    avro = EventTimeControl(column="$.at", format="Avro")
+    decoded = []
+    for named in ({"flights": int}, {"flights": float}, {"another": int}):
+        times = Times()
+        of_query = KafkaEventTimes(times.connect, budget_seconds=240)
+        of_query.decode_by(named)
+        of_query.open("flights", {})
+        of_query.prepare("flights", 30.0, avro)
+        assert of_query.problem("flights") is None
+        asked(of_query, FLIGHTS)
+        of_query.close()
+        decoded += times.decoders
+    assert decoded == [int, float, registered]

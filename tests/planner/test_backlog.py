@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import BatchReport, Lane, Source, Survey, TakeUpTo, Trigger
+from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -77,7 +78,7 @@ def test_a_source_that_could_not_tell_where_it_is_has_not_been_read_up_to_its_en
 
 
 def test_that_holds_even_if_the_backlog_is_left_before_the_batch_ends():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(normal=5), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 10}}, 0)
@@ -118,7 +119,7 @@ def test_without_any_interval_a_backlog_is_still_read_in_batches_of_the_target()
 
 
 def test_a_batch_whose_report_is_missing_does_not_make_a_backlog_wait():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(during=120), 0)
     for start in (0, 10_000, 20_000):
         assert planner.admit("a", {"0": start}, start / 1000) == Survey(("a",))

@@ -19,6 +19,7 @@ from headgate_spark.planner.model import (
 )
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.source import SURVEY_SECONDS
+from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
 from support.scripted_spark import BASE, START, ScriptedSpark, Stream, Uncounted
 
@@ -54,7 +55,9 @@ def test_one_survey_serves_all_sources_of_a_round():
 
 
 def test_a_round_begins_when_a_source_is_asked_again():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    planner = AskedPlanner(
+        QueryState("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    )
     planner.control(control(), 0)
     planner.admit("b", None, 0)
     planner.admit("a", None, 0.1)
@@ -75,7 +78,7 @@ def test_the_position_that_spark_hands_in_is_believed_over_what_was_planned():
 @pytest.fixture
 def ten_a_second() -> QueryPlanner:
     """A planner of one source, that may take ten records a second."""
-    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = QueryPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(sources={"a": SourceControl(rate_limit=RateControl(records_per_second=10))}), 0)
     return planner
 
@@ -223,7 +226,7 @@ def test_sources_share_a_grant_by_what_is_pending():
 
 
 def test_a_batch_with_offsets_but_no_rows_is_a_batch():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(60), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 10}}, 0)
@@ -247,7 +250,7 @@ def test_no_data_batches_move_nothing_and_are_counted_apart():
 
 def after_batches_without_data(*seconds: float, interval: float) -> AskedPlanner:
     """Return a planner that planned a batch at 0, and knows how long batches without data take."""
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(interval), 0)
     for taken in seconds:
         planner.batch_ended(BatchReport({}, taken, 0))
@@ -279,7 +282,7 @@ def test_a_wait_is_never_longer_than_a_second():
 
 
 def test_only_the_first_source_of_a_trigger_waits():
-    planner = AskedPlanner("q", Trigger(), [Source(name, Lane.OFFSETS) for name in "ab"], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source(name, Lane.OFFSETS) for name in "ab"], now=0))
     planner.control(control(10), 0)
     planner.batch_ended(BatchReport({}, 0.3, 0))
 
@@ -430,7 +433,9 @@ def test_after_a_stop_nothing_is_planned():
 
 
 def test_a_stop_reaches_the_sources_that_are_still_to_be_asked_in_a_round():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    planner = AskedPlanner(
+        QueryState("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    )
     planner.control(control(), 0)
     for _ in range(2):
         first = planner.admit("a", None, 0)

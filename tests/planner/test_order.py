@@ -16,6 +16,7 @@ from headgate_spark.planner.model import (
     TriggerKind,
 )
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.state import QueryState
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import event_time
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
@@ -139,7 +140,9 @@ def answered(planner: QueryPlanner, name: str, start: int, now: float = 0.0):
 @pytest.fixture
 def two() -> QueryPlanner:
     """Two sources that were looked at, with a hundred records a second each."""
-    planner = QueryPlanner("q", Trigger(), [Source("a", Lane.OFFSETS), Source("b", Lane.OFFSETS)], now=0.0)
+    planner = QueryPlanner(
+        QueryState("q", Trigger(), [Source("a", Lane.OFFSETS), Source("b", Lane.OFFSETS)], now=0.0)
+    )
     limit = SourceControl(rate_limit=RateControl(records_per_second=100))
     planner.control(QueryControl(interval_seconds=1, sources={"a": limit, "b": limit}), 0.0)
     for name in "ab":

@@ -5,6 +5,7 @@ import pytest
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import BatchReport, Lane, Source, Trigger
+from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -27,7 +28,7 @@ def test_before_the_first_trigger_nothing_is_known():
 
 
 def test_pending_counts_from_the_committed_position_while_a_batch_runs():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(batch=BatchControl(initial_records=60)), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 100}}, 0)
@@ -83,7 +84,7 @@ def test_between_two_batches_that_a_rate_cut_the_rate_is_what_holds():
 
 
 def test_what_held_a_source_in_the_last_minute_is_told_to_the_second_and_forgotten_after_it():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.GATE)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.GATE)], now=0))
 
     def lately(now):
         return planner.snapshot(now).sources[0].held_lately_seconds
@@ -105,7 +106,9 @@ def test_what_held_a_source_in_the_last_minute_is_told_to_the_second_and_forgott
 
 
 def test_held_time_goes_on_while_another_source_is_read():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    planner = AskedPlanner(
+        QueryState("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+    )
     planner.control(control(sources={"b": SourceControl(paused=True)}), 0)
     for now in (0, 1):
         planner.admit("a", None, now)
@@ -130,7 +133,7 @@ def test_a_source_is_not_idle_while_its_records_are_read(source):
 
 
 def test_offsets_without_rows_are_activity():
-    planner = AskedPlanner("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
     planner.control(control(1), 0)
     planner.admit("a", {"0": 0}, 50)
     planner.plan("a", {"a": {"0": 10}}, 50)

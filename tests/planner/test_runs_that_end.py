@@ -19,6 +19,7 @@ from headgate_spark.planner.model import (
     TriggerKind,
     Wait,
 )
+from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
@@ -110,7 +111,7 @@ def test_with_data_left_it_waits_for_tokens_instead_of_ending():
 
 
 def test_a_stop_ends_the_wait_for_tokens():
-    planner = AskedPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0))
     limit = {"a": SourceControl(rate_limit=RateControl(records_per_second=0.01))}
     planner.control(QueryControl(sources=limit), 0)
     start = {"0": 0}
@@ -129,7 +130,7 @@ def test_a_stop_ends_the_wait_for_tokens():
 def test_a_source_that_cannot_tell_its_latest_position_is_asked_again_as_soon_as_in_any_run():
     stream = a_stream()
     stream.reachable = False
-    planner = AskedPlanner("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0)
+    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0))
     planner.control(QueryControl(), 0)
     planner.admit("a", {"0": 0}, 0)
     assert planner.plan("a", {}, 0) == Wait(BASE_SECONDS, HeldBy.UNKNOWN)
@@ -224,7 +225,7 @@ def test_a_history_whose_end_was_not_seen_any_more_is_known_to_be_at_its_end(ord
 def test_a_history_that_cannot_be_looked_at_before_it_is_asked_fails_the_run_with_what_to_do():
     """As a V1 source, or one whose offset in the checkpoint cannot be read; and it is asked after the live source."""
     sources = [Source("live", Lane.OFFSETS), Source("history", Lane.OFFSETS)]
-    planner = AskedPlanner("q", AVAILABLE_NOW, sources, now=0, resumed={"history": {"0": 500}})
+    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, sources, now=0, resumed={"history": {"0": 500}}))
     planner.control(QueryControl(sources={"live": after("history")}), 0)
     assert planner.admit("live", {"0": 0}, 0) == Survey(("live", "history"))
     assert planner.plan("live", {"live": {"0": 9}}, 0) == Hold(HeldBy.AFTER)
@@ -285,7 +286,7 @@ def test_once_is_one_batch_of_everything():
 
 
 def test_once_fails_when_everything_is_paused():
-    planner = AskedPlanner("q", ONCE, [Source("a", Lane.GATE)], now=0)
+    planner = AskedPlanner(QueryState("q", ONCE, [Source("a", Lane.GATE)], now=0))
     planner.control(QueryControl(sources={"a": SourceControl(paused=True)}), 0)
     assert isinstance(planner.admit("a", None, 0), Fail)
 

@@ -10,6 +10,7 @@ from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.model import Lane, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.state import QueryState
 from support.aligned_spark import member
 
 SOURCES = [Source(lane.value, lane) for lane in Lane if lane is not Lane.BYTES]
@@ -23,7 +24,7 @@ def test_sources_of_every_lane_without_event_times_are_named_once_each_with_the_
     alignment = RunAlignment("delays", Groups(), KafkaEventTimes(never_connected))
     control = QueryControl(sources={source.name: member(30) for source in SOURCES})
     alignment.join(control, control.sources, 0.0)
-    planner = QueryPlanner("delays", Trigger(), SOURCES, now=0.0, alignment=alignment.part)
+    planner = QueryPlanner(QueryState("delays", Trigger(), SOURCES, now=0.0, alignment=alignment.part))
     with capture_logs() as told:
         for now in (0.0, 1.0):
             planner.control(control, now)

@@ -11,9 +11,9 @@ import pytest
 
 from headgate_contract.settings.said import in_options
 from headgate_contract.settings.table import Scope
-from headgate_spark import event_time
 from headgate_spark.engine import decoders
 from headgate_spark.engine.settings import OfJob, SettingsError
+from headgate_spark.event_time import Decoder
 
 OPTION = "headgate.eventTime.decoder"
 
@@ -21,14 +21,15 @@ OPTION = "headgate.eventTime.decoder"
 @pytest.fixture(autouse=True)
 def path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(event_time, "_decoders", {})
     monkeypatch.delitem(sys.modules, "rides", raising=False)
 
 
-def take_up(name: str, **properties: str) -> None:
+def named(name: str, **properties: str) -> Decoder:
     of_job = OfJob({}, {f"spark.headgate.{each}": value for each, value in properties.items()})
-    decoders.take_up("q", of_job.read("q", {"rides": {OPTION: name}}), of_job.properties)
+    found = decoders.named("q", of_job.read("q", {"rides": {OPTION: name}, "fares": {}}), of_job.properties)
     importlib.invalidate_caches()
+    assert found.keys() == {"rides"}
+    return found["rides"]
 
 
 def module(folder: Path, text: str = "def decode(value): return {'at': len(value)}") -> Path:
@@ -37,9 +38,7 @@ def module(folder: Path, text: str = "def decode(value): return {'at': len(value
 
 
 def test_one_in_a_folder_that_is_named_decodes(tmp_path: Path) -> None:
-    take_up("rides:decode", pythonPath=f"/nowhere:{module(tmp_path)}")
-    decoder = event_time.registered("rides")
-    assert decoder is not None
+    decoder = named("rides:decode", pythonPath=f"/nowhere:{module(tmp_path)}")
     assert decoder(b"abc") == {"at": 3}
 
 
@@ -48,8 +47,7 @@ def test_one_in_a_zip_that_the_job_has_sent_along_decodes(tmp_path: Path) -> Non
     with zipfile.ZipFile(sent, "w") as file:
         file.write(module(tmp_path) / "rides.py", "rides.py")
     decoders.look_in(f"{tmp_path}/other.zip, {sent}", ",")
-    take_up("rides:decode")
-    assert event_time.registered("rides") is not None
+    assert named("rides:decode")(b"abc") == {"at": 3}
 
 
 @pytest.mark.parametrize(
@@ -68,10 +66,9 @@ def test_one_that_is_not_there_refuses_the_query(
     if text is not None:
         module(tmp_path, text)
     with pytest.raises(SettingsError) as refused:
-        take_up(name, pythonPath=str(tmp_path))
+        named(name, pythonPath=str(tmp_path))
     assert str(refused.value).startswith(f"query q: source rides: option {OPTION}: module rides ")
     assert told in str(refused.value)
-    assert event_time.registered("rides") is None
 
 
 @pytest.mark.parametrize("name", ["rides", "rides:", ":decode", "rides.decode()", "../rides:decode", "a b:c"])

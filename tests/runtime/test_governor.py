@@ -403,6 +403,9 @@ def test_a_stop_does_not_wait_for_a_run_that_has_ended(governor):
 class Times(FakeEventTimes):
     """Event times of any source of a run."""
 
+    def decode_by(self, decoders):
+        pass
+
     def problem(self, source):
         return None
 

@@ -34,6 +34,9 @@ QUERY = "copy"
 class MadeUpTimes(FakeEventTimes):
     """Event times of the sources of a run."""
 
+    def decode_by(self, decoders: Mapping[str, object]) -> None:
+        pass
+
     def open(self, source: str, options: Mapping[str, str]) -> None:
         pass
 

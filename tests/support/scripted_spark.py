@@ -41,6 +41,7 @@ from headgate_spark.planner.model import (
     Wait,
 )
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.state import QueryState
 
 BASE = 0.1
 SPARK_KEEPS_ORDER_OF = 4
@@ -232,15 +233,17 @@ class ScriptedSpark:
         """Called with the seconds that have passed, before each round."""
         self._last_arrival = now
         self.planner = QueryPlanner(
-            "delays",
-            self.trigger,
-            [Source(s.name, s.lane) for s in sources],
-            now=now,
-            hybrid=memory,
-            resumed=resumed,
-            unplanned=None if resumed is None else self.unplanned,
-            memory=bound,
-            alignment=alignment,
+            QueryState(
+                "delays",
+                self.trigger,
+                [Source(s.name, s.lane) for s in sources],
+                now=now,
+                hybrid=memory,
+                resumed=resumed,
+                unplanned=None if resumed is None else self.unplanned,
+                memory=bound,
+                alignment=alignment,
+            )
         )
         self.control(control)
 

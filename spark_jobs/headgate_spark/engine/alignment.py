@@ -12,6 +12,7 @@ import structlog
 
 from headgate_contract import ControlDocument, EventTimeControl, QueryControl, SourceControl
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.event_time import Decoder
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import EventTimes, NoEventTimes
@@ -21,6 +22,9 @@ log = structlog.get_logger("headgate")
 
 class SourceTimes(EventTimes, Protocol):
     """The event times of the sources of one run."""
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """The payloads of these sources are decoded so, and those of no others; before a source of them is opened."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a Kafka source that was opened with these options."""
@@ -40,6 +44,9 @@ class SourceTimes(EventTimes, Protocol):
 
 class NoSourceTimes(NoEventTimes):
     """Of a driver in which no source tells event times."""
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Nothing will be decoded."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Nothing will be asked."""
@@ -66,6 +73,10 @@ class RunAlignment:
         self._warned_of: Mapping[str, str] = {}
         self._is_closed = False
         self.part = QueryAlignment(query, groups, times)
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """The query names these for its sources."""
+        self._times.decode_by(decoders)
 
     def opened(self, source: str, descriptor: Descriptor) -> None:
         """A stream was opened."""

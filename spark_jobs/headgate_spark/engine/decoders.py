@@ -8,29 +8,28 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from headgate_contract.settings.layers import Job
 from headgate_contract.settings.table import DECODER, PROPERTY, PYTHON_PATH
-from headgate_spark import event_time
 from headgate_spark.engine.settings import SettingsError
+from headgate_spark.event_time import Decoder
 
 
-def take_up(query: str, job: Job, properties: Mapping[str, str]) -> None:
-    """Have the sources of a query decoded by what is named for them. Raises `SettingsError` where that is not there.
-
-    A decoder is of a source in all queries of a driver: the one that was named last.
-    """
+def named(query: str, job: Job, properties: Mapping[str, str]) -> dict[str, Decoder]:
+    """Return what is named for the sources of a query. Raises `SettingsError` where that is not there."""
     problems = []
+    found = {}
     for source, given in job.sources.items():
         if DECODER in given:
             try:
-                event_time.name(source, _found(str(given[DECODER].value), properties))
+                found[source] = _found(str(given[DECODER].value), properties)
             except LookupError as error:
                 problems.append(f"source {source}: {given[DECODER].spelling}: {error.args[0]}")
     if problems:
         raise SettingsError(f"query {query}: {'; '.join(problems)}")
+    return found
 
 
 def look_in(places: str, separator: str) -> None:
@@ -41,7 +40,7 @@ def look_in(places: str, separator: str) -> None:
             importlib.invalidate_caches()
 
 
-def _found(name: str, properties: Mapping[str, str]) -> Callable[[bytes], object]:
+def _found(name: str, properties: Mapping[str, str]) -> Decoder:
     """Return the function of this name. Raises LookupError with what is wrong, and what to do."""
     look_in(properties.get(PROPERTY + PYTHON_PATH, ""), os.pathsep)
     module, _, attributes = name.partition(":")
@@ -59,5 +58,5 @@ def _found(name: str, properties: Mapping[str, str]) -> Callable[[bytes], object
         raise LookupError(  # noqa: TRY004 -- it is not there
             f"module {module} has no function {attributes}; write module:function of one that it has"
         )
-    decoder: Callable[[bytes], object] = found
+    decoder: Decoder = found
     return decoder

@@ -15,7 +15,7 @@ from headgate_contract import QueryControl
 from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
 from headgate_spark.engine.checkpoint_state import CheckpointState
-from headgate_spark.engine.decoders import take_up
+from headgate_spark.engine.decoders import named
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.positions import RunPositions
@@ -29,6 +29,7 @@ from headgate_spark.engine.settings import OfJob, Settings
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Answer, QuerySnapshot, Survey, Trigger, TriggerKind
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.state import QueryState
 
 BUDGET_SECONDS = 1.0
 """How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
@@ -102,7 +103,7 @@ class QueryRun:
         told = {names[each.handle]: each.settings for each in every}
         of_job = OfJob() if self.started is None else self.started.settings
         job = of_job.read(self.name, told)
-        take_up(self.name, job, of_job.properties)
+        self.alignment.decode_by(named(self.name, job, of_job.properties))
         self.settings.job_says(job)
         self.sources.open(descriptor)
         self.planner = None
@@ -204,15 +205,17 @@ class QueryRun:
         """Return the planner of this query. Raises `FolderError` where histories cannot be read and must be."""
         if self.planner is None:
             planner = QueryPlanner(
-                self.name,
-                self.started.trigger if self.started else Trigger(),
-                [opened.source for opened in self.sources],
-                now=self._clock(),
-                hybrid=self.state.histories(self.settings.control),
-                resumed=self.sources.resumed(),
-                unplanned=self.sources.unplanned(),
-                memory=self.state.memory.bound,
-                alignment=self.alignment.part,
+                QueryState(
+                    self.name,
+                    self.started.trigger if self.started else Trigger(),
+                    [opened.source for opened in self.sources],
+                    now=self._clock(),
+                    hybrid=self.state.histories(self.settings.control),
+                    resumed=self.sources.resumed(),
+                    unplanned=self.sources.unplanned(),
+                    memory=self.state.memory.bound,
+                    alignment=self.alignment.part,
+                )
             )
             planner.control(self.settings.control, self._clock())
             if self.batches.are_to_end:

@@ -21,7 +21,7 @@ import structlog
 from headgate_contract import EventTimeControl
 from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words
-from headgate_spark.kafka.payload import reader_of
+from headgate_spark.kafka.payload import Reader
 from headgate_spark.kafka.record_times import Answers, Asked
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, EventTimesUnknownError, Millis, Sampled
 
@@ -96,10 +96,18 @@ class _Question:
 
 
 class Asking:
-    """Asks for one source. `connect` makes what tells its event times, from where in the values they are."""
+    """Asks for one source."""
 
-    def __init__(self, source: str, connect: Callable[[EventTimeControl | None], Times]) -> None:
+    def __init__(
+        self,
+        source: str,
+        read: Callable[[EventTimeControl], Reader],
+        connect: Callable[[Reader | None], Times],
+    ) -> None:
+        """`read` makes what finds event times in values, or raises `ValueError` with what to do; `connect` makes what
+        tells them, from that, or from timestamps (`None`)."""
         self._source = source
+        self._read = read
         self._connect = connect
         self._max_future = DEFAULT_MAX_FUTURE
         self._event_time: EventTimeControl | None = None
@@ -138,7 +146,7 @@ class Asking:
         """Why its event times cannot be read, as they are declared."""
         try:
             if self._event_time is not None:
-                reader_of(self._source, self._event_time)
+                self._read(self._event_time)
         except ValueError as error:
             return str(error)
         return None
@@ -259,7 +267,8 @@ class Asking:
 
     def _connected(self) -> Times:
         if self._times is None:
-            self._times = self._connect(self._event_time)
+            where = self._event_time
+            self._times = self._connect(None if where is None else self._read(where))
         self._times.max_future = self._max_future
         return self._times
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
+from headgate_spark.event_time import Decoder
 from headgate_spark.kafka.asking import Asking, Kind, Times, Told
 from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
-from headgate_spark.kafka.payload import reader_of
+from headgate_spark.kafka.payload import Reader, reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
 from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.planner.event_times import (
@@ -32,8 +33,9 @@ from headgate_spark.planner.event_times import (
 BUDGET_SECONDS = 2.0
 """How long one planning waits for answers, all together: less than half of what the shim grants a call (5 s)."""
 
-Connect = Callable[[str, Mapping[str, str], Optional[EventTimeControl]], Times]
-"""Makes what tells the event times of a source: from its name, its options, and where in the value they are."""
+Connect = Callable[[str, Mapping[str, str], Optional[Reader]], Times]
+"""Makes what tells the event times of a source: from its name, its options, and what finds them in a value;
+`None`: they are the timestamps of records."""
 
 
 class KafkaEventTimes:
@@ -43,9 +45,14 @@ class KafkaEventTimes:
         """`connect` is called on the source's own thread."""
         self._connect = connect
         self._budget = budget_seconds
+        self._decoders: Mapping[str, Decoder] = {}
         self._sources: dict[str, Asking] = {}
         self._deadline = 0.0
         """Monotonic time at which the present planning stops to wait."""
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take what the query names for its sources; for all others it is what the job has registered."""
+        self._decoders = decoders
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source. Nothing is connected before it is asked for.
@@ -54,7 +61,11 @@ class KafkaEventTimes:
         """
         if source in self._sources:
             self._sources[source].close()
-        self._sources[source] = Asking(source, lambda where: self._connect(source, options, where))
+        self._sources[source] = Asking(
+            source,
+            lambda where: reader_of(source, where, self._decoders.get(source)),
+            lambda reader: self._connect(source, options, reader),
+        )
 
     def prepare(
         self, source: str, max_future_seconds: float, event_time: EventTimeControl | None = None
@@ -158,11 +169,11 @@ def _latest(told: Told, split: str) -> Latest:
 def by_clients_of(jvm: Any) -> KafkaEventTimes:
     """Return the event times of a run, asked by the Kafka client that Spark's connector has brought into the JVM."""
 
-    def connect(source: str, options: Mapping[str, str], where: EventTimeControl | None) -> Times:
+    def connect(source: str, options: Mapping[str, str], reader: Reader | None) -> Times:
         lookups = JvmLookups(jvm, options)
-        if where is None:
+        if reader is None:
             return RecordTimes(source, lookups, lambda: JvmRecords(jvm, options, lookups))
         records = JvmRecords(jvm, options, lookups, values=True)
-        return PayloadTimes(source, lookups, records, reader_of(source, where))
+        return PayloadTimes(source, lookups, records, reader)
 
     return KafkaEventTimes(connect)

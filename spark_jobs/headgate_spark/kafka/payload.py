@@ -70,14 +70,17 @@ class Reader:
             raise NoEventTimeError(_told(f"it has {moment!r} there, which is no moment since 1970")) from None
 
 
-def reader_of(source: str, where: EventTimeControl) -> Reader:
-    """Return what finds the event time in a value. Raises `ValueError`, with what to do, where nothing could."""
+def reader_of(source: str, where: EventTimeControl, named: Decoder | None = None) -> Reader:
+    """Return what finds the event time in a value. Raises `ValueError`, with what to do, where nothing could.
+
+    `named` is the decoder that the query names for the source; else it is the one that the job has registered.
+    """
     try:
         path = json_path.parse(where.column)
     except ValueError as error:
         raise ValueError(f"source {source}: eventTime.column: {error}; correct it") from None
     form = where.format or JSON
-    decode = event_time.registered(source) or (json.loads if form == JSON else None)
+    decode = named or event_time.registered(source) or (json.loads if form == JSON else None)
     if decode is None:
         raise ValueError(
             f"source {source} has its event time in {where.column} of a payload in {form}, for which the job has "

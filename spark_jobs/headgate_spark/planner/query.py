@@ -12,12 +12,11 @@ Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.answering import answer_to, to_survey
 from headgate_spark.planner.booking import Booking
 from headgate_spark.planner.lease import Lease, of_closed_gate, of_open_gate
@@ -29,9 +28,7 @@ from headgate_spark.planner.model import (
     HybridMemory,
     Position,
     QuerySnapshot,
-    Source,
     Survey,
-    Trigger,
 )
 from headgate_spark.planner.pipelines import pipeline_of
 from headgate_spark.planner.rounds import Question, Round
@@ -42,35 +39,9 @@ from headgate_spark.planner.state import QueryState
 class QueryPlanner:
     """Up to where each batch of one query goes. `now` is seconds on one monotonic clock."""
 
-    def __init__(  # noqa: PLR0913 - one composition root calls it, by keyword
-        self,
-        name: str,
-        trigger: Trigger,
-        sources: Sequence[Source],
-        *,
-        now: float,
-        hybrid: HybridMemory | None = None,
-        resumed: Mapping[str, Position] | None = None,
-        unplanned: Collection[str] | None = None,
-        memory: MemoryBound | None = None,
-        alignment: QueryAlignment | None = None,
-    ) -> None:
-        """`hybrid` is what was kept of histories (`to_remember`). `resumed` is where sources were when the query ran
-        last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
-        the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
-        none of one that has. `alignment` shares its groups with the other queries of the driver; without it nothing
-        is aligned."""
-        self._query = QueryState(
-            name,
-            trigger,
-            sources,
-            now=now,
-            hybrid=hybrid,
-            resumed=resumed,
-            unplanned=unplanned,
-            memory=memory,
-            alignment=alignment,
-        )
+    def __init__(self, query: QueryState) -> None:
+        """`query` is nobody else's from now on."""
+        self._query = query
         self._remembered = self._query.hybrid.memory
         self._round: Round | None = None
         self._booking = Booking(self._query)

@@ -52,19 +52,24 @@ class InForce:
 class QueryState:
     """One query. Whoever plans reads it; it changes when something has happened, or when a planning is kept."""
 
-    def __init__(  # noqa: PLR0913 - as `QueryPlanner`, which alone makes one
+    def __init__(  # noqa: PLR0913 - one composition root calls it, by keyword
         self,
         name: str,
         trigger: Trigger,
         sources: Sequence[Source],
         *,
         now: float,
-        hybrid: HybridMemory | None,
-        resumed: Mapping[str, Position] | None,
-        unplanned: Collection[str] | None,
-        memory: MemoryBound | None,
-        alignment: QueryAlignment | None,
+        hybrid: HybridMemory | None = None,
+        resumed: Mapping[str, Position] | None = None,
+        unplanned: Collection[str] | None = None,
+        memory: MemoryBound | None = None,
+        alignment: QueryAlignment | None = None,
     ) -> None:
+        """`hybrid` is what was kept of histories (`to_remember`). `resumed` is where sources were when the query ran
+        last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
+        the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
+        none of one that has. `alignment` shares its groups with the other queries of the driver; without it nothing
+        is aligned."""
         self.name = name
         self.settings = Settings(trigger)
         self.sources = {source.name: SourceState(source, now) for source in sources}
