@@ -73,7 +73,7 @@ def as_on(version: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> ModuleTy
 
 def oldest() -> str:
     """The oldest Python with which the shim starts the planner's process."""
-    text = (SOURCES / "shim" / "src" / "dev" / "headgate" / "spark" / "PlannerProcess.java").read_text()
+    text = (SOURCES / "shim" / "src" / "dev" / "headgate" / "spark" / "PlannerProgram.java").read_text()
     [found] = re.findall(r"sys\.version_info >= \((\d+), (\d+)\)", text)
     return ".".join(found)
 

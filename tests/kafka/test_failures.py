@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
 
 from headgate_contract import AlignmentControl, QueryControl, SourceControl
+from headgate_spark.engine.forbearance import Forbearance
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import PASSWORD, USER, Broker
 from support.kafka_records import Ramp, fill
@@ -51,12 +52,12 @@ def with_password(kafka: Broker, password: str) -> dict[str, str]:
 
 @contextmanager
 def outages_end_after(spark: SparkSession, seconds: float) -> Iterator[None]:
-    shim = spark.sparkContext._jvm.dev.headgate.spark.Shim
-    shim.setOutage(round(seconds * 1000))
+    """Of queries that are started in the block."""
+    spark.conf.set("spark.headgate.sourceOutage", f"{seconds}s")
     try:
         yield
     finally:
-        shim.setOutage(300_000)
+        spark.conf.unset("spark.headgate.sourceOutage")
 
 
 def last_planned(checkpoint: Path) -> str:
@@ -199,11 +200,13 @@ def test_a_topic_that_vanishes_is_named_with_the_remedy_and_its_siblings_go_on(
         fill(kafka.bootstrap, topic, [Ramp(0, 10)])
     with driver.running(stream(spark, kafka, kept), tmp_path / "kept") as sibling:
         removed = stream(spark, kafka, gone, **IMPATIENT)
-        with driver.running(removed, tmp_path / "gone", name="reader") as query:
+        with (
+            outages_end_after(spark, 3),
+            driver.running(removed, tmp_path / "gone", name="reader") as query,
+        ):
             await_rows(query, 10)
             kafka.delete_topic(gone)
-            with outages_end_after(spark, 3):
-                failure(query)
+            failure(query)
         assert explanation(driver) == (
             f"query reader: source {gone}: topic {gone} does not exist at {kafka.bootstrap}; create it, or correct "
             "`subscribe` in the job"
@@ -281,9 +284,9 @@ def test_of_two_sources_the_one_whose_topic_vanishes_is_named_while_it_waits_and
         wait_until(lambda: run.sources.out_of_reach == {gone: told}, "a word of the topic that is gone")
         fill(kafka.bootstrap, kept, [Ramp(0, 10)])
         assert sum(await_rows(query, 20)) == 20
-        with outages_end_after(spark, 0):
+        with driver_in(spark, forbearance=Forbearance(outage_seconds=0)) as impatient:  # takes it up
             failure(query)
-    assert explanation(driver) == told
+            assert explanation(impatient) == told
 
 
 def test_a_host_that_nobody_knows_by_its_name_is_named_with_the_option(

@@ -157,7 +157,7 @@ def test_something_new_in_another_stream_does_not(
         assert planner.questions["leased", "0"] == 1
 
 
-def test_looks_are_apart_however_many_a_planner_asks_for(
+def test_looks_are_as_far_apart_as_the_planner_says(
     spark: SparkSession, planner: Counting, tmp_path: Path
 ) -> None:
     looks = tmp_path / "looks"
@@ -165,7 +165,7 @@ def test_looks_are_apart_however_many_a_planner_asks_for(
     with leased(frame, planner, tmp_path, "hold"):
         handle = next(iter(planner.sources))
         planner.of_query["leased"] = f"survey:{handle}"
-        planner.after_survey = f"lease:3600000:1:{handle}"
+        planner.after_survey = f"lease:3600000:10:{handle}"
         wait_until(lambda: planner.surveys, "a survey")
         before, began = wait_until(lambda: looks.stat().st_size, "a look"), time.monotonic()
         wait_until(lambda: looks.stat().st_size >= before + LOOKS, "more looks")

@@ -17,6 +17,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import HadoopCheckpoint
+from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
@@ -28,6 +29,7 @@ from support.spark import batch_sizes, be_patient, governed, wait_until
 
 NAME = "governed"
 """Of the query, unless a test has several."""
+USUAL = Forbearance()
 DEADLINE_SECONDS = 240.0
 """For what is read: a batch of one second takes a minute on a machine that is busy with something else."""
 
@@ -53,6 +55,7 @@ class Driver:
         spark: SparkSession,
         positions: Positions | None = None,
         clock: Callable[[], float] = time.monotonic,
+        forbearance: Forbearance = USUAL,
     ) -> None:
         self.spark = spark
         self._generation = 0
@@ -69,6 +72,7 @@ class Driver:
                 alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
                 recall=jvm.recall,
                 clock=clock,
+                forbearance=forbearance,
             )
         )
 
@@ -122,10 +126,13 @@ class Driver:
 
 @contextmanager
 def driver_in(
-    spark: SparkSession, positions: Positions | None = None, clock: Callable[[], float] = time.monotonic
+    spark: SparkSession,
+    positions: Positions | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    forbearance: Forbearance = USUAL,
 ) -> Iterator[Driver]:
     """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's."""
-    driver = Driver(spark, positions, clock)
+    driver = Driver(spark, positions, clock, forbearance)
     be_patient(spark)
     with governed(spark, driver.governor):
         yield driver

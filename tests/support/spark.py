@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine import shim
+from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.protocol import ShimPlanner
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import DriverJvm
@@ -101,8 +102,9 @@ class ScriptedPlanner:
         self.outages: list[tuple[str, str | None]] = []
         self.thrown_by: list[tuple[str, str]] = []
 
-    def begins(self, query: str) -> None:
+    def begins(self, query: str) -> str:
         self.begun.append(json.loads(query))
+        return Forbearance().words
 
     def opened(self, handle: int, descriptor: str) -> str:
         self.sources[handle] = json.loads(descriptor)

@@ -85,6 +85,12 @@ property or the control document says it of the query. What it says is not looke
 read protects; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
 Under `headgate-run` it is `fail` that holds where nothing is said.
 
+## Where a source is out of reach
+
+`spark.headgate.sourceOutage` says how long a source that cannot be asked what it has is waited for, of all queries of
+a session (`5m` where nothing is said, `0s`: not at all); then its query fails. Only what the source itself calls
+temporary is waited for ([Kafka](kafka.md#when-the-broker-is-away)).
+
 ## Who sees the options
 
 Headgate takes them out of a stream before Spark looks for its source, so that a source that refuses unknown options

@@ -30,6 +30,8 @@ from headgate_contract.settings.forms import (
 OPTION = "headgate."
 PROPERTY = "spark.headgate."
 
+OUTAGE = "sourceOutage"
+"""How long a source that is out of reach is waited for, without its prefix: of all queries of a session alike."""
 PROCESS = frozenset(
     {
         "application",
@@ -41,6 +43,7 @@ PROCESS = frozenset(
         "planner.address",
         "python",
         "pythonPath",
+        OUTAGE,
     }
 )
 """Properties of the driver as a whole, without their prefix; they are no settings of a query."""
@@ -237,7 +240,7 @@ OF_THE_JOB = (
         meaning="What decodes the payload that `eventTime.column` points into, where it is not plain JSON: a "
         "function from the bytes of a value to what `json.loads` would have made of it. Its module is imported in "
         "the planner's process, from what is installed beside its Python, from `spark.submit.pyFiles`, and from "
-        "`spark.headgate.pythonPath`. It holds for the source of that name in all queries of the driver.",
+        "`spark.headgate.pythonPath`. It holds against one that the job has registered.",
     ),
 )
 """Settings that no resource has: they name what is the job's own. No document says them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import structlog
 
@@ -55,10 +55,18 @@ class Governor:
         if not self.endings.has_kept(members["runId"]):
             self.table.noticed(members["runId"], called(members), members["unplanned"])
 
-    def begins(self, query: str) -> None:
-        """A query begins: its sources are opened next. Asked again, it changes nothing."""
+    def begins(self, query: str) -> str:
+        """A query begins: its sources are opened next. Answers what of them is borne with.
+
+        Asked again, it changes nothing.
+        """
         members = json.loads(query)
-        self.table.begins(members["runId"], begun(members, self._services.stop_query))
+        started = begun(members, self._services.stop_query)
+        self.table.begins(members["runId"], started)
+        forbearance = self._services.forbearance
+        with suppress(ValueError):  # the query is refused for that, see `OfJob.read`
+            forbearance = forbearance.said_by(started.settings.properties)
+        return forbearance.words
 
     def progressed(self, run_id: str, progress: str) -> None:
         """A batch of a query has ended."""

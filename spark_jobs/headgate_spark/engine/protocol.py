@@ -14,7 +14,7 @@ from typing import Protocol
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.lease import Lease
 
-PROTOCOL = 6
+PROTOCOL = 7
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 
@@ -26,8 +26,10 @@ class ShimPlanner(Protocol):
     held, and its query fails with the reason if that goes on.
     """
 
-    def begins(self, query: str) -> None:
-        """A query begins, before its first source is opened; `query` is a JSON object."""
+    def begins(self, query: str) -> str | None:
+        """A query begins, before its first source is opened; `query` is a JSON object.
+
+        Answers what of its sources is borne with (`forbearance`); `None`: nothing."""
 
     def opened(self, handle: int, descriptor: str) -> str:
         """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""

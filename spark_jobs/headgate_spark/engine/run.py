@@ -27,6 +27,7 @@ from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import OfJob, Settings
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.model import Answer, QuerySnapshot, Survey, Trigger, TriggerKind
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
@@ -256,7 +257,12 @@ class QueryRun:
         if (memory := planner.to_remember) is not None:  # the answer may rely on it
             self.state.keep_histories(memory)
             planner.remembered(memory)
-        return self._replies.to(opened, answer, planner.lease, ends_by_itself=self.ends_by_itself)
+
+        def lease(now: float) -> Lease | None:
+            leased = planner.lease(now)
+            return None if leased is None else self._services.looks.spaced(self.run_id, leased, now)
+
+        return self._replies.to(opened, answer, lease, ends_by_itself=self.ends_by_itself)
 
     def _waits_to_be_stopped(self) -> Reply:
         """Return the reply for a run that holding would end, as if it had read everything.

@@ -12,6 +12,8 @@ from headgate_contract.newer import dataclass
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
+from headgate_spark.engine.forbearance import Forbearance
+from headgate_spark.engine.looks import Looks
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
 
@@ -70,6 +72,9 @@ class Services:
     find_beginnings: Find | None = None
     open_topic_ids: OpenTopicIds | None = None
     file_bytes: FileBytes | None = None
+    forbearance: Forbearance = Forbearance()
+    """With sources that do not answer, where the job says nothing of it."""
+    looks: Looks = field(default_factory=Looks)
     alignment: DriverAlignment = field(default_factory=DriverAlignment)
     clock: Callable[[], float] = time.monotonic
     """Seconds; of all that is planned."""

@@ -7,16 +7,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
-import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,52 +22,39 @@ import org.slf4j.LoggerFactory;
  * The planner is asked first, the stream after: a held stream costs no I/O. All of it happens on the query's own thread, so that
  * the stream is touched by no other.
  *
- * <p>{@code Trigger.AvailableNow}: where the stream can freeze its end itself, it does. Where it cannot, Spark would fall back to
- * one single batch; the gate freezes the end instead, at the first planning, and not when Spark announces the trigger, since a
- * restarted Python reader does not know yet then where it stands. A planning without a batch ends such a query, so a failed
- * planner is asked again within the trigger.
+ * <p>{@code Trigger.AvailableNow}: a planning without a batch ends such a query, so a failed planner is asked again within the
+ * trigger.
  */
 final class Gate implements Governed.Handler {
   private static final Logger LOG = LoggerFactory.getLogger(Gate.class);
   private static final long RETRY_MILLIS = 500;
 
   private final SparkDataStream stream;
-  private final ReadLimits limits;
-  private final boolean v1;
+  private final GatedStream source;
+  private final RunningQuery query;
   private final Thread thread = Thread.currentThread();
   private final long handle;
   private final String descriptor;
   private final Patience patience;
-  private final Outage outage;
   private final Triggers triggers = Triggers.ofThisQuery();
 
-  private final RunningQuery query;
-
   private Planner announcedTo;
-  private Offset initial;
   private Offset position;
   private boolean begun;
   private boolean held;
-  private Offset known;
-  private boolean told; // the stream has said how far it goes
   private Offset surveyed;
   private Offset lastSurveyed;
-  private boolean availableNow;
-  private Offset frozen;
-  private volatile long fileBytes = -1;
 
   private Gate(
       RunningQuery query, SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
     this.query = query;
     this.stream = stream;
-    this.limits = new ReadLimits(stream, another);
-    this.v1 = !(stream instanceof MicroBatchStream);
     this.handle = Shim.open(this);
-    this.descriptor = origin.describe(handle, thread.getName(), location, stream, limits, v1);
-    query.reads(origin.options());
     String name = "source " + stream + " of " + thread.getName();
+    this.source = new GatedStream(stream, another, new Outage(name, handle, query));
+    this.descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits(), source.isV1());
+    query.protection().reads(origin.options());
     this.patience = new Patience(name, this::patienceIsOver);
-    this.outage = new Outage(name, handle);
   }
 
   /**
@@ -110,73 +92,31 @@ final class Gate implements Governed.Handler {
   public Object call(Method method, Object[] arguments) throws Throwable {
     switch (method.getName()) {
       case "latestOffset":
-        return arguments.length == 2
-            ? latestOffset((Offset) arguments[0], (ReadLimit) arguments[1])
-            : Governed.forward(stream, method, arguments);
-      case "initialOffset":
-        if (initial == null || Shim.planner() == null) {
-          initial = (Offset) asked(method, arguments);
+        if (arguments.length == 2) {
+          return latestOffset((Offset) arguments[0], (ReadLimit) arguments[1]);
         }
-        return initial; // the same while it is held: neither I/O nor, for a source that begins at "now", a moving start
+        break;
       case "getDefaultReadLimit":
         if (Shim.planner() != null) {
-          query.asksForLimit();
+          query.trigger().handOver();
         }
-        return limits.admission() ? Governed.forward(stream, method, arguments) : ReadLimit.allAvailable();
+        break;
       case "reportLatestOffset":
-        return held || !limits.admission() ? known : (known = (Offset) Governed.forward(stream, method, arguments));
-      case "metrics":
-        return told ? Governed.forward(stream, method, arguments) : Map.of(); // Kafka's of Spark 4.1 throws until then
-      case "getBatch":
-        Object batch = Governed.forward(stream, method, arguments);
-        fileBytes = bytesOf(batch);
-        return batch;
-      case "prepareForTriggerAvailableNow":
-        availableNow = true;
-        return freezes() ? null : asked(method, arguments);
-      case "planInputPartitions":
-        return asked(method, arguments);
+        if (held) {
+          return source.known();
+        }
+        break;
       case "stop":
         close();
-        return Governed.forward(stream, method, arguments);
+        break;
       default:
-        return Governed.forward(stream, method, arguments);
+        break;
     }
+    return source.call(method, arguments);
   }
 
-  /** What the stream answers to a question that its system may have to be asked; what it throws is told. */
-  private Object asked(Method method, Object[] arguments) throws Throwable {
-    try {
-      Object answer = outage.watch(() -> forwarded(method, arguments));
-      outage.over();
-      return answer;
-    } catch (Throwable e) {
-      outage.ends(e);
-      throw e;
-    }
-  }
-
-  private Object forwarded(Method method, Object[] arguments) {
-    try {
-      return Governed.forward(stream, method, arguments);
-    } catch (Throwable e) {
-      throw Governed.<RuntimeException>asThrown(e);
-    }
-  }
-
-  /** Bytes of the files in the batch that a V1 source gave last; -1 where it has no files, or gave none. */
   long fileBytes() {
-    return fileBytes;
-  }
-
-  /** Spark has listed the files of a batch by the time it has it, so this costs no I/O. */
-  private static long bytesOf(Object batch) {
-    return batch instanceof Dataset<?> rows
-            && rows.queryExecution().analyzed() instanceof LogicalRelation files
-            && files.relation() instanceof HadoopFsRelation relation
-            && relation.location() instanceof InMemoryFileIndex listed
-        ? listed.sizeInBytes()
-        : -1;
+    return source.fileBytes();
   }
 
   /** Whether the query that this stream belongs to is gone, also where it failed before it could stop its streams. */
@@ -186,51 +126,22 @@ final class Gate implements Governed.Handler {
 
   /** Whether the stream has something else than when it was last surveyed, or is out of reach. */
   boolean hasNews() {
-    return canBeSurveyed() && !Objects.equals(latest(position, ReadLimit.allAvailable()), lastSurveyed);
+    return canBeSurveyed() && !Objects.equals(source.latest(position, ReadLimit.allAvailable()), lastSurveyed);
   }
 
   /** Not by another query's thread, nor before its position is known; and a V1 source, when asked, takes note of what it found. */
   private boolean canBeSurveyed() {
-    return position != null && !v1 && thread == Thread.currentThread();
+    return position != null && !source.isV1() && thread == Thread.currentThread();
   }
 
   private Offset latestOffset(Offset start, ReadLimit limit) throws InterruptedException {
-    begun |= v1 ? start != null : start != initial;
+    begun |= source.hasBegun(start);
     held = false;
     position = start;
     triggers.asks(handle);
     Offset end = planned(start, limit);
     position = end != null ? end : start;
     return end;
-  }
-
-  /** What the stream has under the limit; null if it has nothing, or is out of reach. */
-  private Offset latest(Offset start, ReadLimit limit) {
-    long began = System.nanoTime();
-    try {
-      Offset latest = outage.watch(() -> freezes() ? frozen(start) : limits.latest(start, limit));
-      outage.over();
-      known = latest;
-      told = true;
-      return latest;
-    } catch (Exception e) {
-      if (Shim.planner() != null && outage.bears(e, began)) {
-        return null;
-      }
-      outage.ends(e);
-      throw Governed.<RuntimeException>asThrown(e);
-    }
-  }
-
-  private Offset frozen(Offset start) {
-    if (frozen == null) {
-      frozen = limits.latest(start, ReadLimit.allAvailable());
-    }
-    return frozen;
-  }
-
-  private boolean freezes() {
-    return availableNow && !(stream instanceof SupportsTriggerAvailableNow);
   }
 
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
@@ -241,7 +152,7 @@ final class Gate implements Governed.Handler {
       }
       Lease.Moment asked = Lease.Moment.now();
       Answer answer = answered(planner, start);
-      if (answer == null && !availableNow) {
+      if (answer == null && !source.isAvailableNow()) {
         return hold(start);
       }
       if (answer != null && answer.is("lease")) {
@@ -258,7 +169,7 @@ final class Gate implements Governed.Handler {
       Shim.awaitRecall(asked.recalls(), answer == null ? RETRY_MILLIS : Math.max(1, answer.millis()));
     }
     PlannerProcess.requireIfWanted(query);
-    return query.isDue(triggers.number()) ? latest(start, own) : hold(start);
+    return query.trigger().isDue(triggers.number()) ? source.latest(start, own) : hold(start);
   }
 
   private void patienceIsOver(String why) {
@@ -320,8 +231,8 @@ final class Gate implements Governed.Handler {
       if (answer.is("refuse")) {
         throw new PlannerException(answer.rest());
       }
-      if (answer.is("resume") && position == null && stream instanceof MicroBatchStream resumed) {
-        position = resumed.deserializeOffset(answer.rest());
+      if (answer.is("resume") && position == null && !source.isV1()) {
+        position = source.parsed(answer.rest());
       }
       announcedTo = planner;
     }
@@ -344,8 +255,8 @@ final class Gate implements Governed.Handler {
 
   /** Why an answer cannot be carried out, or null. */
   private String problemOf(Answer answer, String text) {
-    if (answer == null || answer.is("offset") && v1) {
-      return "unknown answer \"" + text + "\"" + (v1 ? " for a source of the V1 kind" : "");
+    if (answer == null || answer.is("offset") && source.isV1()) {
+      return "unknown answer \"" + text + "\"" + (source.isV1() ? " for a source of the V1 kind" : "");
     }
     if (!answer.is("offset") || position == null) {
       return null;
@@ -360,7 +271,7 @@ final class Gate implements Governed.Handler {
     for (String name : handles) {
       Gate gate = Shim.gate(name);
       if (gate != null && gate.canBeSurveyed()) {
-        gate.surveyed = gate.lastSurveyed = gate.latest(gate.position, ReadLimit.allAvailable());
+        gate.surveyed = gate.lastSurveyed = gate.source.latest(gate.position, ReadLimit.allAvailable());
         latest.put(name, gate.surveyed == null ? null : gate.surveyed.json());
       }
     }
@@ -377,7 +288,7 @@ final class Gate implements Governed.Handler {
         held = true;
         return start;
       case "offset":
-        return ((MicroBatchStream) stream).deserializeOffset(answer.rest());
+        return source.parsed(answer.rest());
       case "all":
         return own instanceof ReadAllAvailable && surveyed != null ? surveyed : ended(start, own);
       default:
@@ -387,8 +298,8 @@ final class Gate implements Governed.Handler {
 
   /** The end of a batch under the limit. */
   private Offset ended(Offset start, ReadLimit limit) {
-    Offset end = latest(start, limit);
-    return outage.lasts() ? hold(start) : end;
+    Offset end = source.latest(start, limit);
+    return source.isOutOfReach() ? hold(start) : end;
   }
 
   /**

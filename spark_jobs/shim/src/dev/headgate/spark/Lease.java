@@ -4,7 +4,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A hold that stands for a while without another question: the answer {@code lease} of a planner.
@@ -16,22 +15,15 @@ import java.util.concurrent.atomic.AtomicInteger;
  * That trigger ends without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as
  * long as the wait.
  *
+ * <p>How long it stands and how often streams are looked at is the planner's word; what is here is how one waits in Spark.
+ *
  * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
  */
 final class Lease {
   /** A trigger that ends sooner than its interval is not followed by the next one at once, so it had better ask itself. */
   private static final long NOT_WORTH_A_WAIT_MILLIS = 10;
 
-  /**
-   * How far looks are apart, of all queries together: a hundred idle queries that are each looked at ten times a second cost more than
-   * all else that they do, and their broker a thousand answers.
-   */
-  private static final long BETWEEN_LOOKS_MILLIS = 10;
-
   private static final ThreadLocal<Lease> OF_THIS_QUERY = new ThreadLocal<>();
-
-  /** Queries that wait, and are looked at meanwhile. */
-  private static final AtomicInteger LOOKED_AT = new AtomicInteger();
 
   /** When a planner was asked. What it answers rests on what it knew then, so that is where its lease begins. */
   record Moment(long nanos, long recalls) {
@@ -83,15 +75,9 @@ final class Lease {
   }
 
   private void await() throws InterruptedException {
-    int looked = watched.isEmpty() ? 0 : 1;
-    LOOKED_AT.addAndGet(looked);
-    try {
-      boolean over = false;
-      for (long left = left(); !over && left > 0; left = left()) {
-        over = Shim.awaitRecall(begun.recalls(), Math.min(left, Math.max(1, untilLook()))) || hasNews();
-      }
-    } finally {
-      LOOKED_AT.addAndGet(-looked);
+    boolean over = false;
+    for (long left = left(); !over && left > 0; left = left()) {
+      over = Shim.awaitRecall(begun.recalls(), Math.min(left, Math.max(1, untilLook()))) || hasNews();
     }
   }
 
@@ -105,8 +91,7 @@ final class Lease {
   }
 
   private long untilLook() {
-    long every = Math.max(lookMillis, LOOKED_AT.get() * BETWEEN_LOOKS_MILLIS);
-    return watched.isEmpty() ? Long.MAX_VALUE : every - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lookedAt);
+    return watched.isEmpty() ? Long.MAX_VALUE : lookMillis - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lookedAt);
   }
 
   private long left() {

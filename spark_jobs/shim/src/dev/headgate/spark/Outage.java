@@ -16,7 +16,8 @@ import org.slf4j.LoggerFactory;
  * <p>A broker that is restarted is back within a minute, and a query that fails of it reads nothing for longer than that. So a
  * source that is out of reach is held, as one whose answer is not known, while the other sources of the query go on; and after a
  * time of nothing but failure the query fails with what the source says, as it would have at once without Headgate. What does
- * not pass by itself (wrong credentials, lost records) fails at once.
+ * not pass by itself (wrong credentials, lost records) fails at once. What may pass, and for how long, a planner has said before,
+ * see {@link Forbearance}.
  *
  * <p>The planner is told of it, and of a source that is silent: Kafka's client tries for minutes before it says anything, and
  * Spark's exception need not name the source. It is told on a thread of its own, in the order in which it happened, so that
@@ -25,25 +26,24 @@ import org.slf4j.LoggerFactory;
 final class Outage {
   private static final Logger LOG = LoggerFactory.getLogger(Outage.class);
 
-  /** What Kafka's client says may pass. It is told by its name, since a driver without Kafka does not have it. */
-  private static final String RETRIABLE = "org.apache.kafka.common.errors.RetriableException";
-
   private static final int MOST_CAUSES = 10;
 
   private final String stream;
   private final long handle;
+  private final RunningQuery query;
   private boolean lasts;
   private boolean silent;
   private long since;
 
-  Outage(String stream, long handle) {
+  Outage(String stream, long handle, RunningQuery query) {
     this.stream = stream;
     this.handle = handle;
+    this.query = query;
   }
 
   /** Asks the source for something. If that takes long, the planner is told that it is silent. */
   <T> T watch(Callable<T> question) throws Exception {
-    long millis = Shim.silenceMillis();
+    long millis = query.forbearance().silenceMillis();
     long began = System.nanoTime();
     Future<?> silence = Teller.THREAD.schedule(() -> now(""), millis, TimeUnit.MILLISECONDS);
     try {
@@ -93,14 +93,14 @@ final class Outage {
    * @return whether to hold the source, rather than to fail
    */
   boolean bears(Throwable failure, long began) {
-    if (causes(failure).noneMatch(cause -> isRetriable(cause.getClass()))) {
+    if (causes(failure).noneMatch(query.forbearance()::bears)) {
       return false;
     }
     if (!lasts) {
       lasts = true;
       since = began;
       LOG.warn("Headgate holds {}, because it cannot be asked what it has: {}", stream, failure.toString());
-    } else if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) >= Shim.outageMillis()) {
+    } else if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) >= query.forbearance().outageMillis()) {
       return false;
     }
     tell(text(failure));
@@ -123,9 +123,5 @@ final class Outage {
   /** The failure and what caused it. */
   private static Stream<Throwable> causes(Throwable failure) {
     return Stream.iterate(failure, cause -> cause != null, Throwable::getCause).limit(MOST_CAUSES);
-  }
-
-  private static boolean isRetriable(Class<?> type) {
-    return type != null && (type.getName().equals(RETRIABLE) || isRetriable(type.getSuperclass()));
   }
 }

@@ -8,6 +8,8 @@ import org.slf4j.LoggerFactory;
 /**
  * How long one stream bears with a planner that fails.
  *
+ * <p>It is here because there is no planner to ask when one is to be judged by it.
+ *
  * <p>A planner that does not answer must neither read data nobody granted nor stall the query in silence. So each call has a
  * budget; a failed call means hold; and after a time of nothing but failures it is over, with the last reason: the query fails, or
  * goes on without a planner.

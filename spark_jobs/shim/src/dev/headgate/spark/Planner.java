@@ -44,9 +44,10 @@ final class Planner {
    * A query begins, before its first stream is opened; or it was running already when this planner came to be.
    *
    * @param query JSON object, see {@link RunningQuery#describe}
+   * @return JSON object, what of its sources is borne with, see {@link Forbearance}; null: nothing
    */
-  void begins(String query) throws Failed, InterruptedException {
-    ask("begins", query);
+  String begins(String query) throws Failed, InterruptedException {
+    return ask("begins", query);
   }
 
   /**

@@ -8,16 +8,11 @@ import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import org.apache.hadoop.util.ShutdownHookManager;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
@@ -45,25 +40,9 @@ public final class PlannerProcess {
   /** A file with {@code port} and {@code token} of a planner's process that runs already. */
   private static final String ADDRESS = PROPERTIES + "planner.address";
 
-  private static final String CONTROL = PROPERTIES + "control";
   private static final String ENABLED = PROPERTIES + "enabled";
-  private static final String PYTHON = PROPERTIES + "python";
 
-  /**
-   * What becomes of queries that nobody can plan: {@code continue} or {@code fail}. Where it is not said, those end that {@link Protection}
-   * tells of, and the others run on; under {@code headgate-run}, whose script is to be governed, all of them end.
-   */
-  static final String ON_FAILURE = PROPERTIES + "onFailure";
 
-  private static final String FAIL = "fail";
-  private static final String CONTINUE = "continue";
-
-  /** Understood by every Python that there is: what is too old says so. */
-  private static final String BOOT =
-      "import json, sys; sys.path.insert(0, sys.argv[1]);"
-          + " sys.version_info >= (3, 9) or (sys.stdout.write(json.dumps({'error': 'it needs Python 3.9 or newer, and %s is %s; name"
-          + " another one in spark.headgate.python' % (sys.executable, sys.version.split()[0])}) + chr(10)), sys.exit(1));"
-          + " from headgate_spark.runtime.main import main; main()";
   private static final long START_SECONDS = 60;
   private static final long RESTART_MILLIS = 500;
 
@@ -84,8 +63,7 @@ public final class PlannerProcess {
   private static volatile Link.Address address;
   private static volatile Process child;
   private static volatile String failure;
-  private static volatile String onFailure; // null: as each query needs it
-  private static volatile String document;
+  private static volatile OnFailure onFailure;
   private static volatile long silentSince;
 
   /** The process says that it cannot run as it is told to. */
@@ -115,9 +93,7 @@ public final class PlannerProcess {
     }
     begun = true;
     SparkConf conf = known.getConf();
-    String said = conf.get(ON_FAILURE, conf.contains(ADDRESS) ? FAIL : null);
-    onFailure = said == null || said.equals(CONTINUE) ? said : FAIL;
-    document = conf.get(CONTROL, null);
+    onFailure = OnFailure.in(conf, conf.contains(ADDRESS));
     Thread thread = new Thread(() -> run(conf), "headgate-planner-process");
     thread.setDaemon(true);
     thread.setContextClassLoader(new SourceClasses(Thread.currentThread().getContextClassLoader())); // Py4J's threads have it too
@@ -154,15 +130,7 @@ public final class PlannerProcess {
 
   /** Why a query that nobody can plan ends; null: it runs on as it would without Headgate. Not with a planner from elsewhere. */
   static synchronized String whyItEnds(RunningQuery query) {
-    if (!begun) {
-      return "it ends, since no other planner is started here";
-    }
-    if (FAIL.equals(onFailure)) {
-      return "it ends, as " + ON_FAILURE + "=" + FAIL + " wants it";
-    }
-    return CONTINUE.equals(onFailure) || !query.isProtected(document)
-        ? null
-        : "it ends, since nobody would keep its rate limit, alignment, `after` or pause; with " + ON_FAILURE + "=" + CONTINUE + " it runs without";
+    return begun ? onFailure.whyItEnds(query) : "it ends, since no other planner is started here";
   }
 
   /** A call has got its answer. */
@@ -196,9 +164,9 @@ public final class PlannerProcess {
 
   private static void run(SparkConf conf) {
     try {
-      String said = conf.get(ON_FAILURE, CONTINUE);
-      if (!said.equals(CONTINUE) && !said.equals(FAIL)) {
-        throw new RefusedException(ON_FAILURE + " is \"" + said + "\"; write " + CONTINUE + " or " + FAIL + ", or leave it out");
+      String problem = OnFailure.problemIn(conf);
+      if (problem != null) {
+        throw new RefusedException(problem);
       }
       openGateway();
       if (conf.contains(ADDRESS)) {
@@ -227,24 +195,19 @@ public final class PlannerProcess {
   /** Lets all queries run as without Headgate, or fail. */
   private static void giveUp(String reason) {
     failure = reason;
-    String then =
-        FAIL.equals(onFailure)
-            ? "queries end"
-            : (CONTINUE.equals(onFailure) ? "queries run" : "those with a rate limit, an alignment, `after` or a pause end, the others run")
-                + " as they would without it, each at its own trigger";
-    LOG.warn("Headgate governs no query of this driver from now on: {}; {} ({})", reason, then, ON_FAILURE);
+    LOG.warn("Headgate governs no query of this driver from now on: {}; {} ({})", reason, onFailure.inWords(), OnFailure.PROPERTY);
     Shim.register(null);
   }
 
   /** Starts the process, and returns when it has ended: whether it could be asked before that. */
   private static boolean runOnce(SparkConf conf) throws IOException, InterruptedException, URISyntaxException, RefusedException {
-    String token = newToken();
-    Process started = new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    String token = PlannerProgram.newToken();
+    Process started = PlannerProgram.start(conf);
     child = started;
     boolean answered = false;
     try (var out = new BufferedReader(new InputStreamReader(started.getInputStream(), StandardCharsets.UTF_8))) {
       try {
-        started.getOutputStream().write((settings(conf, token) + "\n").getBytes(StandardCharsets.UTF_8));
+        started.getOutputStream().write((PlannerProgram.settings(conf, token) + "\n").getBytes(StandardCharsets.UTF_8));
         started.getOutputStream().flush();
       } catch (IOException e) {
         LOG.debug("The planner's process has not waited for its settings", e); // it has said why, or ends with a code
@@ -280,18 +243,6 @@ public final class PlannerProcess {
     } catch (IOException e) {
       LOG.debug("The planner's process has gone before", e);
     }
-  }
-
-  private static String settings(SparkConf conf, String token) {
-    var settings = JSON.createObjectNode().put("token", token).put("pid", ProcessHandle.current().pid());
-    var properties = settings.putObject("properties");
-    for (Tuple2<String, String> each : conf.getAll()) {
-      if (each._1().startsWith(PROPERTIES)) {
-        properties.put(each._1(), each._2());
-      }
-    }
-    settings.put("pyFiles", conf.get("spark.submit.pyFiles", ""));
-    return settings.put("application", conf.get("spark.app.name", "spark")).toString();
   }
 
   /** Registers it as the planner of all streams. */
@@ -347,7 +298,7 @@ public final class PlannerProcess {
   }
 
   private static synchronized void openGateway() {
-    gatewayToken = newToken();
+    gatewayToken = PlannerProgram.newToken();
     InetAddress here = InetAddress.getLoopbackAddress();
     gateway =
         new GatewayServer.GatewayServerBuilder()
@@ -357,35 +308,6 @@ public final class PlannerProcess {
             .authToken(gatewayToken)
             .build();
     gateway.start(true);
-  }
-
-  private static String newToken() {
-    byte[] bytes = new byte[32];
-    new SecureRandom().nextBytes(bytes);
-    return HexFormat.of().formatHex(bytes);
-  }
-
-  /** The interpreter that is named for Headgate, or for the driver's Python, or the first {@code python3} on the path. */
-  private static String python(SparkConf conf) {
-    return Stream.of(conf.get(PYTHON, null), conf.get("spark.pyspark.driver.python", null), System.getenv("PYSPARK_DRIVER_PYTHON"),
-            conf.get("spark.pyspark.python", null), System.getenv("PYSPARK_PYTHON"))
-        .filter(name -> name != null && !name.isBlank())
-        .findFirst()
-        .orElse("python3");
-  }
-
-  /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
-  private static String runtime() throws URISyntaxException, IOException {
-    Path jar = Path.of(PlannerProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-    try (var files = new java.util.zip.ZipFile(jar.toFile())) {
-      if (files.getEntry("python/headgate_spark/runtime/main.py") != null) {
-        return jar + "/python";
-      }
-    }
-    return Optional.ofNullable(jar.getParent()).map(Path::getParent).map(Path::getParent)
-        .filter(root -> Files.exists(root.resolve("headgate_spark/runtime/main.py")))
-        .map(Path::toString)
-        .orElseThrow(() -> new IOException("there is no runtime in " + jar + ", nor beside it; take the jar of a release"));
   }
 
   /** The JVM is told to end: lets the running batches end first. Nothing is planned after them. */

@@ -8,13 +8,14 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.streaming.StreamingQuery;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Whether somebody has said of a query what protects it or others: a rate limit, an alignment, {@code after}, a pause.
  *
- * <p>Such a query must not run on where nobody can plan it. Its planner may never have been there to be asked, so this is read off what
+ * <p>Such a query must not run on where nobody can plan it. It is here because the planner may never have been there to be asked; so this is read off what
  * planners go by as well: options, properties, control document. Only that it is said is looked at, not what: what makes no sense
  * protects too, and so does a document that cannot be read. One that is not there says nothing.
  */
@@ -25,17 +26,37 @@ final class Protection {
   private static final Pattern SETTING = Pattern.compile(WORDS, Pattern.CASE_INSENSITIVE);
   private static final Set<String> MEMBERS = Set.of("rateLimit", "rateLimitDuringBacklog", "alignment", "after", "paused");
 
-  private Protection() {}
+  private final StreamingQuery query;
+  private boolean byOptions;
+  private Boolean fromOutside;
+
+  Protection(StreamingQuery query) {
+    this.query = query;
+  }
+
+  /** The query has a source with these options. */
+  void reads(Map<String, String> options) {
+    byOptions |= byOptions(options);
+  }
+
+  /** Whether something protects it; {@code document} is the file of the control document, or null. Looked up once. */
+  boolean holds(String document) {
+    if (fromOutside == null) {
+      String name = query.name() != null ? query.name() : query.id().toString();
+      fromOutside = byProperties(JobSettings.ofSession(), name) || byDocument(document, name);
+    }
+    return byOptions || fromOutside;
+  }
 
   /** By the options of a source that are ours; all that Flink has a name for does. */
-  static boolean byOptions(Map<String, String> options) {
+  private static boolean byOptions(Map<String, String> options) {
     return JobSettings.in(options).entrySet().stream()
         .filter(option -> !option.getValue().strip().equalsIgnoreCase("false"))
         .anyMatch(option -> !JobSettings.isOurs(option.getKey()) || SETTING.matcher(JobSettings.bare(option.getKey())).matches());
   }
 
   /** By the properties of its session: those of all queries, and those of the one with this name. */
-  static boolean byProperties(Map<String, String> properties, String query) {
+  private static boolean byProperties(Map<String, String> properties, String query) {
     Pattern own = Pattern.compile("(?:queries\\." + Pattern.quote(query) + "\\.sources\\..+\\.)?" + WORDS);
     return properties.entrySet().stream()
         .filter(property -> !property.getValue().strip().equalsIgnoreCase("false"))
@@ -43,7 +64,7 @@ final class Protection {
   }
 
   /** By the control document in a file; null: there is none. */
-  static boolean byDocument(String file, String query) {
+  private static boolean byDocument(String file, String query) {
     if (file == null || Files.notExists(Path.of(file))) {
       return false;
     }

@@ -1,9 +1,6 @@
 package dev.headgate.spark;
 
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,8 +8,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.apache.logging.log4j.Level;
-import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -26,21 +21,12 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The query whose thread this is: what is to be known of it, and how often Spark asks its streams.
- *
- * <p>A job's own trigger becomes the planner's affair, and Spark asks ten times a second. The query's execution has a trigger executor,
- * which it makes before it asks its streams for their default limit and starts after that, in 4.0 to 4.3 (read in the bytecode of
- * {@code MicroBatchExecution.logicalPlan}); at that question another one is put in its place, by the public setter. That class has
- * moved between versions, so it is reached by name. Where it cannot be done, the job's own trigger stays: a stream is asked less
- * often, and nothing is lost.
+ * The query whose thread this is: what is to be known of it, for a planner and for all of its gates.
  *
  * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
  */
 final class RunningQuery {
   private static final Logger LOG = LoggerFactory.getLogger(RunningQuery.class);
-
-  /** How often the planner is asked; also the shortest interval that a query can have. */
-  private static final long BASE_MILLIS = 100;
 
   private static final String QUERY_ID = "sql.streaming.queryId";
 
@@ -55,21 +41,19 @@ final class RunningQuery {
   private final String thread = Thread.currentThread().getName();
   private final Map<String, String> options;
   private Planner begunBy;
-  private boolean asked;
+  private Forbearance forbearance = Forbearance.NONE;
   private StreamingQueryProgress told;
   private final String user;
   private final String session;
-  private long ownMillis; // the job's own interval, where its trigger was shortened
-  private long nextMillis;
-  private long decidedIn = -1;
-  private boolean due;
+  private final Protection protection;
+  private final OwnTrigger trigger;
   private volatile boolean leftAlone;
-  private boolean protectedByOptions;
-  private Boolean protectedFromOutside;
 
   private RunningQuery(StreamingQuery query, Map<String, String> options) {
     this.query = query;
     this.options = options;
+    this.protection = new Protection(query);
+    this.trigger = new OwnTrigger(query);
     String tags = SparkContext.getOrCreate().getLocalProperty("spark.job.tags");
     Matcher operation = OF_CONNECT.matcher(tags == null ? "" : tags);
     boolean connected = operation.find();
@@ -125,10 +109,15 @@ final class RunningQuery {
   /** Has the planner know of the query before it is told of a stream of it. */
   void begins(Planner planner) throws Planner.Failed, InterruptedException {
     if (planner != begunBy) {
-      planner.begins(describe());
+      forbearance = Forbearance.parse(planner.begins(describe()));
       begunBy = planner;
       told = null;
     }
+  }
+
+  /** What the planner has said of sources that do not answer; it stands where the planner is gone. */
+  Forbearance forbearance() {
+    return forbearance;
   }
 
   /**
@@ -201,34 +190,12 @@ final class RunningQuery {
     return name.equals("OneTime") ? "once" : name.substring(0, 1).toLowerCase(java.util.Locale.ROOT) + name.substring(1);
   }
 
-  /** Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it. */
-  void asksForLimit() {
-    if (asked) {
-      return;
-    }
-    asked = true;
-    if (call("trigger") instanceof ProcessingTimeTrigger own && (own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS)) {
-      try {
-        shorten();
-        ownMillis = own.intervalMs();
-      } catch (ReflectiveOperationException | RuntimeException e) {
-        LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", thread, e);
-      }
-    }
+  Protection protection() {
+    return protection;
   }
 
-  /** It has a source with these options. */
-  void reads(Map<String, String> ofSource) {
-    protectedByOptions |= Protection.byOptions(ofSource);
-  }
-
-  /** Whether it must not run where nobody can plan it; {@code document} is the file of the control document. Looked up once. */
-  boolean isProtected(String document) {
-    if (protectedFromOutside == null) {
-      String name = query.name() != null ? query.name() : query.id().toString();
-      protectedFromOutside = Protection.byProperties(JobSettings.ofSession(), name) || Protection.byDocument(document, name);
-    }
-    return protectedByOptions || protectedFromOutside;
+  OwnTrigger trigger() {
+    return trigger;
   }
 
   /** No planner is asked about it any more. */
@@ -239,45 +206,7 @@ final class RunningQuery {
   /** Has it run on as it would without Headgate. */
   void isToBeLeftAlone(String why) {
     leftAlone = true;
-    LOG.warn("{} The query goes on as it would without Headgate, at its own trigger ({})", why, PlannerProcess.ON_FAILURE);
-  }
-
-  /**
-   * Whether the job's own trigger would ask in this one, where no planner is there to say when; for all streams of a trigger alike.
-   *
-   * <p>A trigger cannot be made long again while it runs. The grid is Spark's own: that of the wall clock.
-   */
-  boolean isDue(long trigger) {
-    if (ownMillis == 0) {
-      return true;
-    }
-    if (trigger != decidedIn) {
-      decidedIn = trigger;
-      long now = System.currentTimeMillis();
-      due = nextMillis != 0 && now >= nextMillis;
-      if (due || nextMillis == 0) {
-        nextMillis = now / ownMillis * ownMillis + ownMillis;
-      }
-    }
-    return due;
-  }
-
-  private void shorten() throws ReflectiveOperationException {
-    Object executor = call("triggerExecutor");
-    Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
-    Object next = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), call("triggerClock"));
-    Method setter = Arrays.stream(query.getClass().getMethods()).filter(m -> m.getName().equals("triggerExecutor_$eq")).findFirst().orElseThrow();
-    setter.invoke(query, next);
-    quieten(executor.getClass().getName());
-  }
-
-  /** It warns of each trigger that takes longer than its interval: under the short one, of every batch. */
-  private static void quieten(String logger) {
-    try {
-      Configurator.setLevel(logger, Level.ERROR);
-    } catch (LinkageError e) {
-      LOG.debug("Spark's warnings of long triggers stay on", e);
-    }
+    LOG.warn("{} The query goes on as it would without Headgate, at its own trigger ({})", why, OnFailure.PROPERTY);
   }
 
   /** Tells the planner of what Spark has reported since it was last told: of a batch, or that there was none for a while. */
@@ -314,7 +243,8 @@ final class RunningQuery {
     return call(query, method);
   }
 
-  private static Object call(StreamingQuery query, String method) {
+  /** Asks the execution, whose class has moved between versions of Spark. */
+  static Object call(StreamingQuery query, String method) {
     try {
       return query.getClass().getMethod(method).invoke(query);
     } catch (ReflectiveOperationException e) {

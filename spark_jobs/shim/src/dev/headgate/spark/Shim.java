@@ -14,9 +14,8 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 6;
+  private static final int PROTOCOL = 7;
 
-  private static final long SILENCE_MILLIS = Long.getLong("headgate.source.silenceMillis", 5_000);
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
   private static final Map<String, String[]> DECODERS = new ConcurrentHashMap<>();
@@ -26,7 +25,6 @@ public final class Shim {
   private static volatile long recalls;
   private static volatile long callBudgetMillis = Long.getLong("headgate.planner.callBudgetMillis", 5_000);
   private static volatile long patienceMillis = Long.getLong("headgate.planner.patienceMillis", 60_000);
-  private static volatile long outageMillis = Long.getLong("headgate.source.outageMillis", 300_000);
 
   private Shim() {}
 
@@ -101,11 +99,6 @@ public final class Shim {
     patienceMillis = patience;
   }
 
-  /** Bounds how long a source that cannot be asked what it has is held; then its query fails. */
-  public static void setOutage(long millis) {
-    outageMillis = millis;
-  }
-
   static Planner planner() {
     return planner;
   }
@@ -130,15 +123,6 @@ public final class Shim {
 
   static long patienceMillis() {
     return patienceMillis;
-  }
-
-  /** How long a source may be asked before the planner is told that it is silent. */
-  static long silenceMillis() {
-    return SILENCE_MILLIS;
-  }
-
-  static long outageMillis() {
-    return outageMillis;
   }
 
   /** Bytes of the files in the batch that a stream gave last, by its handle; -1 where it has no files, or gave none. */

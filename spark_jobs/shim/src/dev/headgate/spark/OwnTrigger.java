@@ -1,0 +1,92 @@
+package dev.headgate.spark;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The trigger that the job gave to its query: how often Spark asks its streams.
+ *
+ * <p>It becomes the planner's affair, and Spark asks ten times a second. The query's execution has a trigger executor, which it makes
+ * before it asks its streams for their default limit and starts after that, in 4.0 to 4.3 (read in the bytecode of {@code
+ * MicroBatchExecution.logicalPlan}); at that question another one is put in its place, by the public setter. That class has moved
+ * between versions, so it is reached by name. Where it cannot be done, the job's own trigger stays: a stream is asked less often, and
+ * nothing is lost.
+ */
+final class OwnTrigger {
+  private static final Logger LOG = LoggerFactory.getLogger(OwnTrigger.class);
+
+  /** How often the planner is asked; also the shortest interval that a query can have. */
+  private static final long BASE_MILLIS = 100;
+
+  private final StreamingQuery query;
+  private boolean asked;
+  private long ownMillis; // the job's own interval, where its trigger was shortened
+  private long nextMillis;
+  private long decidedIn = -1;
+  private boolean due;
+
+  OwnTrigger(StreamingQuery query) {
+    this.query = query;
+  }
+
+  /** Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it. */
+  void handOver() {
+    if (asked) {
+      return;
+    }
+    asked = true;
+    if (RunningQuery.call(query, "trigger") instanceof ProcessingTimeTrigger own && (own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS)) {
+      try {
+        shorten();
+        ownMillis = own.intervalMs();
+      } catch (ReflectiveOperationException | RuntimeException e) {
+        LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", Thread.currentThread().getName(), e);
+      }
+    }
+  }
+
+  /**
+   * Whether the job's own trigger would ask in this one, where no planner is there to say when; for all streams of a trigger alike.
+   *
+   * <p>A trigger cannot be made long again while it runs. The grid is Spark's own: that of the wall clock.
+   */
+  boolean isDue(long trigger) {
+    if (ownMillis == 0) {
+      return true;
+    }
+    if (trigger != decidedIn) {
+      decidedIn = trigger;
+      long now = System.currentTimeMillis();
+      due = nextMillis != 0 && now >= nextMillis;
+      if (due || nextMillis == 0) {
+        nextMillis = now / ownMillis * ownMillis + ownMillis;
+      }
+    }
+    return due;
+  }
+
+  private void shorten() throws ReflectiveOperationException {
+    Object executor = RunningQuery.call(query, "triggerExecutor");
+    Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
+    Object next = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), RunningQuery.call(query, "triggerClock"));
+    Method setter = Arrays.stream(query.getClass().getMethods()).filter(m -> m.getName().equals("triggerExecutor_$eq")).findFirst().orElseThrow();
+    setter.invoke(query, next);
+    quieten(executor.getClass().getName());
+  }
+
+  /** It warns of each trigger that takes longer than its interval: under the short one, of every batch. */
+  private static void quieten(String logger) {
+    try {
+      Configurator.setLevel(logger, Level.ERROR);
+    } catch (LinkageError e) {
+      LOG.debug("Spark's warnings of long triggers stay on", e);
+    }
+  }
+}

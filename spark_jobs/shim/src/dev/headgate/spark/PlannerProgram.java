@@ -1,0 +1,75 @@
+package dev.headgate.spark;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.apache.spark.SparkConf;
+import scala.Tuple2;
+
+/** What the planner's process is started with: which Python, which modules, which settings. */
+final class PlannerProgram {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String PYTHON = PlannerProcess.PROPERTIES + "python";
+
+  /** Understood by every Python that there is: what is too old says so. */
+  private static final String BOOT =
+      "import json, sys; sys.path.insert(0, sys.argv[1]);"
+          + " sys.version_info >= (3, 9) or (sys.stdout.write(json.dumps({'error': 'it needs Python 3.9 or newer, and %s is %s; name"
+          + " another one in spark.headgate.python' % (sys.executable, sys.version.split()[0])}) + chr(10)), sys.exit(1));"
+          + " from headgate_spark.runtime.main import main; main()";
+
+  private PlannerProgram() {}
+
+  /** Starts it; what it says is read from its output, and what it complains of goes to the driver's log. */
+  static Process start(SparkConf conf) throws IOException, URISyntaxException {
+    return new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+  }
+
+  /** What it reads first. */
+  static String settings(SparkConf conf, String token) {
+    var settings = JSON.createObjectNode().put("token", token).put("pid", ProcessHandle.current().pid());
+    var properties = settings.putObject("properties");
+    for (Tuple2<String, String> each : conf.getAll()) {
+      if (each._1().startsWith(PlannerProcess.PROPERTIES)) {
+        properties.put(each._1(), each._2());
+      }
+    }
+    settings.put("pyFiles", conf.get("spark.submit.pyFiles", ""));
+    return settings.put("application", conf.get("spark.app.name", "spark")).toString();
+  }
+
+  static String newToken() {
+    byte[] bytes = new byte[32];
+    new SecureRandom().nextBytes(bytes);
+    return HexFormat.of().formatHex(bytes);
+  }
+
+  /** The interpreter that is named for Headgate, or for the driver's Python, or the first {@code python3} on the path. */
+  private static String python(SparkConf conf) {
+    return Stream.of(conf.get(PYTHON, null), conf.get("spark.pyspark.driver.python", null), System.getenv("PYSPARK_DRIVER_PYTHON"),
+            conf.get("spark.pyspark.python", null), System.getenv("PYSPARK_PYTHON"))
+        .filter(name -> name != null && !name.isBlank())
+        .findFirst()
+        .orElse("python3");
+  }
+
+  /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
+  private static String runtime() throws URISyntaxException, IOException {
+    Path jar = Path.of(PlannerProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    try (var files = new java.util.zip.ZipFile(jar.toFile())) {
+      if (files.getEntry("python/headgate_spark/runtime/main.py") != null) {
+        return jar + "/python";
+      }
+    }
+    return Optional.ofNullable(jar.getParent()).map(Path::getParent).map(Path::getParent)
+        .filter(root -> Files.exists(root.resolve("headgate_spark/runtime/main.py")))
+        .map(Path::toString)
+        .orElseThrow(() -> new IOException("there is no runtime in " + jar + ", nor beside it; take the jar of a release"));
+  }
+}
