@@ -18,7 +18,7 @@ import yaml
 
 from headgate.adapters.kubernetes.properties import DriverDefaults, spark_properties
 from headgate.reconcile.launch import Launch
-from headgate_spark.engine.shim import extension_conf
+from headgate_spark.engine.shim import jar_path
 from support.chart import render
 from support.cluster import Cluster
 from support.driver import ENVIRONMENT, QUICK_START
@@ -113,7 +113,7 @@ def test_executors_that_a_quota_refuses_come_when_there_is_room_and_the_driver_s
     ]
     control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ours))
     control_plane.fill_quota(namespace)
-    shim = extension_conf({})
+    shim = {"spark.driver.extraClassPath": str(jar_path())}
 
     with spark_driver(control_plane, namespace, tmp_path, shim, JOB_THAT_TELLS) as driver:
         log = tmp_path / "driver.log"

@@ -18,7 +18,7 @@ import pytest
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract.receiving import write
 from headgate_spark.engine.questions import Questions, verbs
-from headgate_spark.engine.shim import EXTENSION, jar_path
+from headgate_spark.engine.shim import jar_path
 from support.kafka import Broker
 from support.kafka_connector import connector_jars
 from support.kafka_records import Record, send
@@ -369,7 +369,7 @@ def test_a_port_that_is_taken_and_a_jar_that_is_there_twice_change_nothing(job: 
         job.kind.more = {
             "spark.driver.extraClassPath": str(jar_path()),
             "spark.jars": ",".join(map(str, (copy, *connector_jars()))),
-            "spark.sql.extensions": f"{EXTENSION},{EXTENSION}",
+            "spark.sql.extensions": "dev.headgate.spark.Extensions,dev.headgate.spark.Extensions",
         }
         job.start(metrics_port=str(port))
         job.await_log("metrics are served on the next free one")

@@ -21,11 +21,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from headgate_spark.engine import shim
 from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.protocol import ShimPlanner
 from headgate_spark.engine.questions import Questions, verbs
-from headgate_spark.engine.shim import DriverJvm
+from headgate_spark.engine.shim import DriverJvm, jar_path
 from support.kafka_connector import connector_conf
 
 SETTINGS = {
@@ -50,11 +49,13 @@ Answer = str | Callable[[str | None], str]
 
 @functools.cache
 def shared_session() -> SparkSession:
-    """The session of this test run, with the shim on the class path and registered as an extension."""
+    """The session of this test run, with the shim on the class path, where Spark finds its extension."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
-    for key, value in (SETTINGS | shim.extension_conf({}) | connector_conf()).items():
+    for key, value in (
+        SETTINGS | {"spark.driver.extraClassPath": str(jar_path())} | connector_conf()
+    ).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

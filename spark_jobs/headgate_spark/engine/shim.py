@@ -1,4 +1,4 @@
-"""The Python end of the shim: where its jar is, how Spark is told of it, and what the JVM can be asked.
+"""The Python end of the shim: where its jar is, and what the JVM can be asked.
 
 The shim (`spark_jobs/shim`) asks a planner, at each planning of each governed source, what Spark may read next
 (`engine.protocol`). The planner lives in a process of its own and answers at a port of this machine
@@ -8,15 +8,12 @@ this module decides anything.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headgate_spark.engine.protocol import PROTOCOL
 
-EXTENSION = "dev.headgate.spark.Extensions"
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
 
 
@@ -91,24 +88,6 @@ def jar_path() -> Path:
             "checkout, run `python spark_jobs/shim/build.py`"
         )
     return JAR
-
-
-def extension_conf(existing: Mapping[str, str]) -> dict[str, str]:
-    """The Spark settings that load the shim into a JVM yet to be started, beside what `existing` has in them.
-
-    The jar belongs on the driver's class path only: executors run the sources' own code.
-    """
-    return {
-        "spark.driver.extraClassPath": _joined(
-            existing, "spark.driver.extraClassPath", os.pathsep, str(jar_path())
-        ),
-        "spark.sql.extensions": _joined(existing, "spark.sql.extensions", ",", EXTENSION),
-    }
-
-
-def _joined(existing: Mapping[str, str], key: str, separator: str, entry: str) -> str:
-    entries = [part for part in existing.get(key, "").split(separator) if part]
-    return separator.join(entries if entry in entries else [*entries, entry])
 
 
 def require_protocol(protocol: int) -> None:

@@ -84,11 +84,6 @@ class Gate:
         return self.intervals.in_force(self.backlog)
 
     @property
-    def longest_cycle(self) -> float:
-        """Seconds from one batch to the next at most, where a batch takes less time than `E`."""
-        return self.interval + self.intervals.min_pause
-
-    @property
     def interval_in_force(self) -> float:
         """`E` as it is kept: 0 stays 0 (as fast as it goes, or one batch); nothing else is below the base."""
         return max(self.interval, BASE_SECONDS) if self.interval > 0 else 0.0

@@ -1,6 +1,7 @@
 package dev.headgate.spark;
 
 import java.util.HashMap;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.SparkSessionExtensionsProvider;
@@ -11,7 +12,6 @@ import org.apache.spark.sql.catalyst.streaming.WriteToStream;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
@@ -122,23 +122,17 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   }
 
   private static Table table(Table table, Origin origin) {
-    return (Table)
-        StandIn.of(
-            table,
-            (method, arguments) -> {
-              Object answer = Governed.forward(table, method, arguments);
-              return method.getName().equals("newScanBuilder") ? builder((ScanBuilder) answer, origin) : answer;
-            });
+    return (Table) making(table, "newScanBuilder", made -> making(made, "build", scan -> scan((Scan) scan, origin)));
   }
 
-  private static ScanBuilder builder(ScanBuilder builder, Origin origin) {
-    return (ScanBuilder)
-        StandIn.of(
-            builder,
-            (method, arguments) -> {
-              Object answer = Governed.forward(builder, method, arguments);
-              return method.getName().equals("build") ? scan((Scan) answer, origin) : answer;
-            });
+  /** A stand-in that puts something else in the place of what one of its methods makes. */
+  private static Object making(Object delegate, String maker, UnaryOperator<Object> instead) {
+    return StandIn.of(
+        delegate,
+        (method, arguments) -> {
+          Object made = Governed.forward(delegate, method, arguments);
+          return method.getName().equals(maker) ? instead.apply(made) : made;
+        });
   }
 
   private static Scan scan(Scan scan, Origin origin) {
