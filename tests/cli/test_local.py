@@ -214,6 +214,27 @@ def test_an_edit_is_applied_to_the_running_driver(folder: Path) -> None:
         assert run.samples[-1]["pid"] == before["pid"]
 
 
+def test_whose_word_holds_is_told_where_the_job_says_something_itself_and_when_that_changes(
+    folder: Path,
+) -> None:
+    def told(run: LocalRun) -> list[str]:
+        return [line["message"] for line in run.lines if line.get("reason") == "SettingsOfTheJob"]
+
+    job(folder, settings=[("", "interval", "option"), ("flights", "rateLimit.recordsPerSecond", "property")])
+    said = (
+        "query delays: interval: option; source flights of query delays: rateLimit.recordsPerSecond: property"
+    )
+    with running(folder) as run:
+        wait_until(lambda: told(run) == [f"whose word holds: {said}"], "whose word holds", seen=run.__str__)
+        job(folder, settings=[("", "interval", "document")])
+        edit(folder, "interval: 5s", "interval: 7s")  # the driver takes another document
+        wait_until(
+            lambda: told(run)[1:] == ["whose word holds: query delays: interval: document"],
+            "that another one's does",
+            seen=run.__str__,
+        )
+
+
 def test_an_edit_that_is_refused_changes_nothing(folder: Path) -> None:
     with running(folder) as run:
         run.wait_for_event("Running")

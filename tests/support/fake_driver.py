@@ -105,6 +105,9 @@ def page(job: dict[str, Any], options: argparse.Namespace) -> str:
         f"headgate_query_active{{{label}}} 1",
         *(f"headgate_query_{key}{{{label}}} {value}" for key, value in job.get("query", {}).items()),
     ]
+    for source, setting, origin in job.get("settings", []):
+        about = f'{label},source="{source}",setting="{setting}",origin="{origin}"'
+        lines.append(f"headgate_setting_info{{{about}}} 1")
     for name, cause in job.get("failed", {}).items():
         of_it = f'application="{options.application}",query="{name}"'
         lines += [

@@ -30,12 +30,12 @@ class Told(NamedTuple):
     origin: str
 
 
-def told_by(url: str) -> list[Told]:
-    """Return what the driver at `url` tells. Raises UsageError where that is no page of metrics."""
+def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
+    """Return what the driver at `url` tells within so long. Raises UsageError where that is no page of metrics."""
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--metrics {url}: give an address such as http://localhost:8090/metrics")
     try:
-        with urllib.request.urlopen(url, timeout=SECONDS) as page:  # noqa: S310 -- see above
+        with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
             families = list(text_string_to_metric_families(page.read().decode()))
     except (OSError, ValueError) as error:
         raise UsageError(

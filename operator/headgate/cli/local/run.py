@@ -18,6 +18,7 @@ from headgate.adapters.local.resource_file import Back, Missing, Refused, Resour
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
 from headgate.api.lanes import Lane
+from headgate.cli.local.settings import SettingsOfTheJob
 from headgate.cli.local.stop import unhindered
 from headgate.cli.local.wishes import StopWishes
 from headgate.cli.local.words import in_local_words
@@ -61,6 +62,7 @@ class LocalRun:
         self._complaints = complaints
         self._told: set[str] = set()
         self._wishes = wishes
+        self._settings = SettingsOfTheJob(parts.drivers.locate)
         self._is_unread = False
         self.was_killed = False
         """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
@@ -153,6 +155,8 @@ class LocalRun:
         events = outcome.events
         if self._stop_asked:
             events = tuple(_of_a_stop(event, outcome.plan.step) for event in events)
+        news = self._settings.news(frame)
+        told = told if news is None else (*told, news)
         moment = Moment(frame, (*told, *events), memory.status_written if was_written else None)
         for view in views:
             view.show(moment)
