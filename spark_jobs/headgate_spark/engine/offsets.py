@@ -18,7 +18,10 @@ class OffsetFormat(Protocol):
     """How one kind of source writes its offsets."""
 
     def position(self, offset: str) -> Position:
-        """Return the records per split. Raises `ValueError` if `offset` is not of this format."""
+        """Return the records per split.
+
+        Raises `ValueError` if `offset` is not of this format, `RecursionError` if it is nested too deeply for JSON.
+        """
 
     def offset(self, position: Position, latest: str) -> str:
         """Return the offset of `position`, in the shape of `latest`."""

@@ -92,7 +92,10 @@ def reader_of(source: str, where: EventTimeControl, named: Decoder | None = None
 
 
 def millis_of(moment: object) -> Millis:
-    """Return a moment in milliseconds since 1970; without an offset it is one of UTC. Raises `ValueError`."""
+    """Return a moment in milliseconds since 1970; without an offset it is one of UTC.
+
+    Raises `ValueError`, `OverflowError` where it is beyond all moments.
+    """
     if isinstance(moment, (int, float)) and not isinstance(moment, bool):
         millis = _of_number(moment)
     elif isinstance(moment, str):

@@ -88,6 +88,8 @@ class _Error(msgspec.Struct, rename="camel"):
 
 _SUCCESS = msgspec.json.Decoder(_Success)
 _ERROR = msgspec.json.Decoder(_Error)
+_NO_ANSWER = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises of a body that is none; the last of one whose lists are nested without an end."""
 _SCALAR = msgspec.json.Decoder(tuple[float, str])
 
 
@@ -103,7 +105,7 @@ class Decoder(ABC, Generic[LabelsT]):
             if answer.data.result_type == "scalar":
                 scalar = Sample(self._labels(b"{}"), _SCALAR.decode(answer.data.result))
                 return Vector([scalar], answer.warnings)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        except _NO_ANSWER as problem:
             raise QueryFailure(
                 OutageReason.MALFORMED, f"is not an answer of Prometheus: {problem}"
             ) from problem
@@ -186,7 +188,7 @@ def error_of(body: bytes) -> tuple[str, str] | None:
     """Return type and text of the error that a body tells; `None` when it tells none."""
     try:
         error = _ERROR.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _NO_ANSWER:
         return None
     return error.error_type, error.error
 
