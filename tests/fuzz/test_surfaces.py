@@ -1,0 +1,82 @@
+"""Text of others, nearly right: it is read, or refused in words. Nothing else is raised, and nothing hangs.
+
+Each surface is fed its examples, those that once found something among them, and changes of them that hypothesis
+draws; `make chaos` feeds a million.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.fuzzing import HangError, feed, tried
+from support.mutations import KINDS, Change, mutated
+from support.surfaces import EXAMPLES, SURFACES, Surface
+
+SHARES = st.floats(0, 1)
+CHANGES = st.lists(
+    st.tuples(st.integers(0, KINDS - 1), SHARES, SHARES, st.integers(0, 9_999)), min_size=1, max_size=4
+)
+
+by_surface = pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.name)
+
+
+def test_every_surface_has_examples_and_every_example_its_surface() -> None:
+    assert {folder.name for folder in EXAMPLES.iterdir()} == {surface.name for surface in SURFACES}
+    assert all(surface.examples for surface in SURFACES)
+
+
+@by_surface
+def test_what_has_once_found_something_is_read_or_refused(surface: Surface) -> None:
+    for example in surface.examples:
+        defect = tried(surface, example)
+        assert defect is None, defect.told
+
+
+@by_surface
+def test_what_is_nearly_right_is_read_or_refused(surface: Surface) -> None:
+    examples = surface.examples
+
+    @settings(max_examples=100)
+    @given(which=st.integers(0, len(examples) - 1), changes=CHANGES)
+    def read_or_refused(which: int, changes: list[Change]) -> None:
+        defect = tried(surface, mutated(examples[which], changes))
+        assert defect is None, defect.told
+
+    read_or_refused()
+
+
+def test_a_defect_is_told_and_kept(tmp_path) -> None:
+    def fails(raw: bytes) -> None:
+        if len(raw) % 2:
+            raise KeyError(len(raw))
+
+    surface = Surface("duration", fails)
+    fed = feed(surface, 100, seed=1, most_defects=3)
+    file = fed.defects[0].keep(tmp_path)
+
+    assert len(fed.defects) == 3
+    assert "KeyError" in fed.defects[0].told
+    assert file.read_bytes() == fed.defects[0].content
+    assert tried(Surface("duration", fails, (KeyError,)), fed.defects[0].content) is None
+
+
+def test_what_hangs_is_a_defect(monkeypatch) -> None:
+    def hangs(_raw: bytes) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("support.fuzzing.PROCESSOR_SECONDS", 0.05)
+    defect = tried(Surface("duration", hangs), b"")
+
+    assert defect is not None
+    assert HangError.__name__ in defect.told
+
+
+def test_a_seed_draws_the_same_inputs_each_time() -> None:
+    seen: list[list[bytes]] = [[], []]
+    for one in seen:
+        feed(Surface("duration", one.append), 50, seed=7)
+    assert seen[0] == seen[1]
+    assert len(set(seen[0])) > 30

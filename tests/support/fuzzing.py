@@ -1,0 +1,123 @@
+"""Feeds a surface with inputs: one after the other, each within its bounds.
+
+PYTHONPATH=tests:. python -m support.fuzzing SURFACE FILE    one input that was kept
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from support.mutations import drawn, mutated
+from support.surfaces import SURFACES, Surface
+
+PROCESSOR_SECONDS = 2.0
+"""Of one input of at most 64 KiB, on however busy a machine; what takes longer hangs."""
+
+
+class HangError(Exception):
+    """An input has taken more than its processor time."""
+
+
+@dataclass(frozen=True)
+class Defect:
+    """An input that was neither read nor refused."""
+
+    surface: str
+    content: bytes
+    told: str
+
+    def keep(self, folder: Path) -> Path:
+        """Write the input to a file of its own."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{self.surface}-{sha256(self.content).hexdigest()[:16]}"
+        file.write_bytes(self.content)
+        return file
+
+
+def tried(surface: Surface, content: bytes) -> Defect | None:
+    """Feed one input; return what is wrong, if anything is."""
+    try:
+        with _bounded():
+            surface.feed(content)
+    except surface.refusals:
+        return None
+    except (Exception, RecursionError):
+        return Defect(surface.name, content, traceback.format_exc(limit=-4))
+    return None
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """End with `HangError` once so much processor time has passed in this process."""
+
+    def over(*_: object) -> None:
+        raise HangError(f"it takes more than {PROCESSOR_SECONDS:g} s of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+@dataclass
+class Fed:
+    """What came of a long run of one surface."""
+
+    inputs: int = 0
+    slowest_seconds: float = 0.0
+    """Of processor time."""
+    grown_mib: float = 0.0
+    """By how much the largest memory of the process has grown meanwhile."""
+    defects: tuple[Defect, ...] = ()
+
+
+def feed(surface: Surface, count: int, seed: int, most_defects: int = 5) -> Fed:
+    """Feed so many inputs, drawn from the seed."""
+    chance = random.Random(f"{surface.name} {seed}")
+    examples = surface.examples
+    fed, defects = Fed(), []
+    before = _largest_mib()
+    for example in examples:
+        if (defect := tried(surface, example)) is not None:
+            defects.append(defect)
+    while fed.inputs < count and len(defects) < most_defects:
+        content = mutated(chance.choice(examples), drawn(chance))
+        began = time.process_time()
+        defect = tried(surface, content)
+        fed.slowest_seconds = max(fed.slowest_seconds, time.process_time() - began)
+        fed.inputs += 1
+        if defect is not None:
+            defects.append(defect)
+    fed.grown_mib = _largest_mib() - before
+    fed.defects = tuple(defects)
+    return fed
+
+
+def _largest_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> int:
+    """Feed one input that was kept; returns 1 where it is neither read nor refused."""
+    name, file = sys.argv[1:]
+    (surface,) = (one for one in SURFACES if one.name == name)
+    defect = tried(surface, Path(file).read_bytes())
+    print("read or refused" if defect is None else defect.told)
+    return int(defect is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
