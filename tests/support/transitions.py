@@ -17,7 +17,7 @@ from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.names import CONTROL, REVISION
 from headgate.adapters.kubernetes.pods import is_ended
 from headgate.api.validation import validate
-from headgate_contract import Refusal
+from headgate_contract import ControlDocument, Refusal
 from headgate_contract.receiving import read
 from support.every_field import Field, whole, with_value
 from support.fake_cluster import FakeCluster
@@ -43,6 +43,18 @@ OF_THE_WAY = {
     "memory",
 }
 """Members of a status that say when and how often, not what."""
+
+
+HELD_IN_BACKLOG = frozenset(
+    {
+        "spec.suspend",
+        "spec.queries[].name",
+        "spec.queries[].sources[].name",
+        "spec.queries[].sources[].paused",
+    }
+)
+"""Fields by which nobody can tell any more whether there is a backlog: the verdict before is held then
+(`metrics.onOutage`), and a fresh application has none."""
 
 
 class LawError(AssertionError):
@@ -153,7 +165,7 @@ class Edited:
         return Rested(
             status=_numberless(_what(self.operator.status())),
             pods=tuple(_numberless(_shown(pod)) for pod in pods),
-            documents=tuple(asdict(replace(one, generation=0)) for one in self.documents()),
+            documents=tuple(map(_told, self.documents())),
             uids=tuple(pod["metadata"]["uid"] for pod in pods),
         )
 
@@ -250,6 +262,12 @@ def _what(value: Any) -> Any:
 
 def _numberless(value: Any) -> Any:
     return json.loads(NUMBERS.sub(r"\g<of>N", json.dumps(value, sort_keys=True)))
+
+
+def _told(document: ControlDocument) -> dict[str, Any]:
+    """Return what a driver is told. By which vote a backlog began stays what it was, and is left out."""
+    queries = {name: replace(query, reason=None) for name, query in document.queries.items()}
+    return asdict(replace(document, generation=0, queries=queries))
 
 
 def _shown(pod: Manifest) -> Mapping[str, Any]:

@@ -1,0 +1,40 @@
+"""What a scenario of chaos is given: a seed, how much of everything, and where inputs are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.local.results import Figure, Measured
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a scenario is given."""
+
+    root: Path
+    """Where it keeps what somebody may want to look at."""
+    seed: int
+    share: float
+    """Of the whole; a small one tries everything out."""
+    tell: Callable[[str], None]
+    broken: list[str] = field(default_factory=list)
+    """What did not hold, each with the command that shows it again."""
+
+    def fails(self, what: str, command: str) -> None:
+        """Note what does not hold, and say how to see it again."""
+        self.broken.append(what)
+        self.tell(f"BROKEN (seed {self.seed}): {what}")
+        self.tell(f"  again: {command}")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Figures that are measured together."""
+
+    name: str
+    """What selects it on the command line."""
+    figures: tuple[Figure, ...]
+    measure: Callable[[Bench], Mapping[str, Measured]]
+    """Measure all of them; returns one entry per figure, by id."""

@@ -1,0 +1,47 @@
+"""A million inputs that are nearly right, at every place at which text of others is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.chaos.scenario import Bench, Scenario
+from benchmarks.local.results import Figure, Goal, Measured, Report
+from support.fuzzing import feed
+from support.surfaces import SURFACES
+
+INPUTS = 1_000_000
+FIGURES = (
+    Figure("fuzz_inputs", "inputs", Goal(">=", INPUTS)),
+    Figure("fuzz_failures", "inputs", Goal("<=", 0)),
+    Figure("fuzz_slowest_seconds", "s", Report()),
+    Figure("fuzz_memory_grown_mib", "MiB", Report()),
+)
+
+
+def measure(bench: Bench) -> Mapping[str, Measured]:
+    """Feed each surface its share."""
+    shares = sum(surface.share for surface in SURFACES)
+    inputs, failures, slowest, grown = {}, 0, {}, {}
+    for surface in SURFACES:
+        count = 1 + round(bench.share * INPUTS * surface.share / shares)
+        fed = feed(surface, count, bench.seed)
+        inputs[surface.name], slowest[surface.name] = fed.inputs, fed.slowest_seconds
+        grown[surface.name] = fed.grown_mib
+        failures += len(fed.defects)
+        for defect in fed.defects:
+            file = defect.keep(bench.root / "fuzz")
+            last = defect.told.strip().splitlines()[-1]
+            bench.fails(
+                f"{surface.name}: {last}",
+                f"PYTHONPATH=tests:. python -m support.fuzzing {surface.name} {file}",
+            )
+        bench.tell(f"{surface.name}: {fed.inputs:,} inputs, {len(fed.defects)} of them defects")
+    return {
+        "fuzz_inputs": Measured([sum(inputs.values())], {**inputs, "seed": bench.seed}),
+        "fuzz_failures": Measured([failures], {"seed": bench.seed}),
+        "fuzz_slowest_seconds": Measured([max(slowest.values())], slowest),
+        "fuzz_memory_grown_mib": Measured([sum(grown.values())], grown),
+    }
+
+
+SCENARIO = Scenario("fuzz", FIGURES, measure)
