@@ -18,6 +18,10 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
+_QUERY = ("query",)
+_SOURCE = ("query", "source")
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One metric: its full name as scraped (with `_total`), type, labels beside `application`, and help."""
@@ -26,14 +30,22 @@ class Metric:
     kind: Kind
     labels: tuple[str, ...]
     help: str
+    is_signed: bool = False
+    """Whether it may be below zero: event times before 1970 or in the future, and what is reckoned with them."""
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The names of its samples that say something by themselves: of a histogram, sum and count."""
+        return (f"{self.name}_sum", f"{self.name}_count") if self.kind is Kind.HISTOGRAM else (self.name,)
+
+    @property
+    def detail(self) -> str:
+        """The label beyond query and source that tells its series apart; empty where it has none."""
+        return next((label for label in self.labels if label not in _SOURCE), "")
 
 
-_QUERY = ("query",)
-_SOURCE = ("query", "source")
-
-
-def _gauge(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    return Metric(f"headgate_{name}", Kind.GAUGE, labels, text)
+def _gauge(name: str, labels: tuple[str, ...], text: str, *, is_signed: bool = False) -> Metric:
+    return Metric(f"headgate_{name}", Kind.GAUGE, labels, text, is_signed)
 
 
 def _counter(name: str, labels: tuple[str, ...], text: str) -> Metric:
@@ -124,7 +136,9 @@ QUERY_SPILLED = _counter(
 QUERY_THROUGHPUT = _gauge(
     "query_throughput_records_per_second", _QUERY, "Measured on full batches, fixed cost per batch left out."
 )
-QUERY_WATERMARK = _gauge("query_watermark_timestamp_seconds", _QUERY, "Watermark of the query, as Unix time.")
+QUERY_WATERMARK = _gauge(
+    "query_watermark_timestamp_seconds", _QUERY, "Watermark of the query, as Unix time.", is_signed=True
+)
 QUERY_WATERMARK_HELD_BY = _gauge(
     "query_watermark_held_by",
     ("query", "source"),
@@ -177,24 +191,34 @@ SOURCE_RETENTION_MARGIN = _gauge(
 SOURCE_PLANNED = _counter("source_planned_records", _SOURCE, "Records in planned batches.")
 SOURCE_PROCESSED = _counter("source_processed_records", _SOURCE, "Records in committed batches.")
 SOURCE_WATERMARK = _gauge(
-    "source_watermark_timestamp_seconds", _SOURCE, "Event time up to which the source was read, as Unix time."
+    "source_watermark_timestamp_seconds",
+    _SOURCE,
+    "Event time up to which the source was read, as Unix time.",
+    is_signed=True,
 )
 SOURCE_WATERMARK_LAG = _gauge(
-    "source_watermark_lag_seconds", _SOURCE, "Now minus the watermark of the source."
+    "source_watermark_lag_seconds", _SOURCE, "Now minus the watermark of the source.", is_signed=True
 )
 SOURCE_EVENT_TIME_LAG = _gauge(
-    "source_event_time_lag_seconds", _SOURCE, "End of the last batch minus the largest event time in it."
+    "source_event_time_lag_seconds",
+    _SOURCE,
+    "End of the last batch minus the largest event time in it.",
+    is_signed=True,
 )
 SOURCE_RATE_LIMIT = _gauge(
     "source_rate_limit_records_per_second", _SOURCE, "Rate limit in force; absent where there is none."
 )
 SOURCE_ALIGNMENT_LIMIT = _gauge(
-    "source_alignment_limit_timestamp_seconds", _SOURCE, "No batch reads past this event time, as Unix time."
+    "source_alignment_limit_timestamp_seconds",
+    _SOURCE,
+    "No batch reads past this event time, as Unix time.",
+    is_signed=True,
 )
 SOURCE_ALIGNMENT_DRIFT = _gauge(
     "source_alignment_drift_seconds",
     _SOURCE,
     "How far the source has been read ahead of the floor of its group.",
+    is_signed=True,
 )
 SOURCE_PUBLISH_FAILURES = _counter(
     "source_publish_failures",
@@ -205,6 +229,7 @@ SOURCE_ALIGNMENT_FLOOR = _gauge(
     "source_alignment_floor_timestamp_seconds",
     _SOURCE,
     "Event time that the slowest active split of its group has reached.",
+    is_signed=True,
 )
 SOURCE_ALIGNMENT_HELD_BY = _gauge(
     "source_alignment_held_by",

@@ -267,10 +267,10 @@ def test_metrics_are_scraped_from_where_the_driver_announced_them(place: Place) 
     assert isinstance(outage, Outage)
     assert outage.reason is OutageReason.DRIVER_STARTING
     place.started()
-    readings = scrape.sample(5.0, attempt=1)
-    assert not isinstance(readings, Outage)
-    pending = [r for r in readings if r.name == "headgate_source_pending_records"]
-    assert [(r.value, r.at, r.labels["source"]) for r in pending] == [(7.0, 5.0, "flights")]
+    found = scrape.sample(5.0, attempt=1)
+    assert not isinstance(found, Outage)
+    (query,) = found.queries.values()
+    assert (found.at, query.sources["flights"].pending_records) == (5.0, 7.0)
 
 
 def test_a_driver_that_hangs_is_an_outage_in_time(place: Place) -> None:

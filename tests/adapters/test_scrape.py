@@ -10,10 +10,11 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from headgate.adapters.address import Address
-from headgate.adapters.metrics.scrape import LARGEST_BYTES, LONGEST_LINE, MOST_SAMPLES, READ, scrape
-from headgate.reconcile.ports import Outage, OutageReason, Reading
+from headgate.adapters.metrics.scrape import LARGEST_BYTES, LONGEST_LINE, MOST_SAMPLES, READ, Page, scrape
+from headgate.reconcile.metric_table import BY_SAMPLE
+from headgate.reconcile.ports import Outage, OutageReason
 from headgate_contract import metrics
-from headgate_contract.metrics import Kind
+from support.reported import reported
 
 OK = b"HTTP/1.0 200 OK\r\n"
 PAGE = b'# HELP x y\nheadgate_source_pending_records{query="q",source="s"} 7\n'
@@ -62,10 +63,9 @@ def drips(start: bytes, then: bytes) -> Serve:
     return serve
 
 
-def scraped(serve: Serve, timeout_seconds: float = 60.0) -> tuple[Reading, ...] | Outage:
+def scraped(serve: Serve, timeout_seconds: float = 60.0) -> Page | Outage:
     with served(serve) as address:
-        found = scrape(address, 5.0, timeout_seconds)
-        return found if isinstance(found, Outage) else tuple(found)
+        return scrape(address, 5.0, timeout_seconds)
 
 
 def page(body: bytes, header: bytes = b"") -> bytes:
@@ -83,19 +83,16 @@ def page(body: bytes, header: bytes = b"") -> bytes:
     ],
 )  # fmt: skip
 def test_what_somebody_reads_of_a_page_is_returned(answer: bytes) -> None:
-    name, labels = "headgate_source_pending_records", {"query": "q", "source": "s"}
-    assert scraped(says(answer)) == (Reading(name=name, labels=labels, value=7.0, at=5.0),)
+    values = [("headgate_source_pending_records", {"query": "q", "source": "s"}, 7.0)]
+    assert scraped(says(answer)) == Page(reported(values, at=5.0), samples=1)
 
 
-def test_every_name_of_the_contract_is_read() -> None:
-    names = [
-        metric.name + part
-        for metric in metrics.ALL
-        for part in (("_sum", "_count") if metric.kind is Kind.HISTOGRAM else ("",))
-    ]
-    found = scraped(says(page("".join(f"{name} 1\n" for name in names).encode())))
+def test_every_name_that_the_operator_has_a_field_for_is_read() -> None:
+    names = sorted(BY_SAMPLE.keys() - {metrics.SOURCE_HELD_BACK.name})
+    text = "".join(f'{name}{{query="q",source="s"}} 1\n' for name in names)
+    found = scraped(says(page(text.encode())))
     assert not isinstance(found, Outage)
-    assert [reading.name for reading in found] == names
+    assert found.samples == len(names)
     assert set(names) == READ
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.metrics.prometheus import columns
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.columns import (
     Pulses,
@@ -22,13 +21,13 @@ from headgate.adapters.metrics.prometheus.columns import (
 from headgate.adapters.metrics.prometheus.expressions import UNASKED
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target, Targets
-from headgate.adapters.metrics.pulse import Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.key import Key
+from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Outage, OutageReason
-from headgate.reconcile.readings import sort
+from headgate.reconcile.readings import MOST_SOURCES, Column, DriverMetrics, QueryMetrics, SourceMetrics
+from headgate_contract.lag_votes import LagVoter
 
 POD = Pod("team", "flights-driver-1")
-FLIGHTS = ("delays", "flights")
 
 
 def pulses(at: float = 100.0) -> Pulses:
@@ -50,10 +49,14 @@ def driver(name: str, value: str, query: str = "") -> Sample[Labels]:
     return series(name, value, query=query, source="")
 
 
-def filled(column: Column, *samples: Sample[Labels], into: Pulses | None = None) -> DriverPulse:
+def filled(column: Column, *samples: Sample[Labels], into: Pulses | None = None) -> DriverMetrics:
     made = into or pulses()
     add(column, samples, made)
-    return made[POD].pulse
+    return made[POD].driver
+
+
+def flights(driver: DriverMetrics) -> SourceMetrics:
+    return driver.queries["delays"].sources["flights"]
 
 
 def test_samples_find_the_driver_the_query_and_the_source_that_they_are_of() -> None:
@@ -62,8 +65,8 @@ def test_samples_find_the_driver_the_query_and_the_source_that_they_are_of() -> 
         driver("control_generation", "7"),
         driver("query_started_timestamp_seconds", "1e3", query="delays"),
     )
-    assert (found.generation, found.attempt, found.at) == (7, 1, 100)
-    assert found.queries == {"delays": QueryPulse(1, 1000)}
+    assert (found.control_generation, found.attempt, found.at) == (7, 1, 100)
+    assert found.queries == {"delays": QueryMetrics(active=True, started_at=1000)}
 
 
 def test_what_is_no_number_and_what_other_targets_say_is_left_out() -> None:
@@ -76,16 +79,15 @@ def test_what_is_no_number_and_what_other_targets_say_is_left_out() -> None:
         series("source_pending_records", "1", pod="flights-driver-2"),
         Sample(series("source_pending_records", "1").metric, None),
     )
-    assert filled(Column.PENDING, *others).sources == {}
-    assert (
-        filled(Column.PENDING, *others, series("source_pending_records", "0")).sources[FLIGHTS].pending == 0
-    )
+    assert filled(Column.PENDING, *others).queries == {}
+    found = filled(Column.PENDING, *others, series("source_pending_records", "0"))
+    assert flights(found).pending_records == 0
 
 
 def test_of_several_series_for_one_source_the_one_furthest_behind_counts_in_any_order() -> None:
     twice = [series("source_watermark_lag_seconds", value) for value in ("3600", "1")]
     for samples in (twice, twice[::-1]):
-        assert filled(Column.LAGS, *samples).sources[FLIGHTS].lag == 3600
+        assert flights(filled(Column.LAGS, *samples)).watermark_lag_seconds == 3600
 
 
 def test_exceptions_are_what_is_listed() -> None:
@@ -96,22 +98,19 @@ def test_exceptions_are_what_is_listed() -> None:
         series("source_phase", "1", source="snapshot"),
         driver("query_active", "0", query="totals"),
         series("source_out_of_reach", "1", source="weather", cause="no such topic"),
-        Sample(Labels(**{**labels_of(series("", "")), "name": "", "reason": "RateLimit"}), (5000.0, "3.5")),
+        series("source_held_back_seconds", "3.5", reason="RateLimit"),
+        series("source_backlog_vote", "1", voter="PendingRecords"),
+        series("source_backlog_vote", "1", voter="OfTheFuture"),
     )
-    assert found.sources == {
-        FLIGHTS: SourcePulse(paused=True, held={"RateLimit": 3.5}),
-        ("delays", "history"): SourcePulse(finished=True),
-        ("delays", "snapshot"): SourcePulse(phase=1.0),
-        ("delays", "weather"): SourcePulse(out_of_reach="no such topic"),
+    assert found.queries["delays"].sources == {
+        "flights": SourceMetrics(
+            paused=True, held_lately={"RateLimit": 3.5}, votes=(LagVoter.PENDING_RECORDS,)
+        ),
+        "history": SourceMetrics(finished=True),
+        "snapshot": SourceMetrics(phase=True),
+        "weather": SourceMetrics(out_of_reach="no such topic"),
     }
-    assert found.queries == {"totals": QueryPulse(active=0.0)}
-    told = sort(found.readings(), oldest=0.0)
-    assert told is not None
-    assert told.queries["delays"].sources["weather"].out_of_reach == "no such topic"
-
-
-def labels_of(sample: Sample[Labels]) -> dict[str, str]:
-    return {name: getattr(sample.metric, name) for name in Labels.__struct_fields__}
+    assert found.queries["totals"] == QueryMetrics(active=False)
 
 
 def test_a_column_that_failed_is_taken_over_with_its_own_time() -> None:
@@ -121,18 +120,22 @@ def test_a_column_that_failed_is_taken_over_with_its_own_time() -> None:
     filled(Column.PENDING, series("source_pending_records", "9"), into=first)
     take_over(Column.LAGS, before, first, failed=True)
     take_over(Column.LAGS, first, second, failed=True)
-    found = second[POD].pulse
-    assert (found.sources[FLIGHTS].lag, found.at_of(Column.LAGS), found.at_of(Column.PENDING)) == (5, 80, 120)
+    found = second[POD].driver
+    assert (flights(found).watermark_lag_seconds, found.at_of(Column.LAGS), found.at_of(Column.PENDING)) == (
+        5,
+        80,
+        120,
+    )
 
 
 def test_a_column_that_was_never_there_is_unknown_for_ever() -> None:
     made = pulses()
     filled(Column.LAGS, series("source_watermark_lag_seconds", "5"), into=made)
     take_over(Column.EXCEPTIONS, {}, made, failed=True)
-    readings = sort(made[POD].pulse.readings(), oldest=-1e12)
-    assert readings is not None
-    flights = readings.queries["delays"].sources["flights"]
-    assert (flights.phase, flights.paused, flights.finished, flights.held_lately) == (None,) * 4
+    known = since(made[POD].driver, -1e12)
+    assert known is not None
+    found = flights(known)
+    assert (found.phase, found.paused, found.finished, found.held_lately) == (None,) * 4
 
 
 def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
@@ -141,13 +144,16 @@ def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
     filled(Column.PENDING, *both, into=before)
     filled(Column.PENDING, series("source_pending_records", "3"), into=now)
     take_over(Column.PENDING, before, now, failed=False)
-    pulse = now[POD].pulse
-    assert (pulse.sources[FLIGHTS].pending, pulse.sources["delays", "weather"].pending) == (3, 2)
-    assert pulse.at_of(Column.PENDING) == 80
+    driver = now[POD].driver
+    assert {name: one.pending_records for name, one in driver.queries["delays"].sources.items()} == {
+        "flights": 3,
+        "weather": 2,
+    }
+    assert driver.at_of(Column.PENDING) == 80
     whole = pulses(at=100.0)
     filled(Column.PENDING, *both, into=whole)
     take_over(Column.PENDING, before, whole, failed=False)
-    assert whole[POD].pulse.at_of(Column.PENDING) == 100
+    assert whole[POD].driver.at_of(Column.PENDING) == 100
 
 
 def test_queries_and_generation_are_taken_over_as_well() -> None:
@@ -159,16 +165,17 @@ def test_queries_and_generation_are_taken_over_as_well() -> None:
         into=before,
     )
     take_over(Column.DRIVERS, before, now, failed=True)
-    assert (now[POD].pulse.generation, now[POD].pulse.queries) == (7, {"delays": QueryPulse(1, 5)})
+    assert now[POD].driver.control_generation == 7
+    assert now[POD].driver.queries == {"delays": QueryMetrics(active=True, started_at=5)}
 
 
 def test_that_a_query_has_ended_is_taken_over_with_the_exceptions() -> None:
     before, now = pulses(at=80.0), pulses(at=100.0)
     filled(Column.EXCEPTIONS, driver("query_active", "0", "totals"), into=before)
     take_over(Column.DRIVERS, before, now, failed=True)
-    assert now[POD].pulse.queries == {}
+    assert now[POD].driver.queries == {}
     take_over(Column.EXCEPTIONS, before, now, failed=True)
-    assert now[POD].pulse.queries == {"totals": QueryPulse(active=0)}
+    assert now[POD].driver.queries == {"totals": QueryMetrics(active=False)}
 
 
 def test_who_is_not_listed_in_a_whole_answer_is_in_no_phase() -> None:
@@ -177,8 +184,9 @@ def test_who_is_not_listed_in_a_whole_answer_is_in_no_phase() -> None:
     filled(Column.LAGS, lag, into=made)
     filled(Column.EXCEPTIONS, series("source_phase", "1", source="history"), into=made)
     complete(made)
-    sources = made[POD].pulse.sources
-    assert (sources[FLIGHTS].phase, sources["delays", "history"].phase) == (0, 1)
+    sources = made[POD].driver.queries["delays"].sources
+    assert (sources["flights"].phase, sources["history"].phase) == (False, True)
+    assert sources["flights"].held_lately == {}
 
 
 STARTED = driver("query_started_timestamp_seconds", "5", "delays")
@@ -194,11 +202,11 @@ def test_a_source_without_lag_and_pending_is_in_no_phase(
 ) -> None:
     made = pulses()
     filled(Column.DRIVERS, STARTED, into=made)
-    made[POD].pulse.older.update(older)
+    made[POD].driver.older.update(older)
 
     found = with_unmeasured(made[POD], [Unmeasured("delays", "socket", started_at)])
 
-    socket = found.pulse.sources.get(("delays", "socket"))
+    socket = found.driver.queries["delays"].sources.get("socket")
     assert (None if socket is None else socket.phase) == phase
 
 
@@ -211,15 +219,23 @@ def test_a_source_that_is_listed_is_as_the_list_says() -> None:
 
 
 def test_what_is_stale_is_not_there_any_more() -> None:
-    pulse = DriverPulse(1, 100.0, generation=7.0, queries={"delays": QueryPulse(1.0, 5.0)})
-    pulse.sources[FLIGHTS] = SourcePulse(lag=1.0, pending=2.0, phase=0.0, paused=True, held={"After": 1.0})
-    pulse.older = {Column.LAGS: 70.0, Column.EXCEPTIONS: 60.0, Column.DRIVERS: -math.inf}
-    assert pulse.since(101.0) is None
-    assert pulse.since(-math.inf) is pulse
-    fresh = pulse.since(65.0)
+    driver = DriverMetrics(at=100.0, control_generation=7, executors=3)
+    driver.queries["delays"] = QueryMetrics(active=True, started_at=5.0, throughput=9.0)
+    driver.queries["delays"].sources["flights"] = SourceMetrics(
+        watermark_lag_seconds=1.0, pending_records=2.0, phase=False, paused=True, held_lately={"After": 1.0}
+    )
+    driver.older = {Column.LAGS: 70.0, Column.EXCEPTIONS: 60.0, Column.DRIVERS: -math.inf}
+    assert since(driver, 101.0) is None
+    assert since(driver, -math.inf) is driver
+    fresh = since(driver, 65.0)
     assert fresh is not None
-    assert (fresh.generation, fresh.queries) == (None, {})
-    assert fresh.sources[FLIGHTS] == SourcePulse(lag=1.0, pending=2.0)
+    assert (fresh.control_generation, fresh.executors) == (None, 3)
+    assert flights(fresh) == SourceMetrics(watermark_lag_seconds=1.0, pending_records=2.0)
+    assert (fresh.queries["delays"].active, fresh.queries["delays"].throughput) == (None, 9.0)
+    driver.older = {Column.EXCEPTIONS: 60.0}
+    fresh = since(driver, 65.0)
+    assert fresh is not None
+    assert fresh.queries["delays"].active is True
 
 
 def scraped(at: float, *, instance: str = "10.0.0.1:8090", scraped_at: float = 5000.0) -> Target:
@@ -227,13 +243,13 @@ def scraped(at: float, *, instance: str = "10.0.0.1:8090", scraped_at: float = 5
 
 
 def known(**more: Any) -> Pulses:
-    return {POD: Scraped(scraped(100.0), DriverPulse(attempt=1, at=100.0, generation=7, **more))}
+    return {POD: Scraped(scraped(100.0), DriverMetrics(attempt=1, at=100.0, control_generation=7, **more))}
 
 
 def test_what_was_not_scraped_since_keeps_its_pulse() -> None:
     before = known()
 
-    assert unchanged({POD: scraped(100.2)}, before)[POD].pulse is before[POD].pulse
+    assert unchanged({POD: scraped(100.2)}, before)[POD].driver is before[POD].driver
 
 
 @pytest.mark.parametrize(
@@ -252,28 +268,30 @@ def test_what_may_be_another_is_read_again(target: Target, more: dict[str, Any])
 def test_a_pulse_that_is_kept_follows_a_clock_that_was_set() -> None:
     (kept,) = unchanged({POD: scraped(86_500.0)}, known()).values()
 
-    assert (kept.pulse.at, kept.target.at, kept.pulse.generation) == (86_500, 86_500, 7)
+    assert (kept.driver.at, kept.target.at, kept.driver.control_generation) == (86_500, 86_500, 7)
 
 
 @pytest.mark.parametrize("value", ["+Inf", "-Inf", "1e308", "9007199254740994", "-1"])
 def test_what_no_value_can_be_is_unknown(value: str) -> None:
     made = filled(Column.DRIVERS, driver("control_generation", value))
-    assert made.generation is None
-    assert filled(Column.PENDING, series("source_pending_records", value)).sources == {}
+    assert made.control_generation is None
+    assert filled(Column.PENDING, series("source_pending_records", value)).queries == {}
     early = series("source_watermark_lag_seconds", value)
-    assert bool(filled(Column.LAGS, early).sources) is (value == "-1")
+    assert bool(filled(Column.LAGS, early).queries) is (value == "-1")
 
 
 def test_a_driver_that_makes_up_names_is_read_so_far_and_told_so() -> None:
     made = pulses()
-    names = [f"s{number}" for number in range(columns.MOST_SOURCES)]
+    names = [f"s{number}" for number in range(MOST_SOURCES)]
     filled(Column.PENDING, *(series("source_pending_records", "1", source=name) for name in names), into=made)
     more = [series("source_watermark_lag_seconds", "9", source=name) for name in ("s0", "one-more")]
     more.append(driver("control_generation", "7"))
     filled(Column.LAGS, *more[:2], into=made)
     filled(Column.DRIVERS, more[2], into=made)
-    found = made[POD].pulse
-    assert (len(found.sources), found.sources["delays", "s0"].lag, found.generation) == (len(names), 9, 7)
+    found = made[POD].driver
+    sources = found.queries["delays"].sources
+    assert (len(sources), found.source_count) == (len(names), len(names))
+    assert (sources["s0"].watermark_lag_seconds, found.control_generation) == (9, 7)
 
     published = Published(targets=Targets({POD: made[POD].target}), pulses=made, outage=None)
     key = made[POD].target.run.key

@@ -4,10 +4,10 @@ import pytest
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.columns import begin
-from headgate.adapters.metrics.prometheus.details import Details, Fact, details
+from headgate.adapters.metrics.prometheus.details import Details, details
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target
 from headgate.key import Key
-from headgate.reconcile.readings import sort
+from headgate.reconcile.readings import DriverMetrics, SourceMetrics
 from headgate_contract import metrics as names
 from headgate_contract.metrics import Metric
 
@@ -28,7 +28,6 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
             said(names.SOURCE_ALIGNMENT_HELD_BY, "1", query="delays", source="cars", member="fares/taxis"),
             said(names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, "1", query="delays", source="cars", split="rides/8"),
             said(names.SOURCE_ALIGNMENT_DRIFT, "4.5", query="delays", source="cars"),
-            said(names.SOURCE_OUT_OF_REACH, "1", query="delays", source="cars", cause="no answer"),
             said(names.SOURCE_FAR_AHEAD, "17", query="delays", source="cars", split="rides/3"),
             said(names.QUERY_WATERMARK_HELD_BY, "1", query="delays", source="trams"),
             said(names.QUERY_MEMORY_BOUND, "1200000", query="delays"),
@@ -43,8 +42,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
         [],
         begin({POD: target}),
     )
-    metrics = sort(found[POD].readings(100.0), oldest=0.0)
-    assert metrics is not None
+    metrics = found[POD].added_to(DriverMetrics(at=100.0))
     delays = metrics.queries["delays"]
     assert (metrics.executors, delays.memory_bound_records, delays.future_batches) == (3, 1_200_000, 2)
     assert (delays.data_batches, delays.no_data_batches) == (7, 5)
@@ -55,12 +53,26 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     cars = delays.sources["cars"]
     assert (cars.lane, cars.alignment_drift_seconds) == ("offsets", 4.5)
     assert (cars.alignment_held_by, cars.alignment_held_by_split) == ("fares/taxis", "rides/8")
-    assert cars.out_of_reach == "no answer"
     assert cars.far_ahead == {"rides/3": 17.0}
 
 
 @pytest.mark.parametrize(("later", "is_told"), [(0.0, True), (299.0, True), (301.0, False)])
 def test_details_stand_for_a_while_as_long_as_their_driver_is_heard(later: float, is_told: bool) -> None:
-    found = Details(100.0, (Fact(names.EXECUTORS.name, "", "", "", 3.0),))
-    told = sort(found.readings(100.0 + later), oldest=100.0 + later)
-    assert (told is not None and told.executors == 3) == is_told
+    found = Details(100.0, DriverMetrics(executors=3))
+    assert (found.added_to(DriverMetrics(at=100.0 + later)).executors == 3) == is_told
+
+
+def test_details_are_added_to_what_the_columns_have() -> None:
+    driver = DriverMetrics(at=100.0, attempt=1, control_generation=7)
+    driver.source("delays", "cars").pending_records = 5.0
+    known = DriverMetrics(executors=3)
+    known.query("delays").throughput = 9.0
+    known.source("delays", "cars").lane = "offsets"
+    known.source("delays", "trams").lane = "files"
+    found = Details(100.0, known).added_to(driver)
+    assert (found.control_generation, found.executors, found.queries["delays"].throughput) == (7, 3, 9.0)
+    assert found.queries["delays"].sources == {
+        "cars": SourceMetrics(pending_records=5.0, lane="offsets"),
+        "trams": SourceMetrics(lane="files"),
+    }
+    assert driver.queries["delays"].sources == {"cars": SourceMetrics(pending_records=5.0)}, "it is published"

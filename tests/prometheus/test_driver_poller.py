@@ -14,8 +14,9 @@ from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.location import located
 from headgate.adapters.metrics.driver_poller import DriverPoller
 from headgate.key import Key
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import DriverMetrics, QueryMetrics, sort
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics
+from headgate.reconcile.track import Track
 from headgate_contract import metrics as names
 from headgate_contract.metrics import Metric
 from support.driver_page import DriverPage
@@ -65,15 +66,16 @@ def drivers() -> Iterator[Drivers]:
         yield Drivers(stack)
 
 
-def known(poller: DriverPoller, key: Key = FLIGHTS, attempt: int = 1) -> tuple[Reading, ...]:
+def known(poller: DriverPoller, key: Key = FLIGHTS, attempt: int = 1) -> DriverMetrics:
     found = poller.metrics(key).sample(0.0, attempt)
-    return tuple(found.known or ()) if isinstance(found, Outage) else tuple(found)
+    if not isinstance(found, Outage):
+        return found
+    assert found.known is not None
+    return found.known
 
 
 def delays(poller: DriverPoller) -> QueryMetrics:
-    metrics = sort(known(poller), oldest=0.0)
-    assert metrics is not None
-    return metrics.queries["delays"]
+    return known(poller).queries["delays"]
 
 
 def test_every_driver_is_scraped_and_turns_are_given_where_something_changed(drivers: Drivers) -> None:
@@ -82,7 +84,7 @@ def test_every_driver_is_scraped_and_turns_are_given_where_something_changed(dri
     poller = drivers.poller(FLIGHTS, TRAINS)
     assert poller.poll(100.0) == [FLIGHTS, TRAINS]
     assert delays(poller).sources["flights"].pending_records == 5
-    assert {reading.at for reading in known(poller)} == {100.0}
+    assert known(poller).at == 100.0
     assert poller.poll(105.0) == []
     said.source(lag=900.0)
     assert poller.poll(110.0) == [FLIGHTS]
@@ -94,7 +96,7 @@ def test_arrivals_and_holds_show_from_one_scrape_to_the_next(drivers: Drivers) -
     said.set(names.SOURCE_HELD, 1.0, **labels, reason="RateLimit")
     poller = drivers.poller(FLIGHTS)
     poller.poll(100.0)
-    assert (delays(poller).arrival_rate, delays(poller).sources["flights"].held_lately) == (None, {"": 0.0})
+    assert (delays(poller).arrival_rate, delays(poller).sources["flights"].held_lately) == (None, {})
     said.set(names.SOURCE_HELD, 2.0, **labels, reason="RateLimit")
     said.set(names.SOURCE_PROCESSED, 500.0, **labels)
     assert poller.poll(110.0) == [FLIGHTS]
@@ -113,7 +115,7 @@ def test_a_driver_that_hangs_holds_up_neither_the_tick_nor_the_others(drivers: D
     said.source(lag=900.0)
     assert poller.poll(105.0) == [FLIGHTS]
     assert len(drivers.servers[TRAINS].parameters) == 1
-    assert known(poller, TRAINS) == ()
+    assert known(poller, TRAINS) == DriverMetrics()
 
 
 def test_a_scrape_that_failed_leaves_what_was_known(drivers: Drivers) -> None:
@@ -137,12 +139,12 @@ def test_what_one_attempt_said_is_not_known_of_the_next(drivers: Drivers) -> Non
     poller.poll(100.0)
     found = poller.metrics(FLIGHTS).sample(100.0, 2)
     assert found == Outage(
-        OutageReason.DRIVER_STARTING, "the driver of attempt 2 has not been scraped yet", ()
+        OutageReason.DRIVER_STARTING, "the driver of attempt 2 has not been scraped yet", DriverMetrics()
     )
     drivers.start(FLIGHTS, page(), attempt=2)
     assert poller.poll(105.0) == [FLIGHTS]
-    assert known(poller, attempt=1) == ()
-    assert known(poller, attempt=2) != ()
+    assert known(poller, attempt=1) == DriverMetrics()
+    assert known(poller, attempt=2).queries
 
 
 def test_a_driver_without_an_address_and_one_that_is_forgotten_are_not_asked(drivers: Drivers) -> None:
@@ -152,7 +154,7 @@ def test_a_driver_without_an_address_and_one_that_is_forgotten_are_not_asked(dri
     poller.forget(FLIGHTS)
     assert poller.poll(105.0) == []
     assert len(drivers.servers[FLIGHTS].parameters) == 1
-    assert known(poller) == ()
+    assert known(poller) == DriverMetrics()
 
 
 NOTHING_SUCH = [math.inf, -math.inf, math.nan, 1e308, 2.0**53 + 2, -1.0]
@@ -172,13 +174,11 @@ def test_what_no_value_can_be_is_unknown_and_others_are_looked_at(
     said.set(metric, value, **labels)
     other.source(lag=900.0)
     assert TRAINS in poller.poll(105.0)
-    assert isinstance(poller.metrics(FLIGHTS).sample(105.0, 1), tuple)
+    assert isinstance(poller.metrics(FLIGHTS).sample(105.0, 1), DriverMetrics)
     said.set(metric, None, **labels)
-    without = sort(known(poller), oldest=0.0)
+    without = known(poller)
     poller.poll(110.0)
-    now = sort(known(poller), oldest=0.0)
-    assert without is not None
-    assert now is not None
+    now = known(poller)
     assert (without.control_generation, without.executors, without.queries["delays"].started_at) == (
         now.control_generation,
         now.executors,
@@ -192,12 +192,14 @@ def test_a_page_that_is_not_understood_is_an_outage_of_its_driver_alone(
     drivers.start(FLIGHTS, page())
     drivers.start(TRAINS, page(pending=7.0))
 
-    def understood(sample: tuple[Reading, ...], oldest: float) -> DriverMetrics | None:
-        if any(reading.value == 7 for reading in sample):
-            raise ZeroDivisionError("a defect")
-        return sort(sample, oldest=oldest)
+    following = Track.following
 
-    monkeypatch.setattr("headgate.adapters.metrics.driver_poller.sort", understood)
+    def understood(track: Track, query: QueryMetrics, *, attempt: int, at: float) -> Track:
+        if query.sources["flights"].pending_records == 7:
+            raise ZeroDivisionError("a defect")
+        return following(track, query, attempt=attempt, at=at)
+
+    monkeypatch.setattr(Track, "following", understood)
     poller = drivers.poller(FLIGHTS, TRAINS)
     poller.poll(100.0)
     assert delays(poller).sources["flights"].pending_records == 10
@@ -215,7 +217,7 @@ def test_drivers_of_one_namespace_that_hang_leave_threads_for_others(drivers: Dr
     poller = drivers.poller(*hanging, FLIGHTS, timeout_seconds=240.0, longest_seconds=0.2)
     found: set[Key] = set()
     deadline = time.monotonic() + 240
-    while FLIGHTS not in found or not known(poller):
+    while FLIGHTS not in found or known(poller).says_nothing:
         found |= set(poller.poll(100.0))
         assert time.monotonic() < deadline
     said.source(lag=900.0)
@@ -227,7 +229,7 @@ def test_drivers_of_one_namespace_that_hang_leave_threads_for_others(drivers: Dr
 def test_a_namespace_has_so_much_room_for_its_drivers_pages(
     drivers: Drivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.adapters.metrics.driver_poller.MOST_READINGS", 30)
+    monkeypatch.setattr("headgate.adapters.metrics.driver_poller.MOST_SAMPLES", 30)
     mallory = [Key("mallory", f"m{number}") for number in range(4)]
     for key in (FLIGHTS, *mallory):
         drivers.start(key, page())
@@ -238,7 +240,7 @@ def test_a_namespace_has_so_much_room_for_its_drivers_pages(
     assert {outage.reason for outage in outages} == {OutageReason.MALFORMED}
     assert len(outages) == 2
     assert "drivers of namespace mallory serve more than 30 samples together" in outages[0].message
-    assert isinstance(poller.metrics(FLIGHTS).sample(100.0, 1), tuple)
+    assert isinstance(poller.metrics(FLIGHTS).sample(100.0, 1), DriverMetrics)
     for key in mallory[:2]:
         poller.forget(key)
     poller.poll(105.0)

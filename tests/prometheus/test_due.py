@@ -6,18 +6,26 @@ import pytest
 
 from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.poller import ChosenPoller
-from headgate.adapters.metrics.pulse import DriverPulse, QueryPulse, SourcePulse
 from headgate.adapters.metrics.unmeasured import Unmeasured
 from headgate.api.application import SparkApplication
 from headgate.key import Key
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from support.looping import application, query, source
 
 KEY = Key("team", "flights")
 FAR = application(queries=[query(sources=[source(backlog={"watermarkLag": "100h"})])])
 
 
-def pulse(at: float, lag: float | None = 100.0, pending: float | None = 50_000.0) -> dict[Key, DriverPulse]:
-    return {KEY: DriverPulse(1, at, sources={("delays", "flights"): SourcePulse(lag=lag, pending=pending)})}
+def pulse(at: float, lag: float | None = 100.0, pending: float | None = 50_000.0) -> dict[Key, DriverMetrics]:
+    source = SourceMetrics(watermark_lag_seconds=lag, pending_records=pending)
+    return {KEY: driver(at, flights=source)}
+
+
+def driver(at: float, *, attempt: int = 1, **sources: SourceMetrics) -> DriverMetrics:
+    """A driver whose query has these sources."""
+    return DriverMetrics(
+        at=at, attempt=attempt, queries={"delays": QueryMetrics(sources=sources)}, source_count=len(sources)
+    )
 
 
 class Watched:
@@ -29,12 +37,12 @@ class Watched:
         self.due = Due(numbers_seconds=numbers_seconds)
         self.due.watch(key, declared)
 
-    def gets_a_turn(self, now: float, pulses: dict[Key, DriverPulse]) -> bool:
+    def gets_a_turn(self, now: float, pulses: dict[Key, DriverMetrics]) -> bool:
         due = self.due.look(pulses, lambda *_: None, now)
         self.due.turned(due, pulses, now)
         return bool(due)
 
-    def turn_ends(self, now: float, pulses: dict[Key, DriverPulse], *, clock_at: float | None) -> None:
+    def turn_ends(self, now: float, pulses: dict[Key, DriverMetrics], *, clock_at: float | None) -> None:
         self.due.read(KEY, pulses[KEY], lambda *_: None, now)
         self.due.judged(KEY, clock_at=clock_at)
 
@@ -61,10 +69,10 @@ def test_numbers_that_moved_by_more_than_a_factor_of_two_are_worth_a_turn(
 
 
 def test_a_source_that_is_out_of_reach_and_one_that_is_again_within_are_worth_a_turn_at_once() -> None:
-    watched, key = Watched(), ("delays", "undeclared")
+    watched = Watched()
 
-    def pulse_of(at: float, cause: str | None) -> dict[Key, DriverPulse]:
-        return {KEY: DriverPulse(1, at, sources={key: SourcePulse(pending=0.0, out_of_reach=cause)})}
+    def pulse_of(at: float, cause: str | None) -> dict[Key, DriverMetrics]:
+        return {KEY: driver(at, undeclared=SourceMetrics(pending_records=0.0, out_of_reach=cause))}
 
     causes = [None, "broker:9092 does not answer", "broker:9092 does not answer", "no such topic", None]
     given = [watched.gets_a_turn(1000.0 + 5 * n, pulse_of(1000.0 + 5 * n, c)) for n, c in enumerate(causes)]
@@ -74,8 +82,10 @@ def test_a_source_that_is_out_of_reach_and_one_that_is_again_within_are_worth_a_
 def test_the_end_of_a_query_that_nobody_declared_is_worth_a_turn_at_once() -> None:
     watched = Watched()
     given = [
-        watched.gets_a_turn(at, {KEY: DriverPulse(1, at, queries={"undeclared": QueryPulse(active)})})
-        for at, active in ((1000.0, 1.0), (1005.0, 1.0), (1010.0, 0.0), (1015.0, 0.0))
+        watched.gets_a_turn(
+            at, {KEY: DriverMetrics(attempt=1, at=at, queries={"undeclared": QueryMetrics(active=active)})}
+        )
+        for at, active in ((1000.0, True), (1005.0, True), (1010.0, False), (1015.0, False))
     ]
     assert given == [True, False, True, False]
 
@@ -191,7 +201,7 @@ def test_what_changed_comes_before_what_only_grew_old() -> None:
     due.watch(other, FAR)
     pulses = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
     due.turned(due.look(pulses, lambda *_: None, 1000.0), pulses, 1000.0)
-    pulses = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: DriverPulse(2, 1030.0)}
+    pulses = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: driver(1030.0, attempt=2)}
     assert due.look(pulses, lambda *_: None, 1030.0) == [KEY, other]
 
 

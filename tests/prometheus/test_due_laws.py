@@ -1,13 +1,13 @@
 """A loop that is turned only when it is worth it decides, at every tick, what one decides that always is.
 
-Both see the same pulses. Between two ticks hypothesis moves numbers across thresholds and back, makes them
-unknown, old, or new, starts queries and drivers again, changes what is declared, and lets time pass.
+That equal inputs are judged alike is a law of the core (`tests/decision/test_inputs.py`). This is about what changes
+with time alone: clocks of re-entry, readings that grow stale and are fresh again, looks that stand for turns.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,12 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from headgate.adapters.metrics.due import Due
-from headgate.adapters.metrics.pulse import Column, DriverPulse, QueryPulse, SourcePulse
 from headgate.controller.turn import CLUSTER_UPKEEP
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import BACKLOG_QUERY
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import Answered, Column, DriverMetrics, SourceMetrics
+from headgate_contract.lag_votes import LagVoter
 from support.fakes import FakeWorld
 from support.looping import Loop, application, query, source
 
@@ -48,9 +48,10 @@ DECLARED = {
 }
 LAGS = st.sampled_from([None, -5.0, 0.0, 299.0, 300.0, 300.5, 599.0, 601.0, 1700.0, 1801.0, 9e9])
 PENDING = st.sampled_from([None, 0.0, 1.0, 1000.0, 1001.0, 2001.0, 999_999.0, 1_000_001.0, 2_000_001.0, 6e6])
-PHASES = st.sampled_from([None, 0.0, 0.0, 0.0, 1.0])
-HELD = st.sampled_from([None, None, {"RateLimit": 3.0}, {"Alignment": 9.0, "RateLimit": 3.0}])
-VOTES = st.sampled_from([(), (), ("WatermarkLag",), ("PendingRecords",), ("PendingRecords", "WatermarkLag")])
+PHASES = st.sampled_from([None, False, False, False, True])
+HELD = st.sampled_from([None, {}, {"RateLimit": 3.0}, {"Alignment": 9.0, "RateLimit": 3.0}])
+LAG, WAITING = LagVoter.WATERMARK_LAG, LagVoter.PENDING_RECORDS
+VOTES: st.SearchStrategy[tuple[LagVoter, ...]] = st.sampled_from([(), (), (LAG,), (WAITING,), (WAITING, LAG)])
 SOURCES = (("delays", "flights"), ("delays", "weather"), ("totals", "weather"))
 
 
@@ -58,13 +59,13 @@ class Prometheus:
     """What the machine set; the loops hear of it with the next tick."""
 
     def __init__(self) -> None:
-        self.pulse: DriverPulse | None = None
+        self.driver: DriverMetrics | None = None
         self.answer: tuple[float, float] | None = None
-        self.published: tuple[DriverPulse | None, tuple[float, float] | None] = (None, None)
+        self.published: tuple[DriverMetrics | None, tuple[float, float] | None] = (None, None)
 
-    def publish(self) -> dict[Key, DriverPulse]:
-        self.published = (self.pulse, self.answer)
-        return {} if self.pulse is None else {KEY: self.pulse}
+    def publish(self) -> dict[Key, DriverMetrics]:
+        self.published = (self.driver, self.answer)
+        return {} if self.driver is None else {KEY: self.driver}
 
     def said(self, key: Key, expression: str, oldest: float) -> float | None:
         assert key == KEY
@@ -76,19 +77,17 @@ class Prometheus:
 class Metrics:
     """The port of one loop; `read` is told of each reading."""
 
-    def __init__(self, prometheus: Prometheus, read: Callable[[DriverPulse | None, float], None]) -> None:
+    def __init__(self, prometheus: Prometheus, read: Callable[[DriverMetrics | None, float], None]) -> None:
         self.prometheus = prometheus
         self.read = read
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
-        pulse, answer = self.prometheus.published
-        heard = pulse if pulse is not None and pulse.attempt == attempt else None
+    def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
+        driver, answer = self.prometheus.published
+        heard = driver if driver is not None and driver.attempt == attempt else None
         self.read(heard, now)
-        known = [] if heard is None else list(heard.readings())
-        if answer is not None:
-            labels = {"query": "delays", "source": "flights"}
-            known.append(Reading(name=BACKLOG_QUERY, labels=labels, value=answer[0], at=answer[1]))
-        return known if heard is not None else Outage(NOTHING.reason, NOTHING.message, tuple(known))
+        answers = {} if answer is None else {("delays", "flights"): Answered(*answer)}
+        known = replace(heard or DriverMetrics(), answers=answers)
+        return known if heard is not None else Outage(NOTHING.reason, NOTHING.message, known)
 
 
 def world(metrics: Metrics) -> FakeWorld:
@@ -108,7 +107,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         self.attentive = Loop(world(Metrics(self.metrics, self.read)))
         self.outcomes: dict[Loop, Outcome] = {}
         self.started_at = 1000.0
-        self.pulse = DriverPulse(1, self.restless.now)
+        self.driver = DriverMetrics(attempt=1, at=self.restless.now)
         self.declare(name)
         self.tick(1.0)
         for loop in (self.restless, self.attentive):
@@ -127,39 +126,44 @@ class AttentiveAndRestless(RuleBasedStateMachine):
 
     @rule(where=st.sampled_from(SOURCES), lag=LAGS, pending=PENDING, phase=PHASES)
     def measure(
-        self, where: tuple[str, str], lag: float | None, pending: float | None, phase: float | None
+        self, where: tuple[str, str], lag: float | None, pending: float | None, phase: bool | None
     ) -> None:
-        self.pulse.query(where[0]).active = 1.0
-        self.pulse.query(where[0]).started_at = self.started_at
-        old = self.pulse.sources.get(where, SourcePulse())
-        self.pulse.sources[where] = replace(old, lag=lag, pending=pending, phase=phase)
+        self.driver.query(where[0]).active = True
+        self.driver.query(where[0]).started_at = self.started_at
+        source = self.driver.source(*where)
+        source.watermark_lag_seconds, source.pending_records, source.phase = lag, pending, phase
 
     @rule(where=st.sampled_from(SOURCES), votes=VOTES, itself=st.booleans())
-    def vote(self, where: tuple[str, str], votes: tuple[str, ...], itself: bool) -> None:
+    def vote(self, where: tuple[str, str], votes: tuple[LagVoter, ...], itself: bool) -> None:
         """The driver votes by lag itself, or no more; its votes may come late."""
-        self.pulse.query(where[0]).votes = itself
-        if where in self.pulse.sources:
-            self.pulse.sources[where] = replace(self.pulse.sources[where], votes=votes)
+        self.driver.query(where[0]).votes = itself
+        if (source := self.known(where)) is not None:
+            source.votes = votes
 
     @rule(where=st.sampled_from(SOURCES), held=HELD, paused=st.booleans(), finished=st.booleans())
     def hold(self, where: tuple[str, str], held: Any, paused: bool, finished: bool) -> None:
-        if where in self.pulse.sources:
-            old = self.pulse.sources[where]
-            self.pulse.sources[where] = replace(old, held=held, paused=paused, finished=finished)
+        if (source := self.known(where)) is not None:
+            source.held_lately, source.paused, source.finished = held, paused, finished
 
     @rule()
     def source_goes(self) -> None:
-        if self.pulse.sources:
-            self.pulse.sources.popitem()
+        if (query := self.driver.queries.get("delays")) is not None and query.sources:
+            query.sources.popitem()
+            self.driver.source_count -= 1
+
+    def known(self, where: tuple[str, str]) -> SourceMetrics | None:
+        query = self.driver.queries.get(where[0])
+        return None if query is None else query.sources.get(where[1])
 
     @rule(ends=st.booleans())
     def query_starts_again_or_ends(self, ends: bool) -> None:
         self.started_at += 1.0
-        self.pulse.queries["delays"] = QueryPulse(0.0) if ends else QueryPulse(1.0, self.started_at)
+        query = self.driver.query("delays")
+        query.active, query.started_at = (False, None) if ends else (True, self.started_at)
 
-    @rule(generation=st.sampled_from([None, 1.0, 2.0]))
-    def acknowledge(self, generation: float | None) -> None:
-        self.pulse.generation = generation
+    @rule(generation=st.sampled_from([None, 1, 2]))
+    def acknowledge(self, generation: int | None) -> None:
+        self.driver.control_generation = generation
 
     @rule()
     def driver_is_replaced(self) -> None:
@@ -187,27 +191,30 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         """A scrape comes in; a column that failed keeps its values and grows old."""
         driver = self.restless.world.drivers.driver
         newest = 1 if driver is None else driver.attempt
-        pulse, before = (
-            replace(self.pulse, attempt=newest + attempt, at=self.restless.now, older={}),
-            self.metrics.pulse,
+        found, before = (
+            replace(self.driver, attempt=newest + attempt, at=self.restless.now, older={}),
+            self.metrics.driver,
         )
-        pulse.queries, pulse.sources = dict(pulse.queries), dict(pulse.sources)
+        found.queries = {
+            name: replace(query, sources={place: replace(one) for place, one in query.sources.items()})
+            for name, query in found.queries.items()
+        }
         for column in failed:
-            pulse.older[column] = -float("inf") if before is None else before.at_of(column)
-        self.metrics.pulse = pulse
+            found.older[column] = -float("inf") if before is None else before.at_of(column)
+        self.metrics.driver = found
 
     @rule()
     def prometheus_loses_it(self) -> None:
-        self.metrics.pulse = None
+        self.metrics.driver = None
 
     @rule(seconds=st.sampled_from([5.0, 5.0, 5.0, 7.0, 30.0, 61.0, -3.0]))
     def tick(self, seconds: float) -> None:
         self.pass_time(seconds)
-        pulses = self.metrics.publish()
+        drivers = self.metrics.publish()
         self.turn(self.restless)
         now = self.attentive.now
-        due = self.due.look(pulses, self.metrics.said, now)
-        self.due.turned(due, pulses, now)
+        due = self.due.look(drivers, self.metrics.said, now)
+        self.due.turned(due, drivers, now)
         if due or self.asked_to_be_woken(now):
             self.turn(self.attentive)
         self.agree()
@@ -216,7 +223,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
     def stays_above_for_a_while(self, ticks: int, value: float, live_first: bool) -> None:
         """Fall behind, be it at first or after having been live, which takes a re-entry."""
         for lag in [2.0] * live_first + [value] * ticks:
-            self.measure(("delays", "flights"), lag, 10.0, 0.0)
+            self.measure(("delays", "flights"), lag, 10.0, False)
             self.scrape()
             self.tick(5.0)
 
@@ -224,12 +231,12 @@ class AttentiveAndRestless(RuleBasedStateMachine):
     def a_clock_is_interrupted(self, above: int, otherwise: int, lag: float | None) -> None:
         """A value is above its re-entry threshold, then unknown or below it, and above again."""
         for value in [2.0] + [1900.0] * above + [lag] * otherwise + [1900.0] * 7:
-            self.measure(("delays", "flights"), value, 10.0, 0.0)
+            self.measure(("delays", "flights"), value, 10.0, False)
             self.scrape()
             self.tick(10.0)
 
-    def read(self, pulse: DriverPulse | None, now: float) -> None:
-        self.due.read(KEY, pulse, self.metrics.said, now)
+    def read(self, driver: DriverMetrics | None, now: float) -> None:
+        self.due.read(KEY, driver, self.metrics.said, now)
 
     def asked_to_be_woken(self, now: float) -> bool:
         """Whether the loop itself knows that something is to be done by now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,9 @@ import pytest
 from headgate.adapters.metrics.prometheus.options import LabelNames, PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.key import Key
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import DriverMetrics, QueryMetrics, backlog_queries, sort
+from headgate.reconcile.metric_table import since
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics
 from headgate_contract import metrics as names
 from support.driver_page import driver_page
 from support.fake_prometheus import NOW, Answer, fake_prometheus, refused, vector
@@ -24,11 +25,11 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.programs
 
 
-def sample(poller: PrometheusPoller, attempt: int = 1) -> Sequence[Reading] | Outage:
+def sample(poller: PrometheusPoller, attempt: int = 1) -> DriverMetrics | Outage:
     return poller.metrics(KEY).sample(time.time(), attempt)
 
 
-def known(found: Sequence[Reading] | Outage) -> Sequence[Reading]:
+def known(found: DriverMetrics | Outage) -> DriverMetrics:
     if not isinstance(found, Outage):
         return found
     assert found.known is not None
@@ -37,9 +38,9 @@ def known(found: Sequence[Reading] | Outage) -> Sequence[Reading]:
 
 def metrics(poller: PrometheusPoller, attempt: int = 1, *, oldest: float = 0.0) -> DriverMetrics:
     found = sample(poller, attempt)
-    sorted_ = sort(known(found), oldest=oldest)
-    assert sorted_ is not None, found
-    return sorted_
+    fresh = since(known(found), oldest)
+    assert fresh is not None, found
+    return fresh
 
 
 def outage(poller: PrometheusPoller, attempt: int = 1) -> Outage:
@@ -122,7 +123,7 @@ def test_series_of_an_attempt_before_are_not_taken_for_the_present_one(fleet: Fl
     poller = fleet.poller()
     poller.poll(time.time())
     found = outage(poller, attempt=2)
-    assert (found.reason, found.known) == (OutageReason.NO_SERIES, ())
+    assert (found.reason, found.known) == (OutageReason.NO_SERIES, DriverMetrics())
     assert "no series of the pod flights-driver-2 in team: it has not scraped it yet" in found.message
     newer = driver_page(attempt=2)
     newer.source(pending=77.0)
@@ -154,9 +155,9 @@ def test_a_driver_that_prometheus_lost_is_known_until_it_is_stale(fleet: Fleet) 
     found = outage(poller)
     assert found.reason is OutageReason.NO_SERIES
     assert "any more; it was scraped last at 20" in found.message
-    assert sort(known(found), oldest=time.time() - 60) is not None
+    assert since(known(found), time.time() - 60) is not None
     assert poller.poll(time.time() + 61) == [KEY]
-    assert outage(poller).known == ()
+    assert outage(poller).known == DriverMetrics()
 
 
 def test_what_one_query_does_not_bring_stays_known_and_grows_old(fleet: Fleet) -> None:
@@ -249,7 +250,7 @@ def test_two_drivers_of_one_name_are_none(fleet: Fleet) -> None:
     assert outage(poller) == Outage(
         OutageReason.CONTRADICTORY_SERIES,
         "Prometheus has two drivers called flights-driver-1 in team; they differ in cluster: east, west",
-        known=(),
+        known=DriverMetrics(),
     )
     chosen = fleet.poller(matchers='cluster="west"')
     chosen.poll(time.time())
@@ -290,12 +291,12 @@ def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fl
         return held.get("RateLimit", 0) > 0 and (reported().arrival_rate or 0) > 0
 
     def reported() -> QueryMetrics:
-        found = sort(known(poller.metrics(key).sample(time.time(), 1)), oldest=0.0)
+        found = since(known(poller.metrics(key).sample(time.time(), 1)), 0.0)
         assert found is not None
         return found.queries["delays"]
 
     wait_until(goes_on, "a hold and an arrival in the last minute")
-    assert set(reported().sources["flights"].held_lately or {}) == {"", "RateLimit"}
+    assert set(reported().sources["flights"].held_lately or {}) == {"RateLimit"}
 
 
 def test_expressions_of_users_are_evaluated_once_and_vote(fleet: Fleet) -> None:
@@ -329,7 +330,7 @@ def test_expressions_of_users_are_evaluated_once_and_vote(fleet: Fleet) -> None:
 
 
 def backlog(poller: PrometheusPoller) -> dict[tuple[str, str], float]:
-    return dict(backlog_queries(known(sample(poller)), oldest=0.0))
+    return known(sample(poller)).answers_since(0.0)
 
 
 def test_nobody_is_asked_for_nobody(fleet: Fleet) -> None:

@@ -6,11 +6,10 @@ from headgate.adapters.metrics.prometheus.columns import Scraped
 from headgate.adapters.metrics.prometheus.expressions import LEFT_OUT, Answer
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target, Targets
-from headgate.adapters.metrics.pulse import DriverPulse
 from headgate.adapters.metrics.watched import watched
 from headgate.key import Key
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import backlog_queries
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import DriverMetrics
 from support.looping import application, query, source
 
 KEY = Key("team", "flights")
@@ -21,14 +20,16 @@ def sample(answer: Answer, now: float) -> tuple[Outage | None, dict[tuple[str, s
     """Why there is no full sample, and what the expression says by the loop's rules."""
     target = Target(Run(KEY, 1), now, "drivers", "10.0.0.1:8090", "metrics")
     published = Published(
-        targets=Targets({POD: target}), pulses={POD: Scraped(target, DriverPulse(1, now))}, outage=None
+        targets=Targets({POD: target}),
+        pulses={POD: Scraped(target, DriverMetrics(attempt=1, at=now))},
+        outage=None,
     )
     rule = watched(application(queries=[query(sources=[source(backlog={"query": "up == 0"})])]))
     found = PrometheusMetrics(KEY, rule, published, lambda _: answer, lambda *_: None).sample(now, 1)
-    readings: tuple[Reading, ...] = tuple(found.known or ()) if isinstance(found, Outage) else tuple(found)
-    return found if isinstance(found, Outage) else None, dict(
-        backlog_queries(readings, oldest=now - rule.stale_after_seconds)
-    )
+    known = found.known if isinstance(found, Outage) else found
+    assert known is not None
+    answers = known.answers_since(now - rule.stale_after_seconds)
+    return found if isinstance(found, Outage) else None, answers
 
 
 def test_an_expression_that_waits_for_its_turn_votes_on_and_is_told_of() -> None:

@@ -12,6 +12,7 @@ from headgate.adapters.metrics.prometheus.port import Published
 from headgate.adapters.metrics.prometheus.rotation import Rotation
 from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets
 from headgate.key import Key
+from headgate.reconcile.readings import DriverMetrics
 
 TICK, SCRAPE = 5.0, 15.0
 KEYS = [Key("team", f"app-{number}") for number in range(240)]
@@ -26,7 +27,7 @@ def published(now: float, known: dict[Pod, float]) -> Published:
         assert pod.run is not None
         by_pod[pod] = Target(pod.run, scraped_at, "", "", "", scraped_at)
     pulses: Pulses = begin(by_pod)
-    details = {pod: Details(at, ()) for pod, at in known.items()}
+    details = {pod: Details(at, DriverMetrics()) for pod, at in known.items()}
     return Published(targets=Targets(by_pod), pulses=pulses, details=details, outage=None)
 
 
@@ -38,8 +39,8 @@ def fetched_a_tick(ticks: int) -> list[int]:
         seen = published(now, known)
         chosen = Rotation(now, TICK, {}).next(seen, CURRENT, frozenset())
         assert max(Counter(chosen).values(), default=1) == 1
-        known |= {pod: seen.pulses[pod].pulse.at for pod in chosen}
-        assert all(seen.pulses[pod].pulse.at - known[pod] < KEPT_SECONDS for pod in CURRENT.values())
+        known |= {pod: seen.pulses[pod].driver.at for pod in chosen}
+        assert all(seen.pulses[pod].driver.at - known[pod] < KEPT_SECONDS for pod in CURRENT.values())
         counts.append(len(chosen))
     return counts
 
@@ -75,6 +76,6 @@ def test_whose_turn_is_planned_for_soon_is_renewed_before_it(turn_in: float, is_
 def test_what_was_not_scraped_since_has_nothing_to_be_renewed_from() -> None:
     now = 1000.0
     seen = published(now - 50.0, {})
-    known = {pod: Details(scraped.pulse.at, ()) for pod, scraped in seen.pulses.items()}
+    known = {pod: Details(scraped.driver.at, DriverMetrics()) for pod, scraped in seen.pulses.items()}
     seen = Published(targets=seen.targets, pulses=seen.pulses, details=known, outage=None)
     assert Rotation(now, TICK, {}).next(seen, CURRENT, frozenset()) == []

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from headgate.decision import Reason
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import BACKLOG_QUERY
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import Answered, DriverMetrics
 from support.looping import Loop, application, query, source
 
 DECLARED = application(queries=[query(sources=[source(backlog={"query": "up == 0"})])])
 
 
-def answer(value: float, at: float) -> Reading:
-    return Reading(name=BACKLOG_QUERY, labels={"query": "delays", "source": "flights"}, value=value, at=at)
+def answer(value: float, at: float) -> DriverMetrics:
+    return DriverMetrics(answers={("delays", "flights"): Answered(value, at)})
 
 
 def vote(outcome: Outcome) -> bool | None:
@@ -23,7 +23,7 @@ def test_an_answer_votes_where_the_driver_is_not_heard() -> None:
     loop = Loop(declared=DECLARED)
     loop.run_until_running()
     for value, expected in [(1.0, True), (0.0, False), (-0.5, True)]:
-        known = (answer(value, loop.now + 1),)
+        known = answer(value, loop.now + 1)
         loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", known)
         outcome = loop.turn()
         assert (vote(outcome), outcome.seen.metrics) == (expected, None)
@@ -32,7 +32,7 @@ def test_an_answer_votes_where_the_driver_is_not_heard() -> None:
 def test_an_answer_that_is_stale_is_unknown_and_keeps_the_backlog() -> None:
     loop = Loop(declared=DECLARED)
     loop.run_until_running()
-    known = (answer(1.0, loop.now),)
+    known = answer(1.0, loop.now)
     loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", known)
     assert vote(loop.turn(60.0)) is True
     outcome = loop.turn(0.1)
@@ -44,9 +44,11 @@ def test_an_answer_that_is_stale_is_unknown_and_keeps_the_backlog() -> None:
 def test_an_outage_that_does_not_say_what_is_known_leaves_what_was() -> None:
     loop = Loop(declared=DECLARED)
     loop.run_until_running()
-    loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", (answer(1.0, loop.now),))
+    loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", answer(1.0, loop.now))
     loop.turn()
     loop.world.metrics.outage = Outage(OutageReason.QUERY_TIMEOUT, "slow")
     assert vote(loop.turn()) is True
-    loop.world.metrics.outage = Outage(OutageReason.CONTRADICTORY_SERIES, "two drivers", known=())
+    loop.world.metrics.outage = Outage(
+        OutageReason.CONTRADICTORY_SERIES, "two drivers", known=DriverMetrics()
+    )
     assert vote(loop.turn()) is None

@@ -9,13 +9,14 @@ import pytest
 from headgate.api.status import Condition, ConditionStatus
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
+from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import metrics as names
 from support.looping import Loop, application, query
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 SEVEN_SECONDS = {"queries": [query(checkpoint={"interval": "7s"})]}
-NO_SERIES = Outage(OutageReason.NO_SERIES, "Prometheus has no series of the pod", known=())
-NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet", known=())
+NO_SERIES = Outage(OutageReason.NO_SERIES, "Prometheus has no series of the pod", known=DriverMetrics())
+NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet", known=DriverMetrics())
 
 
 def condition(loop: Loop, kind: str) -> Condition:
@@ -134,7 +135,7 @@ def test_a_change_that_restarts_the_driver_is_reconciling_until_that_one_is_hear
 def test_a_driver_that_has_just_started_is_not_known_yet_and_that_is_no_outage(reason: OutageReason) -> None:
     loop = Loop()
     loop.turn()
-    loop.world.metrics.outage = Outage(reason, "nothing there", known=())
+    loop.world.metrics.outage = Outage(reason, "nothing there", known=DriverMetrics())
     loop.turn()
     loop.world.drivers.becomes_ready()
     outcome = loop.turn()
@@ -169,7 +170,7 @@ def test_a_driver_that_is_not_scraped_for_two_minutes_is_an_outage() -> None:
 def test_a_driver_that_starts_for_ten_minutes_is_starting(reason: OutageReason) -> None:
     loop = Loop()
     loop.turn()
-    loop.world.metrics.outage = Outage(reason, "nothing there", known=())
+    loop.world.metrics.outage = Outage(reason, "nothing there", known=DriverMetrics())
     loop.turn()
     loop.turn(600)
     assert condition(loop, "MetricsAvailable").status is UNKNOWN
@@ -182,7 +183,7 @@ def test_a_driver_that_starts_for_ten_minutes_is_starting(reason: OutageReason) 
 def test_a_prometheus_that_fails_is_an_outage_for_a_driver_that_starts_as_well(reason: OutageReason) -> None:
     loop = Loop()
     loop.turn()
-    loop.world.metrics.outage = Outage(reason, "no", known=())
+    loop.world.metrics.outage = Outage(reason, "no", known=DriverMetrics())
     loop.turn()
     said = condition(loop, "MetricsAvailable")
     assert (said.status, said.reason) == (FALSE, reason)

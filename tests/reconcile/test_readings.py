@@ -1,98 +1,112 @@
+"""From samples to what a driver has reported, by the table of metrics."""
+
 from __future__ import annotations
 
-from headgate.reconcile.ports import Reading
-from headgate.reconcile.readings import (
-    BACKLOG_QUERY,
-    HELD_LATELY,
-    DriverMetrics,
-    SourceMetrics,
-    backlog_queries,
-    sort,
-)
+import pytest
+
+from headgate.reconcile import metric_table
+from headgate.reconcile.metric_table import ROWS, since
+from headgate.reconcile.readings import Answered, DriverMetrics, QueryMetrics, SourceMetrics
+from headgate_contract.lag_votes import LagVoter
+from support.reported import Value, reported
 
 
-def reading(name: str, value: float, at: float = 100.0, **labels: str) -> Reading:
-    return Reading(name=f"headgate_{name}", labels={"application": "flights", **labels}, value=value, at=at)
+def sample(name: str, value: float, **labels: str) -> Value:
+    return f"headgate_{name}", {"application": "flights", **labels}, value
 
 
-def sorted_(*readings: Reading, oldest: float = 0.0) -> DriverMetrics:
-    metrics = sort(readings, oldest=oldest)
-    assert metrics is not None
-    return metrics
+def driver(*values: Value) -> DriverMetrics:
+    return reported(values, at=100.0)
 
 
-def test_readings_are_sorted_by_query_and_source() -> None:
-    metrics = sorted_(
-        reading("control_generation", 7),
-        reading("driver_stopping", 1),
-        reading("query_active", 1, query="a"),
-        reading("query_batches_total", 5, query="a", kind="data"),
-        reading("query_batches_total", 2, query="a", kind="no_data"),
-        reading("query_batch_duration_seconds_sum", 12.5, query="a"),
-        reading("query_batch_duration_seconds_count", 5, query="a"),
-        reading("source_pending_records", 9, query="a", source="x"),
-        reading("source_pending_records", 0, query="a", source="y"),
-        reading("source_info", 1, query="a", source="y", lane="files"),
-        reading("source_held_seconds_total", 3, query="a", source="y", reason="Paused"),
-        reading("query_active", 0, query="b"),
+def test_samples_find_their_query_and_source() -> None:
+    found = driver(
+        sample("control_generation", 7),
+        sample("driver_stopping", 1),
+        sample("query_active", 1, query="a"),
+        sample("query_batches_total", 5, query="a", kind="data"),
+        sample("query_batches_total", 2, query="a", kind="no_data"),
+        sample("query_batch_duration_seconds_sum", 12.5, query="a"),
+        sample("query_batch_duration_seconds_count", 5, query="a"),
+        sample("source_pending_records", 9, query="a", source="x"),
+        sample("source_pending_records", 0, query="a", source="y"),
+        sample("source_info", 1, query="a", source="y", lane="files"),
+        sample("source_held_seconds_total", 3, query="a", source="y", reason="Paused"),
+        sample("query_active", 0, query="b"),
     )
-    assert (metrics.control_generation, metrics.stopping) == (7, True)
-    assert sorted(metrics.queries) == ["a", "b"]
-    a = metrics.queries["a"]
+    assert (found.control_generation, found.stopping) == (7, True)
+    a = found.queries["a"]
     assert (a.active, a.data_batches, a.no_data_batches) == (True, 5, 2)
     assert (a.batch_seconds_sum, a.batch_seconds_count) == (12.5, 5)
     assert a.sources["x"] == SourceMetrics(pending_records=9)
     assert a.sources["y"] == SourceMetrics(pending_records=0, lane="files", held_seconds={"Paused": 3})
-    assert metrics.queries["b"].active is False
+    assert found.queries["b"].active is False
 
 
 def test_what_is_absent_is_unknown_and_zero_is_zero() -> None:
-    source = sorted_(reading("source_pending_records", 0, query="a", source="x")).queries["a"].sources["x"]
+    source = driver(sample("source_pending_records", 0, query="a", source="x")).queries["a"].sources["x"]
     assert source.pending_records == 0
     assert source.watermark_lag_seconds is None
     assert source.phase is None
 
 
-def test_a_value_that_is_no_number_is_unknown() -> None:
-    metrics = sorted_(
-        reading("query_active", 1, query="a"),
-        reading("query_throughput_records_per_second", float("nan"), query="a"),
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 2.0**54])
+def test_a_value_that_cannot_be_is_unknown(value: float) -> None:
+    found = driver(
+        sample("query_active", 1, query="a"),
+        sample("query_throughput_records_per_second", value, query="a"),
     )
-    assert metrics.queries["a"].throughput is None
+    assert found.queries["a"].throughput is None
 
 
-def test_readings_that_are_too_old_are_unknown() -> None:
-    old = reading("query_grant_records", 10, at=39.9, query="a")
-    fresh = reading("query_active", 1, at=40.0, query="a")
-    metrics = sorted_(old, fresh, oldest=40.0)
-    assert metrics.queries["a"].grant_records is None
-    assert metrics.queries["a"].active is True
-    assert metrics.at == 40.0
-    assert sort([old], oldest=40.0) is None
+def test_a_sample_that_does_not_say_what_it_is_of_is_left_out() -> None:
+    found = driver(
+        sample("query_active", 1),
+        sample("source_pending_records", 1, query="a"),
+        sample("source_pending_records", 1, source="x"),
+    )
+    assert found.queries == {}
+
+
+@pytest.mark.parametrize(("started", "ended"), [(0, 1), (1, 0)])
+def test_a_query_that_says_that_it_has_ended_has_whatever_else_it_says(started: int, ended: int) -> None:
+    said = {
+        started: sample("query_started_timestamp_seconds", 5, query="a"),
+        ended: sample("query_active", 0, query="a"),
+    }
+    assert driver(said[0], said[1]).queries["a"].active is False
+
+
+def test_the_voters_of_a_source_are_those_that_say_yes_and_are_known_here() -> None:
+    votes = [("PendingRecords", 1), ("WatermarkLag", 0), ("OfTheFuture", 1), ("PendingRecords", 1)]
+    found = driver(
+        *(sample("source_backlog_vote", vote, query="a", source="x", voter=name) for name, vote in votes)
+    )
+    assert found.queries["a"].sources["x"].votes == (LagVoter.PENDING_RECORDS,)
+
+
+def test_what_is_too_old_is_unknown_and_so_is_a_page_that_says_nothing() -> None:
+    found = driver(sample("query_active", 1, query="a"))
+    assert since(found, 100.0) is found
+    assert since(found, 100.1) is None
+    assert since(DriverMetrics(at=100.0), 0.0) is None
+    assert since(driver(sample("control_generation", 0)), 0.0) is not None
 
 
 def test_the_answer_to_an_expression_is_no_word_of_the_driver() -> None:
-    answer = Reading(name=BACKLOG_QUERY, labels={"query": "a", "source": "x"}, value=1.0, at=100.0)
-    assert sort([answer], oldest=0.0) is None
-    assert backlog_queries([answer], oldest=100.0) == {("a", "x"): 1.0}
-    assert backlog_queries([answer], oldest=100.1) == {}
+    found = DriverMetrics(answers={("a", "x"): Answered(1.0, 100.0)})
+    assert since(found, 0.0) is None
+    assert found.answers_since(100.0) == {("a", "x"): 1.0}
+    assert found.answers_since(100.1) == {}
 
 
-def test_a_history_tells_that_nothing_held_a_source_from_that_nobody_watched() -> None:
-    def held(reason: str, seconds: float, source: str) -> Reading:
-        labels = {"query": "a", "source": source, "reason": reason}
-        return Reading(name=HELD_LATELY, labels=labels, value=seconds, at=100.0)
-
-    sources = (
-        sorted_(
-            held("", 0.0, "free"),
-            held("", 0.0, "held"),
-            held("Paused", 3.0, "held"),
-            reading("source_phase", 0, query="a", source="new"),
-        )
-        .queries["a"]
-        .sources
-    )
-    assert sources["free"].held_lately == {"": 0.0}
-    assert sources["held"].held_lately == {"": 0.0, "Paused": 3.0}
-    assert sources["new"].held_lately is None
+def test_each_row_names_a_field_that_there_is_and_each_field_has_a_row() -> None:
+    without = {
+        DriverMetrics: {"at", "attempt", "queries", "source_count", "older", "answers"},
+        QueryMetrics: {"sources", "arrival_rate", "no_data_batches"},
+        SourceMetrics: set[str](),
+    }
+    for of, others in without.items():
+        named = {row.field for row in metric_table.BY_SAMPLE.values() if row.of is of}
+        assert named == set(of.__struct_fields__) - others
+    assert len({row.metric.name for row in ROWS}) == len(ROWS)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Exit, Obstacle
 from headgate.reconcile.launch import Launch
-from headgate.reconcile.ports import Event, Hindrance, Outage, OutageReason, Ports, Reading, Upkeep
+from headgate.reconcile.ports import Event, Hindrance, Outage, OutageReason, Ports, Upkeep
+from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
 from headgate_contract import metrics as names
+from support.reported import reported
 
 
 @dataclass
@@ -62,11 +64,11 @@ class FakeMetrics:
     outage: Outage | None = None
     asked: int = 0
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
+    def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
         self.asked += 1
         if self.outage is not None:
             return self.outage
-        return tuple(Reading(name=name, labels=labels, value=v, at=now) for name, labels, v in self.values)
+        return reported(self.values, now, attempt)
 
     def hangs(self) -> None:
         self.outage = Outage(OutageReason.SCRAPE_TIMEOUT, "did not answer within 2 s")

@@ -232,7 +232,7 @@ class Turn:
             self._learn_whether_it_is_told()
             if self._carrier.has_written_status or not _writes_status(wishes):
                 # Whoever measures for all applications keeps their readings; once is enough.
-                self._record.remember(replace(memory, readings=()), wishes.document)
+                self._record.remember(replace(memory, metrics=None), wishes.document)
                 if application is not None:
                     self._record.acts_on(application)
                 if self._carrier.status is not None:

@@ -10,7 +10,6 @@ And the estimate of when a query has caught up, which moves with every number an
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -60,4 +59,4 @@ def zone(value: float | None, steps: Sequence[float]) -> int | None:
     """Return how many of the steps a value is above; -1: it is no number; `None`: it is unknown."""
     if value is None:
         return None
-    return -1 if math.isnan(value) else bisect_left(steps, value)
+    return bisect_left(steps, value) if value == value else -1  # noqa: PLR0124  NaN alone is not itself

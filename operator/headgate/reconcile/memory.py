@@ -16,7 +16,8 @@ from headgate.decision import Dwell, Latch
 from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
-from headgate.reconcile.ports import Outage, Reading, Upkeep
+from headgate.reconcile.ports import Outage, Upkeep
+from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
@@ -171,9 +172,9 @@ class LoopMemory:
     kept: Kept = field(default_factory=Kept)
     saved: Kept = field(default_factory=Kept)
     """What the store has; `kept`, but for clocks that have moved a little."""
-    readings: tuple[Reading, ...] = ()
-    """The last ones that came; they count until they are stale."""
-    readings_of_attempt: int | None = None
+    metrics: DriverMetrics | None = None
+    """What was heard last of the driver; it counts until it is stale."""
+    metrics_of_attempt: int | None = None
     outage: Outage | None = None
     """Why the last try to read metrics failed."""
     tracks: Mapping[str, Track] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Observe: ask every port what is, and turn the answers into what the decision core reads.
 
-Nothing is changed here. A scrape that fails leaves the readings before it standing until they are older than
+Nothing is changed here. A scrape that fails leaves what was known before standing until that is older than
 `metrics.staleAfter`; those of a driver that is gone are dropped at once, since they say nothing of the next.
 """
 
@@ -16,13 +16,14 @@ from headgate.api.query import Query
 from headgate.decision import Observation, SourceObservation
 from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Hindrance, Outage, OutageReason, Ports
-from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics, backlog_queries, sort
+from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.generations import is_later
-from headgate_contract.lag_votes import IDLE_SECONDS, LagVoter
+from headgate_contract.lag_votes import IDLE_SECONDS
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
 NOT_RUN = 0
@@ -81,10 +82,10 @@ def observe(
 ) -> tuple[Seen, LoopMemory]:
     """Return what is to be seen, and the memory with what was learned by looking."""
     driver = ports.drivers.observe(now)
-    memory = _with_readings(memory, driver, ports, now)
-    stale_after = application.spec.metrics.stale_after.total_seconds()
-    metrics = sort(memory.readings, oldest=now - stale_after)
-    answers = backlog_queries(memory.readings, oldest=now - stale_after)
+    memory = _with_metrics(memory, driver, ports, now)
+    oldest = now - application.spec.metrics.stale_after.total_seconds()
+    metrics = None if memory.metrics is None else since(memory.metrics, oldest)
+    answers = {} if memory.metrics is None else memory.metrics.answers_since(oldest)
     if metrics is not None:
         memory = replace(memory, tracks=_tracks(application, metrics, memory))
     seen = Seen(
@@ -104,16 +105,16 @@ def observe(
     return seen, memory
 
 
-def _with_readings(memory: LoopMemory, driver: Driver | None, ports: Ports, now: float) -> LoopMemory:
+def _with_metrics(memory: LoopMemory, driver: Driver | None, ports: Ports, now: float) -> LoopMemory:
     if driver is None or driver.exit is not None:
-        return replace(memory, readings=(), readings_of_attempt=None, outage=NO_DRIVER)
-    if driver.attempt != memory.readings_of_attempt:
-        memory = replace(memory, readings=(), readings_of_attempt=driver.attempt)
+        return replace(memory, metrics=None, metrics_of_attempt=None, outage=NO_DRIVER)
+    if driver.attempt != memory.metrics_of_attempt:
+        memory = replace(memory, metrics=None, metrics_of_attempt=driver.attempt)
     sample = ports.metrics.sample(now, driver.attempt)
     if isinstance(sample, Outage):
-        readings = memory.readings if sample.known is None else sample.known
-        return replace(memory, outage=sample, readings=readings)
-    return replace(memory, readings=tuple(sample), outage=None)
+        known = memory.metrics if sample.known is None else sample.known
+        return replace(memory, outage=replace(sample, known=None), metrics=known)
+    return replace(memory, outage=None, metrics=sample)
 
 
 def _tracks(application: SparkApplication, metrics: DriverMetrics, memory: LoopMemory) -> Mapping[str, Track]:
@@ -148,7 +149,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
         query=query.name,
         attempt=attempt,
         sources={
-            name: _source(
+            name: observation_of(
                 reported,
                 held_by=track.held_by.get(name),
                 query_ended=found.active is False,
@@ -162,9 +163,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
     )
 
 
-def _with_answers(
-    observation: Observation, query: Query, answers: Mapping[tuple[str, str], float]
-) -> Observation:
+def _with_answers(observation: Observation, query: Query, answers: Mapping[Place, float]) -> Observation:
     """Add what the sources' own expressions returned; the driver need not have been heard for that."""
     answered = {
         source.name: with_fields(
@@ -176,33 +175,20 @@ def _with_answers(
     return replace(observation, sources={**observation.sources, **answered}) if answered else observation
 
 
-def _source(
+def observation_of(
     reported: SourceMetrics, *, held_by: str | None, query_ended: bool, at: float
 ) -> SourceObservation:
-    idle_seconds = reported.idle_seconds
+    """Return what a decision reads of a source; `held_by` is what holds it back, if anything does."""
+    idle_seconds, lag = reported.idle_seconds, reported.watermark_lag_seconds
+    if lag is None and reported.watermark is not None:
+        lag = at - reported.watermark
     return SourceObservation(
-        watermark_lag_seconds=_watermark_lag(reported, at),
+        watermark_lag_seconds=lag,
         pending_records=reported.pending_records,
         phase=reported.phase,
-        driver_votes=_driver_votes(reported),
+        driver_votes=None if reported.phase is None else reported.votes,  # told of together
         idle=None if idle_seconds is None else idle_seconds >= IDLE_SECONDS,
         finished=True if query_ended else reported.finished,
         paused=reported.paused,
-        held_by_alignment=is_held_by_alignment(held_by),
+        held_by_alignment=held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME),
     )
-
-
-def is_held_by_alignment(held_by: str | None) -> bool:
-    """Return whether this reason is one of alignment, which keeps a source from what it could read."""
-    return held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME)
-
-
-def _driver_votes(reported: SourceMetrics) -> frozenset[LagVoter] | None:
-    """Return the lag voters that the driver answers with yes; it tells of them as it tells of its phase."""
-    return None if reported.phase is None else frozenset(v for v in LagVoter if v.value in reported.votes)
-
-
-def _watermark_lag(reported: SourceMetrics, at: float) -> float | None:
-    if reported.watermark_lag_seconds is not None:
-        return reported.watermark_lag_seconds
-    return None if reported.watermark is None else at - reported.watermark

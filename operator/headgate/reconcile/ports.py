@@ -11,7 +11,7 @@ from, such as a disk that cannot be written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Obstacle
 from headgate.reconcile.launch import Launch
+from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
 
 
@@ -86,26 +87,14 @@ class OutageReason(StrEnum):
     """Readings came, but all of them are older than `metrics.staleAfter`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One value of one metric, named and labelled as in `headgate_contract.metrics`."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-    at: float
-    """Unix time at which the driver served it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """There is no full sample, and why."""
+    """Not all is known, and why."""
 
     reason: OutageReason
     message: str
-    known: tuple[Reading, ...] | None = None
-    """What is known all the same, each with its own time; `None`: what was known before, as far as the loop
-    remembers it."""
+    known: DriverMetrics | None = None
+    """What is known all the same; `None`: what was known before, as far as the loop remembers it."""
 
 
 class Hindrance(NamedTuple):
@@ -133,8 +122,8 @@ class NoExecutorPods:
 class Metrics(Protocol):
     """Reads what the driver measured."""
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
-        """Return the readings of the application's driver at `now`, of this attempt and no other."""
+    def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
+        """Return what the application's driver reports at `now`, of this attempt and no other."""
 
 
 class Controls(Protocol):

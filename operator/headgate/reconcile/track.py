@@ -64,15 +64,15 @@ class Track:
             return "Paused"
         before = self.held_seconds.get(name)
         if source.held_lately is not None:
-            return _longest(source.held_lately)
+            return longest_hold(source.held_lately)
         if before is None:
             return None
-        return _longest(
+        return longest_hold(
             {reason: seconds - before.get(reason, 0.0) for reason, seconds in source.held_seconds.items()}
         )
 
 
-def _longest(held: Mapping[str, float]) -> str | None:
+def longest_hold(held: Mapping[str, float]) -> str | None:
     """Return the remarkable reason that held for longest; `None` where none did."""
     remarkable = {reason: held[reason] for reason in held if holds_back(reason) and held[reason] > 0}
     return max(remarkable, key=lambda reason: remarkable[reason], default=None)

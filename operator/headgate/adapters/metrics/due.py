@@ -17,16 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
-from headgate.adapters.metrics.pulse import DriverPulse, SourcePulse
-from headgate.adapters.metrics.watched import Place, Watched, watched
+from headgate.adapters.metrics.watched import Watched, watched
 from headgate.api.application import SparkApplication
-from headgate.decision import SourceObservation
 from headgate.decision.inputs import SourceInputs, Steps, inputs_of
 from headgate.key import Key
+from headgate.reconcile.metric_table import since
 from headgate.reconcile.moves import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
-from headgate.reconcile.observe import is_held_by_alignment
+from headgate.reconcile.observe import observation_of
+from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
+from headgate.reconcile.track import longest_hold
 
 EARLY_SECONDS = 1.0
 """A turn runs a moment after its tick: a clock that runs out by then is worth a turn already."""
@@ -34,8 +34,6 @@ EARLY_SECONDS = 1.0
 Signature = tuple[object, ...]
 Answers = Callable[[Key, str, float], float | None]
 """Gives the value of an application's expression that is not from before a Unix time; `None`: there is none."""
-_Answers = Callable[[str, float], float | None]
-"""The same of one application."""
 Range = tuple[float, float]
 """The smallest and the largest value that have not moved; a value outside has."""
 
@@ -44,12 +42,13 @@ Range = tuple[float, float]
 class _Looked:
     """One application, and what it was like at its last turn."""
 
+    key: Key
     watched: Watched
     signature: Signature | None = None
     """As of the last turn, or of the one that it was found worth since; `None`: there has been neither."""
     seen: Signature | None = None
     """As of the last tick."""
-    looked_at: DriverPulse | None = None
+    looked_at: DriverMetrics | None = None
     """What `seen` was made of, where it was made of nothing else."""
     read: Signature | None = None
     """As the turn under way has read it; `None` once a look has found another."""
@@ -61,8 +60,8 @@ class _Looked:
     """Unix time from which a look is worth a turn for the sake of a re-entry clock, as that turn has said."""
     ranges: Mapping[Place, tuple[Range, Range]] = field(default_factory=dict)
     """Of lag and pending, by query and source."""
-    within: DriverPulse | None = None
-    """A pulse all of which is in these ranges."""
+    within: DriverMetrics | None = None
+    """A driver all of whose numbers are in these ranges."""
     turned_at: float = -math.inf
 
 
@@ -79,7 +78,7 @@ class Due:
         now = watched(application)
         looked = self._looked.get(key)
         if looked is None:
-            self._looked[key] = _Looked(now)
+            self._looked[key] = _Looked(key, now)
         elif looked.watched != now:
             looked.watched, looked.looked_at = now, None
             looked.signature = looked.judged = None
@@ -97,7 +96,7 @@ class Due:
         """Return what is looked at of each application."""
         return {key: looked.watched for key, looked in self._looked.copy().items()}
 
-    def look(self, pulses: Mapping[Key, DriverPulse], answers: Answers, now: float) -> list[Key]:
+    def look(self, drivers: Mapping[Key, DriverMetrics], answers: Answers, now: float) -> list[Key]:
         """Return the applications that are worth a turn, those first of which something has changed.
 
         They stay due until `turned` is told of them.
@@ -105,31 +104,30 @@ class Due:
         gap, self._looked_at = now - self._looked_at, now
         changed, aged = [], []
         for key, looked in self._looked.copy().items():
-            pulse = pulses.get(key)
-            fresh = None if pulse is None else pulse.since(now - looked.watched.stale_after_seconds)
-            if self._has_changed(looked, fresh, partial(answers, key), now, gap):
+            driver = drivers.get(key)
+            fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
+            if self._has_changed(looked, fresh, answers, now, gap):
                 changed.append(key)
             elif self._has_aged(looked, fresh, now):
                 aged.append(key)
         return changed + aged
 
-    def turned(self, keys: Collection[Key], pulses: Mapping[Key, DriverPulse], now: float) -> None:
+    def turned(self, keys: Collection[Key], drivers: Mapping[Key, DriverMetrics], now: float) -> None:
         """Take as known what these applications are like now."""
         for key in keys:
             if (looked := self._looked.get(key)) is None:
                 continue
             looked.signature = looked.seen
             looked.turned_at = now
-            pulse = pulses.get(key)
-            sources = {} if pulse is None else pulse.sources
+            driver = drivers.get(key)
             looked.within = None
             looked.ranges = {
                 one.place: (
-                    _range(source.lag, SMALL_LAG_SECONDS),
-                    _range(source.pending, SMALL_PENDING_RECORDS),
+                    _range(source.watermark_lag_seconds, SMALL_LAG_SECONDS),
+                    _range(source.pending_records, SMALL_PENDING_RECORDS),
                 )
                 for one in looked.watched.sources
-                if (source := sources.get(one.place)) is not None
+                if (source := _source_at(driver, one.place)) is not None
             }
 
     def judged(self, key: Key, *, clock_at: float | None) -> None:
@@ -146,7 +144,7 @@ class Due:
         looked = self._looked.get(key)
         return None if looked is None else looked.unchanged_until
 
-    def read(self, key: Key, pulse: DriverPulse | None, answers: Answers, now: float) -> None:
+    def read(self, key: Key, driver: DriverMetrics | None, answers: Answers, now: float) -> None:
         """Take note that a turn reads this at `now`, whoever asked for the turn.
 
         Between two ticks readings grow stale. A turn that finds them so must be made up for when they are fresh
@@ -155,15 +153,20 @@ class Due:
         looked = self._looked.get(key)
         if looked is None:
             return
-        fresh = None if pulse is None else pulse.since(now - looked.watched.stale_after_seconds)
-        signature = signature_of(looked.watched, fresh, partial(answers, key), now)
+        fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
+        signature = signature_of(looked.watched, fresh, key, answers, now)
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
     def _has_changed(
-        self, looked: _Looked, pulse: DriverPulse | None, answers: _Answers, now: float, gap: float
+        self,
+        looked: _Looked,
+        driver: DriverMetrics | None,
+        answers: Answers,
+        now: float,
+        gap: float,
     ) -> bool:
         """Return whether a turn could decide otherwise than the last one did."""
-        signature = self._signature(looked, pulse, answers, now)
+        signature = self._signature(looked, driver, answers, now)
         is_gap = not 0 <= gap <= looked.watched.stale_after_seconds
         if is_gap or signature != looked.read:
             looked.read = None
@@ -176,67 +179,77 @@ class Due:
         return looked.clock_at is not None and (is_gap or now + EARLY_SECONDS >= looked.clock_at)
 
     def _signature(
-        self, looked: _Looked, pulse: DriverPulse | None, answers: _Answers, now: float
+        self, looked: _Looked, driver: DriverMetrics | None, answers: Answers, now: float
     ) -> Signature | None:
         """Return the signature as of now; of what was looked at already it is still known.
 
         One that is as before stays the same object, which is compared in no time.
         """
-        if pulse is None or looked.looked_at is not pulse:
-            signature = signature_of(looked.watched, pulse, answers, now)
+        if driver is None or looked.looked_at is not driver:
+            signature = signature_of(looked.watched, driver, looked.key, answers, now)
             looked.seen = looked.seen if signature == looked.seen else signature
-            looked.looked_at = None if looked.watched.expressions else pulse
+            looked.looked_at = None if looked.watched.expressions else driver
         return looked.seen
 
-    def _has_aged(self, looked: _Looked, pulse: DriverPulse | None, now: float) -> bool:
+    def _has_aged(self, looked: _Looked, driver: DriverMetrics | None, now: float) -> bool:
         if now < looked.turned_at:
             return True
-        if pulse is None or pulse is looked.within or now - looked.turned_at < self._numbers_seconds:
+        if driver is None or driver is looked.within or now - looked.turned_at < self._numbers_seconds:
             return False
         for key, (lag, pending) in looked.ranges.items():
-            source = pulse.sources.get(key)
-            if source is not None and (_is_outside(source.lag, lag) or _is_outside(source.pending, pending)):
+            source = _source_at(driver, key)
+            if source is not None and (
+                _is_outside(source.watermark_lag_seconds, lag) or _is_outside(source.pending_records, pending)
+            ):
                 return True
-        looked.within = pulse
+        looked.within = driver
         return False
 
 
-def signature_of(watched: Watched, pulse: DriverPulse | None, answers: _Answers, now: float) -> Signature:
+def signature_of(
+    watched: Watched, driver: DriverMetrics | None, key: Key, answers: Answers, now: float
+) -> Signature:
     """Return the signature of an application as of `now`."""
     oldest = now - watched.stale_after_seconds
-    said = tuple([_said(answers(expression, oldest)) for expression in watched.expressions])
-    if pulse is None:
+    said = tuple([_said(answers(key, expression, oldest)) for expression in watched.expressions])
+    if driver is None:
         return (said,)
-    queries = [pulse.queries.get(name) for name in watched.queries]
+    queries = driver.queries
+    sources = [source for query in queries.values() for source in query.sources.values()]
     return (
         said,
-        pulse.attempt,
-        pulse.generation,
-        len(pulse.queries),
-        len(pulse.sources),
-        tuple(sorted([name for name, query in pulse.queries.items() if query.active == 0])),
-        tuple(sorted([one.out_of_reach for one in pulse.sources.values() if one.out_of_reach is not None])),
+        driver.attempt,
+        driver.control_generation,
+        len(queries),
+        driver.source_count,
+        tuple(sorted([name for name, query in queries.items() if query.active is False])),
+        tuple(sorted([one.out_of_reach for one in sources if one.out_of_reach is not None])),
+        tuple([_run(queries.get(name)) for name in watched.queries]),
         tuple(
-            [None if query is None else (query.active, query.started_at, query.votes) for query in queries]
+            [
+                _inputs(queries.get(one.place[0]), one.place[1], one.steps, driver.at)
+                for one in watched.sources
+            ]
         ),
-        tuple([_source(pulse.sources.get(one.place), one.steps) for one in watched.sources]),
     )
 
 
-def _source(pulse: SourcePulse | None, steps: Steps) -> SourceInputs | None:
-    if pulse is None:
+def _run(query: QueryMetrics | None) -> tuple[object, ...] | None:
+    return None if query is None else (query.active, query.started_at, query.votes is True)
+
+
+def _inputs(query: QueryMetrics | None, name: str, steps: Steps, at: float) -> SourceInputs | None:
+    source = None if query is None else query.sources.get(name)
+    if query is None or source is None:
         return None
-    held_by = None if pulse.held is None else max(pulse.held, key=pulse.held.__getitem__)
-    seen = SourceObservation(
-        watermark_lag_seconds=pulse.lag,
-        pending_records=pulse.pending,
-        phase=None if pulse.phase is None else pulse.phase != 0,
-        driver_votes=pulse.votes,
-        finished=pulse.finished,
-        paused=pulse.paused,
-        held_by_alignment=is_held_by_alignment(held_by),
-    )
-    return (held_by, *inputs_of(seen, steps))
+    held_by = longest_hold(source.held_lately) if source.held_lately else None
+    seen = observation_of(source, held_by=held_by, query_ended=query.active is False, at=at)
+    return (held_by, inputs_of(seen, steps))
+
+
+def _source_at(driver: DriverMetrics | None, place: Place) -> SourceMetrics | None:
+    query = None if driver is None else driver.queries.get(place[0])
+    return None if query is None else query.sources.get(place[1])
 
 
 def _said(value: float | None) -> bool | None:

@@ -12,16 +12,17 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Final, TextIO, cast
+from typing import Final, NamedTuple, TextIO, cast
 
 from prometheus_client.parser import text_fd_to_metric_families
 
 from headgate.adapters.address import Address
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate_contract import metrics
-from headgate_contract.metrics import Kind
+from headgate.reconcile.metric_table import BY_SAMPLE
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import DriverMetrics
+from headgate_contract.metrics import SOURCE_HELD_BACK
 
 TIMEOUT_SECONDS = 2.0
 """A scrape on a healthy driver takes milliseconds; longer than this and the tick would suffer."""
@@ -34,14 +35,9 @@ PROCESSOR_SECONDS = 0.5
 """Of processor time for one page: several times what the largest takes that a driver of ours may serve."""
 _CHUNK_BYTES = 65536
 
-READ: Final = frozenset(
-    name
-    for metric in metrics.ALL
-    for name in (
-        (f"{metric.name}_sum", f"{metric.name}_count") if metric.kind is Kind.HISTOGRAM else (metric.name,)
-    )
-)
-"""What is read of a page."""
+READ: Final = BY_SAMPLE.keys() - {SOURCE_HELD_BACK.name}
+"""What is read of a page. For how long a source was held in the last minute is asked of a Prometheus, which is looked
+at less often than a page; between two pages the counter of held seconds tells what holds it now."""
 _NAME = re.compile(rb"headgate_[a-z_]+")
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: ([ -~]{0,80})[ -~]*)?")
 
@@ -55,10 +51,21 @@ class DriverScrape:
         self._locate = locate
         self._timeout_seconds = timeout_seconds
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:  # noqa: ARG002  there is one
-        """Return what the driver serves, stamped with `now`."""
+    def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:  # noqa: ARG002  there is one
+        """Return what the driver serves at `now`."""
         address = self._locate()
-        return address if isinstance(address, Outage) else scrape(address, now, self._timeout_seconds)
+        if isinstance(address, Outage):
+            return address
+        page = scrape(address, now, self._timeout_seconds)
+        return page if isinstance(page, Outage) else page.driver
+
+
+class Page(NamedTuple):
+    """What a driver serves."""
+
+    driver: DriverMetrics
+    samples: int
+    """How many values it was made of: what is kept of it goes by their number."""
 
 
 class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outage`
@@ -69,15 +76,15 @@ class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outa
         self.reason = reason
 
 
-def scrape(address: Address, now: float, timeout_seconds: float) -> Sequence[Reading] | Outage:
-    """Return what a driver serves at `address`, stamped with `now`."""
+def scrape(address: Address, now: float, timeout_seconds: float) -> Page | Outage:
+    """Return what a driver serves at `address`, as of `now`."""
     deadline = time.monotonic() + timeout_seconds
     try:
         with socket.create_connection((address.host, address.port), timeout=timeout_seconds) as connection:
             lines = _lines(connection, deadline)
             _ask(connection, address)
             length = _length(lines)
-            return _readings(_body(lines, length), now)
+            return _page(_body(lines, length), now)
     except TimeoutError:
         return Outage(
             OutageReason.SCRAPE_TIMEOUT,
@@ -164,12 +171,16 @@ def _body(lines: Iterator[bytes], length: int | None) -> Iterator[str]:
         raise _Unusable(f"is not whole: {size:,} bytes came of {length:,}")
 
 
-def _readings(lines: Iterator[str], now: float) -> tuple[Reading, ...]:
+def _page(lines: Iterator[str], now: float) -> Page:
+    driver, samples = DriverMetrics(at=now), 0
     try:
-        return tuple(
-            Reading(name=sample.name, labels=sample.labels, value=sample.value, at=now)
-            for family in text_fd_to_metric_families(cast("TextIO", lines))  # any lines will do
-            for sample in family.samples
-        )
+        for family in text_fd_to_metric_families(cast("TextIO", lines)):  # any lines will do
+            for sample in family.samples:
+                samples += 1
+                row = BY_SAMPLE.get(sample.name)
+                if row is not None and row.can_be(sample.value):
+                    query, source = (sample.labels.get(name, "") for name in ("query", "source"))
+                    row.take(driver, query, source, sample.labels.get(row.label, ""), sample.value)
     except (ValueError, KeyError, IndexError) as error:
         raise _Unusable(f"is not in the Prometheus text format: {error!s:.200}") from error
+    return Page(driver, samples)

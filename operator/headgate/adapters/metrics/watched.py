@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from headgate.api.application import SparkApplication
 from headgate.decision.inputs import Steps, steps_of
 from headgate.reconcile.policy import query_policies
-
-Place = tuple[str, str]
-"""Query and source."""
+from headgate.reconcile.readings import Place
 
 
 @dataclass(frozen=True, slots=True)

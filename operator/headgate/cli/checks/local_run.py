@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +14,9 @@ from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
 from headgate.cli.checks import RUNBOOK, Finding, Level
 from headgate.errors import UsageError
-from headgate.reconcile.ports import Outage, Reading
-from headgate_contract import ControlDocument, metrics
+from headgate.reconcile.ports import Outage
+from headgate.reconcile.readings import DriverMetrics
+from headgate_contract import ControlDocument
 from headgate_contract.receiving import read
 
 SCRAPE_SECONDS: Final = 5.0
@@ -39,11 +40,11 @@ def check_run(folder: Path) -> Iterator[Finding]:
         yield Finding("metrics", of, Level.PROBLEM, says, f"see whether it runs: the end of {files.log}")
         return
     yield Finding("metrics", of, Level.OK, "the driver's metrics arrive")
-    yield from _control(files, of, found)
-    yield from _sources(of, found)
+    yield from _control(files, of, found.driver)
+    yield from _sources(of, found.driver)
 
 
-def _control(files: StateDir, of: str, found: Sequence[Reading]) -> Iterator[Finding]:
+def _control(files: StateDir, of: str, driver: DriverMetrics) -> Iterator[Finding]:
     try:
         document = read(files.control.read_text(encoding="utf-8"))
     except OSError:
@@ -51,20 +52,24 @@ def _control(files: StateDir, of: str, found: Sequence[Reading]) -> Iterator[Fin
     if not isinstance(document, ControlDocument):
         yield Finding("control", of, Level.UNKNOWN, "there is no control document")
         return
-    in_force = next((each.value for each in found if each.name == metrics.CONTROL_GENERATION.name), None)
+    in_force = driver.control_generation
     if in_force == document.generation:
         yield Finding("control", of, Level.OK, f"its control document {document.generation} is in force")
     else:
-        told = "none is known to be in force" if in_force is None else f"{in_force:.0f} is in force"
+        told = "none is known to be in force" if in_force is None else f"{in_force} is in force"
         says = f"its control document {document.generation} is written, and {told}"
         yield Finding("control", of, Level.PROBLEM, says, f"{files.log} says why a document is refused")
 
 
-def _sources(of: str, found: Sequence[Reading]) -> Iterator[Finding]:
-    lost = [each.labels for each in found if each.name == metrics.SOURCE_OUT_OF_REACH.name and each.value]
-    for labels in lost:
-        named = f"source {labels.get('source')} of query {labels.get('query')}"
-        says = f"the driver cannot reach {named}: {labels.get('cause')}"
+def _sources(of: str, driver: DriverMetrics) -> Iterator[Finding]:
+    lost = [
+        (query, name, source.out_of_reach)
+        for query, found in driver.queries.items()
+        for name, source in found.sources.items()
+        if source.out_of_reach is not None
+    ]
+    for query, source, cause in lost:
+        says = f"the driver cannot reach source {source} of query {query}: {cause}"
         yield Finding("sources", of, Level.PROBLEM, says, RUNBOOK)
     if not lost:
         yield Finding("sources", of, Level.OK, "the driver reaches all of its sources that it reads from")

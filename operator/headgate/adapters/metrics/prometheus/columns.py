@@ -1,25 +1,23 @@
-"""From the samples of a tick to the pulse of each driver.
+"""From the samples of a tick to what each driver has reported, a column at a time.
 
-A pulse is put together anew once its driver was scraped anew: a tick comes several times as often as a scrape does,
+A driver is put together anew once it was scraped anew: a tick comes several times as often as a scrape does,
 and between two of them Prometheus can only say the same again. What a query did not bring, because it failed or its
-answer was not complete, is taken over from the pulse before, with the time that it had there: what is known stays
+answer was not complete, is taken over from the one before, with the time that it had there: what is known stays
 known, and grows old.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.targets import Pod, Target
-from headgate.adapters.metrics.pulse import MEMBERS, Column, DriverPulse, QueryPulse, SourcePulse
-from headgate.reconcile.readings import is_known
-from headgate_contract import metrics
-from headgate_contract.lag_votes import LagVoter
+from headgate.reconcile.metric_table import BY_SAMPLE, LARGEST, fields
+from headgate.reconcile.readings import Column, DriverMetrics, Place, QueryMetrics, SourceMetrics
 
 
 class Unmeasured(NamedTuple):
@@ -31,8 +29,8 @@ class Unmeasured(NamedTuple):
     """When the run started, by the driver's clock."""
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Its place in a pulse."""
+    def place(self) -> Place:
+        """Where it belongs."""
         return (self.query, self.source)
 
 
@@ -40,18 +38,11 @@ class Scraped(NamedTuple):
     """A driver that Prometheus scrapes: where its series come from, and what they say."""
 
     target: Target
-    pulse: DriverPulse
+    driver: DriverMetrics
 
 
 Pulses = dict[Pod, Scraped]
 
-
-_LAG_VOTERS = frozenset(LagVoter)
-
-MOST_QUERIES = 512
-MOST_SOURCES = 2048
-"""Of one driver, twice what a resource may declare. What is named beyond these is left out: whoever exports series
-may make up any number of names."""
 
 CLOCK_SECONDS = 1.0
 """By how much the time of one scrape may differ from tick to tick: answers take their time. More is a clock that
@@ -59,121 +50,68 @@ was set."""
 
 
 def begin(targets: Mapping[Pod, Target]) -> Pulses:
-    """Return a pulse without values for each target."""
+    """Return a driver without values for each target."""
     return {
-        pod: Scraped(target, DriverPulse(target.run.attempt, target.at)) for pod, target in targets.items()
+        pod: Scraped(target, DriverMetrics(attempt=target.run.attempt, at=target.at))
+        for pod, target in targets.items()
     }
 
 
 def unchanged(targets: Mapping[Pod, Target], before: Pulses) -> Pulses:
-    """Return the drivers of which there is nothing new, with the pulses that they have: complete ones alone."""
+    """Return the drivers of which there is nothing new, as they are known: complete ones alone."""
     return {
         pod: known if abs(known.target.at - target.at) < CLOCK_SECONDS else _dated(known, target)
         for pod, target in targets.items()
         if (known := before.get(pod)) is not None
         and target.is_of_the_scrape(known.target)
-        and not known.pulse.older
+        and not known.driver.older
     }
 
 
 def _dated(known: Scraped, target: Target) -> Scraped:
-    return Scraped(target, replace(known.pulse, at=target.at))
+    return Scraped(target, replace(known.driver, at=target.at))
 
 
 def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> None:
-    """Put the samples of one column into the pulses of the drivers that they come from.
+    """Put the samples of one column into the drivers that they come from.
 
     Histograms and values that cannot be say nothing.
     """
-    put = _PUT[column]
     by_name = cast(
         "Mapping[tuple[str, str], Scraped]", pulses
     )  # making a Pod of each takes longer than all else
+    name, row = "", BY_SAMPLE.get("")
     for sample in samples:
         labels = sample.metric
         scraped = by_name.get((labels.namespace, labels.pod))
-        if scraped is None:
+        if labels.name != name:
+            name, row = labels.name, BY_SAMPLE.get(labels.name)
+        if scraped is None or row is None or row.asked is not column:
             continue
-        target, pulse = scraped
-        if is_full(pulse) and not _is_named(pulse, labels):
+        target, driver = scraped
+        if not target.serves(labels) or not row.lowest <= (value := sample.number) <= LARGEST:
             continue
-        if target.serves(labels) and is_known(labels.name, value := sample.number):
-            put(pulse, labels, value)
-
-
-def is_full(pulse: DriverPulse) -> bool:
-    """Return whether a driver has named as many queries or sources as are kept."""
-    return len(pulse.sources) >= MOST_SOURCES or len(pulse.queries) >= MOST_QUERIES
-
-
-def _is_named(pulse: DriverPulse, labels: Labels) -> bool:
-    if labels.source:
-        return (labels.query, labels.source) in pulse.sources
-    return not labels.query or labels.query in pulse.queries
-
-
-def _put_driver(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    if labels.name == metrics.CONTROL_GENERATION.name:
-        pulse.generation = value
-    elif labels.name == metrics.QUERY_STARTED.name:
-        query = pulse.query(labels.query)
-        query.active, query.started_at = 1.0, value  # a driver says when a query started as long as it runs
-    elif labels.name == metrics.QUERY_VOTES.name:
-        pulse.query(labels.query).votes = value != 0
-
-
-def _put_lag(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    source = pulse.source(labels.query, labels.source)
-    source.lag = _worst(source.lag, value)
-
-
-def _put_pending(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    source = pulse.source(labels.query, labels.source)
-    source.pending = _worst(source.pending, value)
-
-
-def _worst(known: float | None, value: float) -> float:
-    """Return what counts of several series for one source, whatever their order: that which is furthest behind.
-
-    A relabelling that splits a series makes two of one; a verdict must not go by which of them came last.
-    """
-    return value if known is None or value > known else known
-
-
-def _put_exception(pulse: DriverPulse, labels: Labels, value: float) -> None:
-    if labels.name == metrics.QUERY_ACTIVE.name:
-        pulse.query(labels.query).active = value
-        return
-    source = pulse.source(labels.query, labels.source)
-    if labels.name == metrics.SOURCE_PHASE.name:
-        source.phase = value
-    elif labels.name == metrics.SOURCE_BACKLOG_VOTE.name:
-        if labels.voter in _LAG_VOTERS:
-            source.votes = tuple(sorted({*source.votes, LagVoter(labels.voter)}))
-    elif labels.name == metrics.SOURCE_PAUSED.name:
-        source.paused = True
-    elif labels.name == metrics.SOURCE_FINISHED.name:
-        source.finished = True
-    elif labels.name == metrics.SOURCE_OUT_OF_REACH.name:
-        source.out_of_reach = max(source.out_of_reach or "", labels.cause)  # whatever their order, as above
-    elif labels.reason:
-        source.held = {**(source.held or {}), labels.reason: value}
-
-
-_PUT: Mapping[Column, Callable[[DriverPulse, Labels, float], None]] = {
-    Column.DRIVERS: _put_driver,
-    Column.LAGS: _put_lag,
-    Column.PENDING: _put_pending,
-    Column.EXCEPTIONS: _put_exception,
-}
+        row.take(driver, labels.query, labels.source, getattr(labels, row.label) if row.label else "", value)
 
 
 def complete(pulses: Pulses) -> None:
-    """Say of the sources that no exception lists that they are in no phase of backlog; the answer was whole."""
-    for _, pulse in pulses.values():
-        for source in pulse.sources.values():
-            if source.phase is None:
-                source.phase = 0.0
+    """Say of the sources that no exception lists that they are none; the answer was whole."""
+    for _, driver in pulses.values():
+        for query in driver.queries.values():
+            for source in query.sources.values():
+                if source.phase is None or source.paused is None:
+                    _complete(source)
+
+
+def _complete(source: SourceMetrics) -> None:
+    if source.phase is None:
+        source.phase = False
+    if source.paused is None:
+        source.paused = False
+    if source.finished is None:
+        source.finished = False
+    if source.held_lately is None:
+        source.held_lately = {}
 
 
 def with_unmeasured(scraped: Scraped, unmeasured: Iterable[Unmeasured]) -> Scraped:
@@ -181,17 +119,20 @@ def with_unmeasured(scraped: Scraped, unmeasured: Iterable[Unmeasured]) -> Scrap
 
     They are those of the run that is under way, and are in no phase of backlog: else they would be listed.
     """
-    pulse = scraped.pulse
-    if Column.EXCEPTIONS in pulse.older:
+    driver = scraped.driver
+    if Column.EXCEPTIONS in driver.older:
         return scraped
-    more = {
-        one.key: SourcePulse(phase=0.0)
-        for one in unmeasured
-        if one.key not in pulse.sources
-        and (query := pulse.queries.get(one.query)) is not None
-        and query.started_at == one.started_at
-    }
-    return Scraped(scraped.target, replace(pulse, sources={**pulse.sources, **more})) if more else scraped
+    queries, count = dict(driver.queries), driver.source_count
+    for one in unmeasured:
+        query = queries.get(one.query)
+        if query is not None and one.source not in query.sources and query.started_at == one.started_at:
+            more = SourceMetrics()
+            _complete(more)
+            queries[one.query] = replace(query, sources={**query.sources, one.source: more})
+            count += 1
+    if count == driver.source_count:
+        return scraped
+    return Scraped(scraped.target, replace(driver, queries=queries, source_count=count))
 
 
 def take_over(column: Column, before: Pulses, pulses: Pulses, *, failed: bool) -> None:
@@ -200,41 +141,46 @@ def take_over(column: Column, before: Pulses, pulses: Pulses, *, failed: bool) -
     With `failed` the query brought nothing at all. Else it was answered in part, so that whatever is missing may
     be missing by accident.
     """
-    for pod, (_, pulse) in pulses.items():
+    for pod, (_, driver) in pulses.items():
         previous = before.get(pod)
         if previous is None:
             if failed:
-                pulse.older[column] = -math.inf
-        elif _fill(column, previous.pulse, pulse) or failed:
-            pulse.older[column] = previous.pulse.at_of(column)
+                driver.older[column] = -math.inf
+        elif _fill(column, previous.driver, driver) or failed:
+            driver.older[column] = previous.driver.at_of(column)
 
 
-def _fill(column: Column, previous: DriverPulse, pulse: DriverPulse) -> bool:
+def _fill(column: Column, previous: DriverMetrics, driver: DriverMetrics) -> bool:
     """Copy values of a column that are missing; returns whether there were any."""
-    filled = _fill_queries(column, previous, pulse)
-    if column is Column.DRIVERS and pulse.generation is None and previous.generation is not None:
-        pulse.generation, filled = previous.generation, True
-    for (query, name), old in previous.sources.items():
-        for member, nothing in MEMBERS.get(column, {}).items():
-            value = getattr(old, member)
-            if value != nothing and getattr(pulse.source(query, name), member) == nothing:
-                setattr(pulse.source(query, name), member, value)
-                filled = True
+    filled = _filled(column, previous, driver)
+    missing = fields(column, SourceMetrics)
+    for name, query in previous.queries.items():
+        if _is_of(column, query) and driver.query(name).active is None:
+            run = driver.query(name)
+            run.active, run.started_at, run.votes = query.active, query.started_at, query.votes
+            filled = True
+        for place, source in query.sources.items():
+            if any(getattr(source, field) != nothing for field, nothing in missing.items()):
+                filled |= _filled(column, source, driver.source(name, place))
     return filled
 
 
-def _fill_queries(column: Column, previous: DriverPulse, pulse: DriverPulse) -> bool:
-    """Copy queries that are missing: those that run are in one column, those that have ended in another."""
-    missing = {
-        name: replace(query)
-        for name, query in previous.queries.items()
-        if name not in pulse.queries and _is_of(column, query)
-    }
-    pulse.queries.update(missing)
-    return bool(missing)
+T = TypeVar("T", DriverMetrics, SourceMetrics)
 
 
-def _is_of(column: Column, query: QueryPulse) -> bool:
+def _filled(column: Column, old: T, new: T) -> bool:
+    """Copy the fields of a column that are missing; returns whether there were any."""
+    filled = False
+    for field, nothing in fields(column, type(old)).items():
+        value = getattr(old, field)
+        if value != nothing and getattr(new, field) == nothing:
+            setattr(new, field, value)
+            filled = True
+    return filled
+
+
+def _is_of(column: Column, query: QueryMetrics) -> bool:
+    """Return whether a query is listed in a column: those that run in one, those that have ended in another."""
     if column is Column.DRIVERS:
         return query.started_at is not None
-    return column is Column.EXCEPTIONS and query.active == 0
+    return column is Column.EXCEPTIONS and query.active is False

@@ -1,49 +1,29 @@
 """What people want to know of a driver and no vote depends on: its interval, its grant, how fast records arrive.
 
-Fetching that for everybody at each tick would cost several times what the pulse does. It is fetched for drivers
+Fetching that for everybody at each tick would cost several times what the columns do. It is fetched for drivers
 whose application gets a turn now or soon, and for all others in a slow rotation, for turns that nobody could foresee.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.columns import Pulses, Unmeasured
 from headgate.adapters.metrics.prometheus.targets import Pod
-from headgate.adapters.metrics.pulse import DriverPulse
-from headgate.reconcile.ports import Reading
-from headgate.reconcile.readings import ARRIVAL_RATE, DETAIL, is_known
-from headgate_contract import metrics
-
-
-class Fact(NamedTuple):
-    """One value. Ten thousand drivers have 150,000 of them, so their texts are shared."""
-
-    name: str
-    query: str
-    source: str
-    detail: str
-    """The value of the label beyond these, where the metric has one."""
-    value: float
-
-
-_DETAILS = ("lane", "member", "split", "cause", "kind", "version")
-"""Labels of which a metric in the details has one at most."""
+from headgate.reconcile.metric_table import BY_SAMPLE, LARGEST, Asked, with_details
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics
 
 MOST_PODS = 2000
-"""In one query: their names have 70 kB, and the answer a quarter of what the pulse of ten thousand has."""
+"""In one query: their names have 70 kB, and the answer a quarter of what the columns of ten thousand have."""
 
-
-MOST_FACTS = 20_000
+MOST_SAMPLES = 20_000
 """Of one driver: what 1,024 sources have."""
 
 KEPT_SECONDS = 300.0
-"""How much older than its pulse the details of a driver may be: what they say is shown, and no vote depends on it."""
+"""How much older than its last scrape the details of a driver may be: they are shown, and no vote depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,79 +32,76 @@ class Details:
 
     at: float
     """Unix time of the scrape, by the operator's clock."""
-    facts: tuple[Fact, ...]
+    driver: DriverMetrics
+    """What no column has."""
     unmeasured: tuple[Unmeasured, ...] = ()
-    """Sources that the pulse does not show by itself."""
+    """Sources that the columns do not show by themselves."""
 
-    def readings(self, heard_at: float) -> Iterator[Reading]:
-        """Yield the details in the names of the driver's metrics, as of `heard_at` (Unix time).
+    def added_to(self, driver: DriverMetrics) -> DriverMetrics:
+        """Return a driver with its details.
 
-        That is when the driver was heard last. While it is heard they stand, and nothing is left of them long after.
+        While it is heard they stand, and nothing is left of them long after.
         """
-        if self.at < heard_at - KEPT_SECONDS:
-            return
-        for fact in self.facts:
-            labels = {"query": fact.query, "source": fact.source, DETAIL.get(fact.name, ""): fact.detail}
-            named = {name: label for name, label in labels.items() if label}
-            yield Reading(name=fact.name, labels=named, value=fact.value, at=heard_at)
+        return driver if self.at < driver.at - KEPT_SECONDS else with_details(driver, self.driver)
 
 
 def details(
     samples: Iterable[Sample[Labels]], arrivals: Iterable[Sample[Labels]], pulses: Pulses
 ) -> dict[Pod, Details]:
     """Return the details of each driver in `pulses`, empty where there are none."""
-    facts: dict[Pod, list[Fact]] = {pod: [] for pod in pulses}
+    found = {pod: DriverMetrics() for pod in pulses}
+    counts = dict.fromkeys(pulses, 0)
     for pod, labels, value in _placed(samples, pulses):
-        if len(facts[pod]) >= MOST_FACTS:
+        row = BY_SAMPLE.get(labels.name)
+        if row is None or row.asked is not Asked.FOR_DETAILS or not row.can_be(value):
             continue
-        detail = next(filter(None, (getattr(labels, name) for name in _DETAILS)), "")
-        facts[pod].append(_fact(labels.name, labels.query, labels.source, detail, value))
+        counts[pod] += 1
+        if counts[pod] <= MOST_SAMPLES:
+            detail = sys.intern(getattr(labels, row.label)) if row.label else ""
+            row.take(found[pod], sys.intern(labels.query), sys.intern(labels.source), detail, value)
     for pod, rates in _rates(arrivals, pulses).items():
-        sources = Counter(query for query, _ in _sources(facts[pod]))
-        facts[pod] += [
-            _fact(ARRIVAL_RATE, query, "", "", max(0.0, sum(each)))
-            for query, each in rates.items()
-            if len(each) == sources[query]
-        ]
-    return {pod: _details(pulses[pod].pulse, found) for pod, found in facts.items()}
+        for query, each in rates.items():
+            if len(each) == len(_named(found[pod], query)):
+                found[pod].query(query).arrival_rate = max(0.0, sum(each))
+    return {pod: _details(pulses[pod].driver, driver) for pod, driver in found.items()}
 
 
-def _details(pulse: DriverPulse, facts: list[Fact]) -> Details:
+def _details(driver: DriverMetrics, details: DriverMetrics) -> Details:
     unmeasured = [
         Unmeasured(query, source, run.started_at)
-        for query, source in _sources(facts)
-        if (run := pulse.queries.get(query)) is not None and not _is_measured(pulse, query, source)
+        for query in details.queries
+        if (run := driver.queries.get(query)) is not None
+        for source in _named(details, query)
+        if not _is_measured(run, source)
     ]
-    return Details(pulse.at, tuple(facts), tuple(unmeasured))
+    return Details(driver.at, details, tuple(unmeasured))
 
 
-def _is_measured(pulse: DriverPulse, query: str, source: str) -> bool:
-    known = pulse.sources.get((query, source))
-    return known is not None and (known.lag is not None or known.pending is not None)
+def _is_measured(query: QueryMetrics, source: str) -> bool:
+    known = query.sources.get(source)
+    return known is not None and (
+        known.watermark_lag_seconds is not None or known.pending_records is not None
+    )
 
 
 def _placed(samples: Iterable[Sample[Labels]], pulses: Pulses) -> Iterator[tuple[Pod, Labels, float]]:
     for sample in samples:
         pod = Pod(sample.metric.namespace, sample.metric.pod)
         scraped = pulses.get(pod)
-        if scraped is None or not scraped.target.serves(sample.metric):
-            continue
-        if is_known(sample.metric.name or ARRIVAL_RATE, value := sample.number):  # a rate has no name
-            yield pod, sample.metric, value
+        if scraped is not None and scraped.target.serves(sample.metric):
+            yield pod, sample.metric, sample.number
 
 
-def _fact(name: str, query: str, source: str, detail: str, value: float) -> Fact:
-    return Fact(sys.intern(name), sys.intern(query), sys.intern(source), sys.intern(detail), value)
-
-
-def _sources(facts: Iterable[Fact]) -> set[tuple[str, str]]:
-    """Return all sources that there are, by query."""
-    return {(fact.query, fact.source) for fact in facts if fact.name == metrics.SOURCE_INFO.name}
+def _named(details: DriverMetrics, query: str) -> list[str]:
+    """Return the sources of a query that say how their batches are bounded, as each does."""
+    found = details.queries.get(query)
+    return [] if found is None else [name for name, one in found.sources.items() if one.lane is not None]
 
 
 def _rates(arrivals: Iterable[Sample[Labels]], pulses: Pulses) -> Mapping[Pod, Mapping[str, list[float]]]:
     """Return the arrival rates of the sources of each query, as far as they are known."""
     by_query: dict[Pod, dict[str, list[float]]] = {}
     for pod, labels, value in _placed(arrivals, pulses):
-        by_query.setdefault(pod, {}).setdefault(labels.query, []).append(value)
+        if abs(value) <= LARGEST:
+            by_query.setdefault(pod, {}).setdefault(labels.query, []).append(value)
     return by_query

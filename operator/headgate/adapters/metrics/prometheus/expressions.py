@@ -29,8 +29,8 @@ from headgate.adapters.metrics.prometheus.answer import Vector, VectorDecoder
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried, ignore
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.reconcile.metric_table import LARGEST
 from headgate.reconcile.ports import Outage, OutageReason
-from headgate.reconcile.readings import LARGEST
 
 LONGEST = 4096
 """Characters of an expression; the resource refuses more."""

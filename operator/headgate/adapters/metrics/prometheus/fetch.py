@@ -21,7 +21,7 @@ from headgate.adapters.metrics.prometheus.client import PrometheusClient, Querie
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_reader
-from headgate.adapters.metrics.pulse import Column
+from headgate.reconcile.readings import Column
 from headgate.threads import DaemonThreads
 
 AT_ONCE = 2
@@ -45,13 +45,13 @@ class Fetch:
         return self._client.ask(promql.scrape_times(self._matchers), self._targets)
 
     def columns(self, at: float, since: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
-        """Yield each column of the pulse as of `at`, or why there is none.
+        """Yield each column as of `at`, or why there is none.
 
         What was scraped before `since` may be missing: only a server that cannot look back less than usual sends
         it, too.
         """
         lookback = max(0.0, at - since) + EXACT_SECONDS
-        queries = [(column, promql.pulse(column, self._matchers)) for column in Column]
+        queries = [(column, promql.column_of(column, self._matchers)) for column in Column]
         asked = [(column, self._ask(query, at, lookback)) for column, query in queries]
         while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB
             column, future = asked.pop(0)

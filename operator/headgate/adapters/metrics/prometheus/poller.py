@@ -1,7 +1,7 @@
 """The metrics of all applications, read once a tick from one Prometheus.
 
     1  when was each driver scraped, and by what target            `targets`
-    4  the pulse, a column a query, all as of that moment,         `columns`
+    4  a column a query, all as of that moment,                    `columns`
        of the drivers that were scraped since the tick before
     2  details of drivers that get a turn now or soon, some others `details`; 4 when many are new
     n  expressions of users, at most so many a tick                `expressions`
@@ -33,11 +33,11 @@ from headgate.adapters.metrics.prometheus.pace import Pace
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.rotation import Rotation, is_behind
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets, targets
-from headgate.adapters.metrics.pulse import Column, DriverPulse
 from headgate.adapters.metrics.watched import Watched
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage
+from headgate.reconcile.readings import Column, DriverMetrics
 
 MOST_BATCHES = 2
 """Of details in one tick."""
@@ -81,8 +81,8 @@ class PrometheusPoller:
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from the last tick."""
 
-        def read(pulse: DriverPulse | None, now: float) -> None:
-            self._due.read(key, pulse, self._said, now)
+        def read(driver: DriverMetrics | None, now: float) -> None:
+            self._due.read(key, driver, self._said, now)
 
         watched = self._due.watched(key)
         answer = partial(self._expressions.answer, key.namespace)
@@ -103,14 +103,14 @@ class PrometheusPoller:
         published = self._look(watched, now)
         self._expressions.take()
         current = _current(published.pulses)
-        pulses = {key: published.pulses[pod].pulse for key, pod in current.items()}
-        due = self._due.look(pulses, self._said, now)
+        drivers = {key: published.pulses[pod].driver for key, pod in current.items()}
+        due = self._due.look(drivers, self._said, now)
         rotation = Rotation(now, gap, self._turns)
         published, waiting = self._with_details(published, due, current, rotation)
         turned = [key for key in due if key not in waiting]
         self._published = published
         # The last thing: after it nothing may fail to hand them on.
-        self._due.turned(turned, pulses, now)
+        self._due.turned(turned, drivers, now)
         return turned
 
     def close(self) -> None:
@@ -221,5 +221,5 @@ def _lost(before: Pulses, found: Targets, watched: Mapping[Key, Watched], now: f
         if pod not in found.by_pod
         and pod not in found.contradictions
         and (one := watched.get(scraped.target.run.key)) is not None
-        and now - scraped.pulse.at <= one.stale_after_seconds
+        and now - scraped.driver.at <= one.stale_after_seconds
     }

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from headgate.adapters.metrics.prometheus.columns import MOST_QUERIES, MOST_SOURCES, Pulses, is_full
+from msgspec.structs import replace
+
+from headgate.adapters.metrics.prometheus.columns import Pulses
 from headgate.adapters.metrics.prometheus.details import Details
 from headgate.adapters.metrics.prometheus.expressions import Answer
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets
-from headgate.adapters.metrics.pulse import Column, DriverPulse
 from headgate.adapters.metrics.watched import Watched
 from headgate.key import Key
-from headgate.reconcile.ports import Outage, OutageReason, Reading
-from headgate.reconcile.readings import BACKLOG_QUERY
+from headgate.reconcile.ports import Outage, OutageReason
+from headgate.reconcile.readings import MOST_QUERIES, MOST_SOURCES, Answered, Column, DriverMetrics
 from headgate.reconcile.times import moment
 
 _TOO_MANY = (
@@ -53,7 +54,7 @@ class PrometheusMetrics:
         watched: Watched | None,
         published: Published,
         answers: Callable[[str], Answer],
-        read: Callable[[DriverPulse | None, float], None],
+        read: Callable[[DriverMetrics | None, float], None],
     ) -> None:
         self._key = key
         self._watched = watched
@@ -61,25 +62,26 @@ class PrometheusMetrics:
         self._answers = answers
         self._read = read
 
-    def sample(self, now: float, attempt: int) -> Sequence[Reading] | Outage:
+    def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
         pod = Pod.of(self._key, attempt)
         scraped = self._published.pulses.get(pod)
-        self._read(None if scraped is None else scraped.pulse, now)
-        known = tuple(self._known(pod))
+        self._read(None if scraped is None else scraped.driver, now)
+        known = self._known(pod)
         outage = self._outage(pod) or self._late_expression(now)
         return known if outage is None else Outage(outage.reason, outage.message, known)
 
-    def _known(self, pod: Pod) -> Iterator[Reading]:
+    def _known(self, pod: Pod) -> DriverMetrics:
+        driver = DriverMetrics()
         if (scraped := self._published.pulses.get(pod)) is not None:
-            yield from scraped.pulse.readings()
-            if (details := self._published.details.get(pod)) is not None:
-                yield from details.readings(scraped.pulse.at)
-        for (query, source), expression in self._expressions():
-            answer = self._answers(expression)
-            if answer.value is not None:
-                labels = {"query": query, "source": source}
-                yield Reading(name=BACKLOG_QUERY, labels=labels, value=answer.value, at=answer.at)
+            details = self._published.details.get(pod)
+            driver = scraped.driver if details is None else details.added_to(scraped.driver)
+        answers = {
+            place: Answered(answer.value, answer.at)
+            for place, expression in self._expressions()
+            if (answer := self._answers(expression)).value is not None
+        }
+        return replace(driver, answers=answers) if answers else driver
 
     def _outage(self, pod: Pod) -> Outage | None:
         published = self._published
@@ -90,7 +92,7 @@ class PrometheusMetrics:
             return Outage(OutageReason.CONTRADICTORY_SERIES, message)
         if pod not in published.targets.by_pod:
             return self._unseen(pod)
-        if is_full(published.pulses[pod].pulse):
+        if published.pulses[pod].driver.is_full:
             return Outage(OutageReason.MALFORMED, _TOO_MANY)
         return next(iter(published.failed.values()), None) or self._wrong_expression()
 
@@ -101,7 +103,7 @@ class PrometheusMetrics:
         elif (scraped := self._published.pulses.get(pod)) is None:
             message += ": it has not scraped it yet, or is not told to (PodMonitor, port 8090)"
         else:
-            message += f" any more; it was scraped last at {moment(scraped.pulse.at).isoformat()}"
+            message += f" any more; it was scraped last at {moment(scraped.driver.at).isoformat()}"
         return Outage(OutageReason.NO_SERIES, message)
 
     def _wrong_expression(self) -> Outage | None:

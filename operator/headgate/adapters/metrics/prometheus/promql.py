@@ -8,48 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from headgate.adapters.metrics.pulse import Column
+from headgate.reconcile.metric_table import Asked, asked
+from headgate.reconcile.readings import Column
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
 
-FLAGS = (
-    metrics.SOURCE_PHASE,
-    metrics.SOURCE_BACKLOG_VOTE,
-    metrics.SOURCE_PAUSED,
-    metrics.SOURCE_FINISHED,
-    metrics.SOURCE_OUT_OF_REACH,
-    metrics.SOURCE_HELD_BACK,
-)
+FLAGS = tuple(metric for metric in asked(Column.EXCEPTIONS) if metric is not metrics.QUERY_ACTIVE)
 """What is 0 of almost every source at almost every time."""
-DETAILS = (
-    metrics.DRIVER_STOPPING,
-    metrics.SPARK_INFO,
-    metrics.EXECUTORS,
-    metrics.EXECUTORS_REFUSED,
-    metrics.SETTING_UNMATCHED,
-    metrics.QUERY_UNPLANNED,
-    metrics.QUERY_FAILED,
-    metrics.QUERY_BACKLOG,
-    metrics.QUERY_INTERVAL,
-    metrics.QUERY_GRANT,
-    metrics.QUERY_MEMORY_BOUND,
-    metrics.QUERY_COST_BOUND,
-    metrics.QUERY_THROUGHPUT,
-    metrics.QUERY_BATCHES,
-    metrics.QUERY_FUTURE_BATCHES,
-    metrics.QUERY_WATERMARK_HELD_BY,
-    metrics.SOURCE_INFO,
-    metrics.SOURCE_PLANNED,
-    metrics.SOURCE_RATE_LIMIT,
-    metrics.SOURCE_ALIGNMENT_LIMIT,
-    metrics.SOURCE_ALIGNMENT_FLOOR,
-    metrics.SOURCE_ALIGNMENT_DRIFT,
-    metrics.SOURCE_UNREADABLE_SPLITS,
-    metrics.SOURCE_UNREADABLE,
-    metrics.SOURCE_FAR_AHEAD,
-    metrics.SOURCE_ALIGNMENT_HELD_BY,
-    metrics.SOURCE_ALIGNMENT_HELD_BY_SPLIT,
-)
+DETAILS = asked(Asked.FOR_DETAILS)
 """What a status shows and no vote depends on."""
 
 
@@ -61,19 +27,14 @@ def scrape_times(matchers: str) -> str:
     return f"timestamp({_selector([metrics.DRIVER_STOPPING], matchers)})"
 
 
-def pulse(column: Column, matchers: str) -> str:
-    """Return the query for one column of the pulse."""
+def column_of(column: Column, matchers: str) -> str:
+    """Return the query for one column, of all drivers."""
     match column:
-        case Column.DRIVERS:
-            of_drivers = [metrics.CONTROL_GENERATION, metrics.QUERY_STARTED, metrics.QUERY_VOTES]
-            return _selector(of_drivers, matchers)
-        case Column.LAGS:
-            return _selector([metrics.SOURCE_WATERMARK_LAG], matchers)
-        case Column.PENDING:
-            return _selector([metrics.SOURCE_PENDING], matchers)
         case Column.EXCEPTIONS:
             ended = f"{_selector([metrics.QUERY_ACTIVE], matchers)} == 0"
             return f"{_selector(FLAGS, matchers)} > 0 or {ended}"
+        case _:
+            return _selector(asked(column), matchers)
 
 
 def details(pods: Collection[str], matchers: str) -> str:

@@ -31,7 +31,7 @@ def is_behind(published: Published, pod: Pod) -> bool:
     if pod not in published.targets.by_pod:
         return False
     known = published.details.get(pod)
-    return known is None or known.at < published.pulses[pod].pulse.at
+    return known is None or known.at < published.pulses[pod].driver.at
 
 
 @dataclass(frozen=True, slots=True)

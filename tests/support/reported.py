@@ -1,0 +1,22 @@
+"""What a driver reports, written as samples: by their names, or with a metric of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from headgate.reconcile.metric_table import BY_SAMPLE
+from headgate.reconcile.readings import DriverMetrics
+
+Value = tuple[str, Mapping[str, str], float]
+"""Name of a sample, its labels, and its value."""
+
+
+def reported(values: Iterable[Value], at: float, attempt: int | None = None) -> DriverMetrics:
+    """The driver that these samples are of, as of `at`; what cannot be is left out, as it is from a page."""
+    driver = DriverMetrics(at=at, attempt=attempt)
+    for name, labels, value in values:
+        row = BY_SAMPLE[name]
+        if row.can_be(value):
+            query, source = labels.get("query", ""), labels.get("source", "")
+            row.take(driver, query, source, labels.get(row.label, ""), value)
+    return driver
