@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from headgate.decision.backoff import RestartPolicy
+from headgate.decision.words import IN_A_CLUSTER, Words
 from headgate_contract.codec import decode, encode
 
 
@@ -151,6 +152,8 @@ class Desired:
     """Names all that only a restart can change; a running driver of another revision is replaced."""
     suspended: bool = False
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    words: Words = IN_A_CLUSTER
+    """What messages say that is not the same everywhere."""
     grace_period_seconds: float = 120.0
     """How long a stop waits for the running batch; 0: whoever asks wants no orderly end."""
     ttl_seconds: float | None = None

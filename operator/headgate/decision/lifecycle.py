@@ -39,12 +39,8 @@ from headgate.decision.driver import (
     Wait,
 )
 from headgate.decision.situation import Situation
+from headgate.decision.words import Words
 from headgate_contract.exit_codes import ExitCode
-
-SUSPEND_AND_RESUME = "suspend and resume to try again"
-EXECUTOR_MEMORY = "executor.memory"
-AFTER_A_PAUSE = ". It is tried again after a pause"
-"""Parts of remedies that are others where there is no cluster."""
 
 REPEATED: Mapping[int | None, StepReason] = {
     ExitCode.BATCH_TOO_LARGE: StepReason.BATCH_TOO_LARGE,
@@ -117,7 +113,7 @@ def living_driver_is_unwanted(s: Situation) -> Step | None:
     if s.desired.deletion_asked_at is not None:
         reason, message = StepReason.DELETED, "the application is being deleted: stopping its driver"
     elif s.desired.suspended:
-        reason, message = StepReason.SUSPENDED, "the application is suspended: stopping its driver"
+        reason, message = StepReason.SUSPENDED, s.desired.words.stopping
     elif s.desired.revision != s.history.revision:
         reason, message = StepReason.REVISION_CHANGED, "the change needs a restart: stopping the driver"
     elif s.history.stop_asked_at is not None:
@@ -168,8 +164,7 @@ def application_is_suspended(s: Situation) -> Step | None:
     """No driver lives, and none is wanted."""
     if not s.desired.suspended:
         return None
-    message = "the application is suspended; set spec.suspend to false to start it"
-    return s.step(State.SUSPENDED, Wait(), StepReason.SUSPENDED, message)
+    return s.step(State.SUSPENDED, Wait(), StepReason.SUSPENDED, s.desired.words.stopped)
 
 
 def application_has_ended(s: Situation) -> Step | None:
@@ -184,7 +179,9 @@ def application_has_ended(s: Situation) -> Step | None:
             f"ended more than {s.desired.ttl_seconds:g}s ago (ttlAfterFinished): deleting the application"
         )
         return s.step(state, Remove(), StepReason.EXPIRED, message)
-    message = how_it_ended(s.history) + _what_to_do(reason, retries=s.desired.restart.max_retries)
+    message = how_it_ended(s.history) + _what_to_do(
+        reason, s.desired.words, retries=s.desired.restart.max_retries
+    )
     return s.step(state, Finish(), reason, message, until=expires_at)
 
 
@@ -221,15 +218,15 @@ def driver_is_backing_off(s: Situation) -> Step | None:
     waiting = s.knowing(replace(s.history, retry_at=due))
     message = f"{how_it_ended(s.history)}; the next one starts after a pause"
     step = waiting.step(State.BACKING_OFF, Wait(), StepReason.BACKING_OFF, message, until=due)
-    return waiting.hindered(step, _lock(s.history))
+    return waiting.hindered(step, _lock(s.history, s.desired.words))
 
 
-def _lock(history: History) -> Obstacle | None:
+def _lock(history: History, words: Words) -> Obstacle | None:
     """Return what another driver on the checkpoint is to this one."""
     if history.locked_out_since is None or history.disrupted:
         return None
-    what_to_do = _what_to_do(StepReason.CHECKPOINT_IN_USE)
-    message = f"{how_it_ended(history)}{what_to_do}{AFTER_A_PAUSE}"
+    what_to_do = _what_to_do(StepReason.CHECKPOINT_IN_USE, words)
+    message = f"{how_it_ended(history)}{what_to_do}{words.comes_back}"
     return Obstacle(reason=StepReason.CHECKPOINT_IN_USE, message=message, since=history.locked_out_since)
 
 
@@ -291,24 +288,24 @@ def how_it_ended(history: History) -> str:
     return f"attempt {history.attempt} {how}{note}"
 
 
-def _what_to_do(reason: StepReason, *, retries: int = 0) -> str:
+def _what_to_do(reason: StepReason, words: Words, *, retries: int = 0) -> str:
     match reason:
         case StepReason.CHECKPOINT_IN_USE:
             return ": another driver holds the checkpoint; stop that one, or use a checkpoint of its own"
         case StepReason.BATCH_TOO_LARGE:
             return (
                 ": a batch does not fit in memory, and what is planned cannot be made smaller. Raise "
-                f"{EXECUTOR_MEMORY}, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
+                f"{words.memory_setting}, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
                 "batch.maxRecords, so that the next one is smaller"
             )
         case StepReason.INVALID_SETUP:
             return (
                 ": it cannot be governed with what is installed or set there. Its log says what to mend; then "
-                f"{SUSPEND_AND_RESUME}"
+                f"{words.try_again}"
             )
         case StepReason.RETRIES_EXHAUSTED:
-            return f", and restart.maxRetries ({retries}) is used up; {SUSPEND_AND_RESUME}"
+            return f", and restart.maxRetries ({retries}) is used up; {words.try_again}"
         case StepReason.DRIVER_FAILED:
-            return f", and restart.policy is Never; {SUSPEND_AND_RESUME}"
+            return f", and restart.policy is Never; {words.try_again}"
         case _:
             return ""

@@ -17,6 +17,7 @@ from headgate.decision import decide as verdict_on
 from headgate.decision.backlog_conf import BacklogConf, Choice, ConfReason
 from headgate.decision.driver import Desired, Start, Step, StepReason
 from headgate.decision.lifecycle import next_step
+from headgate.decision.words import IN_A_CLUSTER, Words
 from headgate.reconcile.backlog_conf import chosen, sentence
 from headgate.reconcile.document import next_document
 from headgate.reconcile.launch import Launch, launch_of
@@ -48,13 +49,14 @@ class Plan:
     """What is to be written down first."""
 
 
-def decide(
+def decide(  # noqa: PLR0913  what there is, and what only a caller can know
     application: SparkApplication,
     seen: Seen,
     kept: Kept,
     *,
     jitter: float,
     tried: ControlDocument | None = None,
+    words: Words = IN_A_CLUSTER,
 ) -> Plan:
     """Return the plan. `jitter` is a fresh random number in 0..1, for the pause before a restart; `tried` is the
     document that was to be published last, unless that is known to have arrived."""
@@ -62,7 +64,7 @@ def decide(
     choice = chosen(application, seen, _verdicts(judged), conf=kept.backlog_conf, history=kept.history)
     conf = BacklogConf() if choice is None else choice.conf
     launch = launch_of(application, in_backlog=conf.in_force)
-    desired = _desired(application, seen, launch)
+    desired = _desired(application, seen, launch, words)
     step = next_step(seen.driver, desired, kept.history, now=seen.now, jitter=jitter, obstacle=seen.obstacle)
     keeps_votes = _still_to_be_heard(kept, judged)
     if isinstance(step.action, Start) and step.action.attempt != kept.history.attempt:
@@ -167,11 +169,12 @@ def _woken_in_time(step: Step, choice: Choice | None) -> Step:
     return replace(step, until=min(times, default=None))
 
 
-def _desired(application: SparkApplication, seen: Seen, launch: Launch) -> Desired:
+def _desired(application: SparkApplication, seen: Seen, launch: Launch, words: Words) -> Desired:
     spec = application.spec
     return Desired(
         revision=launch.revision,
         suspended=spec.suspend,
+        words=words,
         restart=restart_policy(spec.restart),
         grace_period_seconds=spec.stop.grace_period.total_seconds(),
         ttl_seconds=in_seconds(spec.ttl_after_finished),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from headgate.api.application import SparkApplication
-from headgate.decision.driver import Step
+from headgate.decision.words import IN_A_CLUSTER, Words
 from headgate.reconcile.apply import apply
 from headgate.reconcile.decide import Plan, decide
 from headgate.reconcile.events import missing_at
@@ -45,16 +45,15 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     now: float,
     *,
     jitter: float,
-    worded: Callable[[Step], Step] = lambda step: step,
+    words: Words = IN_A_CLUSTER,
 ) -> Outcome:
     """Bring the application to what is declared, as far as one turn can.
 
-    `now` is Unix time; `jitter` is a fresh random number in 0..1; `worded` gives a step the message that is true
-    where the loop runs.
+    `now` is Unix time; `jitter` is a fresh random number in 0..1; `words` are what messages say where the
+    loop runs.
     """
     seen, memory = observe(application, ports, memory, now)
-    plan = decide(application, seen, memory.kept, jitter=jitter, tried=memory.tried)
-    plan = replace(plan, step=worded(plan.step))
+    plan = decide(application, seen, memory.kept, jitter=jitter, tried=memory.tried, words=words)
     tolerance = ports.upkeep.dwell_share * application.spec.metrics.stale_after.total_seconds()
     saves = plan.kept.is_worth_saving(memory.saved, dwell_tolerance_seconds=tolerance)
     apply(plan, ports, now=now, saves=saves)

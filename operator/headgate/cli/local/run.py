@@ -21,7 +21,7 @@ from headgate.api.lanes import Lane
 from headgate.cli.local.settings import SettingsOfTheJob
 from headgate.cli.local.stop import unhindered
 from headgate.cli.local.wishes import StopWishes
-from headgate.cli.local.words import in_local_words
+from headgate.cli.local.words import ON_ONE_MACHINE, STOPPED_HERE
 from headgate.cli.view import Moment, View
 from headgate.cli.view.frame import frame_of
 from headgate.decision.driver import History, State, Step, StepReason
@@ -99,7 +99,7 @@ class LocalRun:
                 memory,
                 time.time(),
                 jitter=random.random(),  # noqa: S311
-                worded=lambda step: in_local_words(step, stop_asked=stop_asked),
+                words=STOPPED_HERE if stop_asked else ON_ONE_MACHINE,
             )
         except TransientError as error:
             if self.last is None:
