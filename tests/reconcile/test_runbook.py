@@ -6,7 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
-from headgate.cli.local import run as local_run
+from headgate.controller import local as local_run
 from headgate.decision import Reason
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import StepReason

@@ -1,1 +1,1 @@
-"""`headgate local`: the command, its session, its run, and how a person asks it to stop."""
+"""`headgate local`: the command, its session, and how a person asks it to stop."""

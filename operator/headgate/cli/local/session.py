@@ -19,11 +19,12 @@ from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.resource_file import ResourceFile
 from headgate.adapters.local.state_dir import StateDir
 from headgate.api.application import SparkApplication
-from headgate.cli.local.run import EXIT_KILLED, EXIT_UNREAD, LocalRun
+from headgate.cli.local.settings import SettingsOfTheJob
 from headgate.cli.local.wishes import StopWishes
 from headgate.cli.streams import let_go
 from headgate.cli.terminal import Terminal
-from headgate.cli.view import View
+from headgate.cli.view import Moment, View
+from headgate.cli.view.frame import frame_of
 from headgate.cli.view.guarded import GuardedView
 from headgate.cli.view.lines import (
     DriverOutputView,
@@ -34,10 +35,13 @@ from headgate.cli.view.lines import (
     last_words,
 )
 from headgate.cli.view.terminal import TerminalView
+from headgate.controller.local import EXIT_KILLED, EXIT_UNREAD, LocalRun
 from headgate.decision.driver import State
 from headgate.decision.lifecycle import how_it_ended
 from headgate.errors import UsageError
-from headgate.factory.local import local_application
+from headgate.factory.local import LocalApplication, local_application
+from headgate.reconcile.loop import Outcome
+from headgate.reconcile.ports import Event
 from headgate_contract.foreign import printable
 
 
@@ -79,9 +83,9 @@ def run_locally(file: Path, options: Options) -> int:
         complaints: list[str] = []
         parts = local_application(files, base, complaints.append, launcher)
         wishes = StopWishes()
-        run = LocalRun(resource, parts, complaints, wishes)
+        run = LocalRun(resource, parts.ports, complaints, wishes)
         with wishes.by_signals():
-            exit_code = _run(run, options.tick_seconds, _views(run, parts.log, options))
+            exit_code = _run(run, resource, parts, options)
     if exit_code not in (0, EXIT_UNREAD):
         _tell(_explanation(exit_code, run, parts.log))
     return exit_code
@@ -128,10 +132,23 @@ def _views(run: LocalRun, log: DriverLog, options: Options) -> tuple[View, ...]:
     return (guarded(shown, sys.stdout), LastWordsView(log, _tell), *kept)
 
 
-def _run(run: LocalRun, tick_seconds: float, views: tuple[View, ...]) -> int:
+def _run(run: LocalRun, resource: ResourceFile, parts: LocalApplication, options: Options) -> int:
+    views = _views(run, parts.log, options)
+    settings = SettingsOfTheJob(parts.drivers.locate)
+
+    def show(outcome: Outcome, events: tuple[Event, ...]) -> None:
+        memory = outcome.memory
+        was_written = memory.status_written_at == outcome.seen.now
+        frame = frame_of(resource.application.name, outcome, pid=parts.drivers.pid)
+        news = settings.news(frame)
+        events = events if news is None else (news, *events)
+        moment = Moment(frame, events, memory.status_written if was_written else None)
+        for view in views:
+            view.show(moment)
+
     exit_code = None
     try:
-        exit_code = run.run(tick_seconds, views)
+        exit_code = run.run(options.tick_seconds, show)
         return exit_code
     finally:
         for view in views:

@@ -10,27 +10,23 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final, Protocol
 
 from headgate.adapters.local.resource_file import Back, Missing, Refused, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
 from headgate.api.lanes import Lane
-from headgate.cli.local.settings import SettingsOfTheJob
-from headgate.cli.local.stop import unhindered
-from headgate.cli.local.wishes import StopWishes
-from headgate.cli.local.words import ON_ONE_MACHINE, STOPPED_HERE
-from headgate.cli.view import Moment, View
-from headgate.cli.view.frame import frame_of
+from headgate.controller.unhindered import unhindered
 from headgate.decision.driver import History, State, Step, StepReason
+from headgate.decision.words import Words
 from headgate.errors import HeadgateError, TransientError
-from headgate.factory.local import LocalApplication
 from headgate.reconcile.edits import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Event
+from headgate.reconcile.ports import Event, Ports
 
 EXIT_KILLED = 137
 """The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
@@ -51,32 +47,54 @@ STATE_FOLDER = "StateFolder"
 """A file of the state folder is damaged, or cannot be written."""
 
 
-class LocalRun:
-    """The loop of one application, what shows it, and how it ends."""
+ON_ONE_MACHINE: Final = Words(
+    try_again="run headgate local again to try again", comes_back="", memory_setting="driver.memory"
+)
+"""A person types the command again, and has one process."""
+STOPPED_HERE: Final = replace(
+    ON_ONE_MACHINE,
+    stopping="stopping at the end of the running batch",
+    stopped="stopped; headgate local goes on from here",
+)
+"""They have asked for a stop here."""
 
-    def __init__(
-        self, file: ResourceFile, parts: LocalApplication, complaints: list[str], wishes: StopWishes
-    ) -> None:
+Show = Callable[[Outcome, tuple[Event, ...]], None]
+"""Shows what a turn has come to, and what there is to say of it."""
+
+
+class Wishes(Protocol):
+    """How a person asks for a stop."""
+
+    count: int
+    """How often one was asked for."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait so long, or until another one is."""
+
+
+class LocalRun:
+    """The loop of one application, and how it ends."""
+
+    def __init__(self, file: ResourceFile, ports: Ports, complaints: list[str], wishes: Wishes) -> None:
         self._file = file
-        self._parts = parts
+        self._ports = ports
         self._complaints = complaints
         self._told: set[str] = set()
         self._wishes = wishes
-        self._settings = SettingsOfTheJob(parts.drivers.locate)
         self._is_unread = False
         self.was_killed = False
         """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
         self.last: Outcome | None = None
 
-    def run(self, tick_seconds: float, views: Sequence[View]) -> int:
+    def run(self, tick_seconds: float, show: Show) -> int:
         """Turn the loop until it has settled; returns the exit code of the command."""
-        memory = recall(self._parts.ports, self._complaints.append)
+        memory = recall(self._ports, self._complaints.append)
         memory = replace(memory, kept=memory.kept.forgiven())
         while True:
             edits = tuple(self._edits())
             outcome = self._turn(memory)
             memory = outcome.memory
-            self._show(outcome, (*edits, *self._complained()), views)
+            show(outcome, (*edits, *self._complained(), *self._events(outcome)))
             if (exit_code := self._exit_code(outcome)) is not None:
                 return exit_code
             self._wishes.sleep(tick_seconds)
@@ -91,7 +109,7 @@ class LocalRun:
 
     def _turn(self, memory: LoopMemory) -> Outcome:
         """Turn the loop once. What was not carried out, for a disk that is full, is tried again next time."""
-        stop_asked, ports = self._stop_asked, self._parts.ports
+        stop_asked, ports = self._stop_asked, self._ports
         try:
             self.last = reconcile(
                 self._wanted(),
@@ -148,18 +166,10 @@ class LocalRun:
             message = self._complaints.pop(0)
             yield Event(at=time.time(), reason=STATE_FOLDER, message=message, is_warning=True)
 
-    def _show(self, outcome: Outcome, told: tuple[Event, ...], views: Sequence[View]) -> None:
-        memory = outcome.memory
-        was_written = memory.status_written_at == outcome.seen.now
-        frame = frame_of(self._file.application.name, outcome, pid=self._parts.drivers.pid)
-        events = outcome.events
-        if self._stop_asked:
-            events = tuple(_of_a_stop(event, outcome.plan.step) for event in events)
-        news = self._settings.news(frame)
-        told = told if news is None else (*told, news)
-        moment = Moment(frame, (*told, *events), memory.status_written if was_written else None)
-        for view in views:
-            view.show(moment)
+    def _events(self, outcome: Outcome) -> tuple[Event, ...]:
+        if not self._stop_asked:
+            return outcome.events
+        return tuple(_of_a_stop(event, outcome.plan.step) for event in outcome.events)
 
     def _exit_code(self, outcome: Outcome) -> int | None:
         """Return the exit code once nothing more will happen."""
