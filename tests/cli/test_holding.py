@@ -27,7 +27,7 @@ def driver() -> Iterator[str]:
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(PAGE.encode())
+            self.wfile.write(PAGE.encode() * (9000 if self.path == "/large" else 1))
 
         def log_message(self, *_: object) -> None:
             pass
@@ -80,3 +80,10 @@ def test_an_address_without_metrics_ends_with_2_and_is_named(headgate: Headgate,
     ended = headgate("explain", FLIGHTS, "--metrics", url)
     assert ended.code == 2
     assert f"--metrics {url}" in ended.err
+
+
+def test_a_page_that_no_driver_of_ours_would_serve_is_not_read_to_its_end(
+    headgate: Headgate, driver: str
+) -> None:
+    ended = headgate("explain", FLIGHTS, "--metrics", driver.replace("/metrics", "/large"))
+    assert (ended.code, "it is larger than 1,048,576 bytes" in " ".join(ended.err.split())) == (2, True)

@@ -29,6 +29,7 @@ from headgate.decision.driver import (
 )
 from headgate.decision.lifecycle import next_step
 from headgate.decision.situation import PATIENCE_SECONDS
+from headgate.decision.words import Words
 from headgate_contract.exit_codes import ExitCode
 
 NOW = 1000.0
@@ -511,3 +512,33 @@ def test_an_end_says_what_else_is_known_of_it() -> None:
     assert next_step(disrupted(0), wanted(), known(), now=NOW, jitter=0.0).message.startswith(
         "attempt 1 was ended from outside (its node went); "
     )
+
+
+WAITS = History(
+    attempt=1,
+    revision=R1,
+    ended=True,
+    exit_code=ExitCode.CHECKPOINT_IN_USE,
+    locked_out_since=NOW,
+    retry_at=NOW + 9,
+)
+TOO_LARGE = History(attempt=1, revision=R1, ended=True, exit_code=ExitCode.BATCH_TOO_LARGE)
+HERE = Words(stopping="1", stopped="2", try_again="3", comes_back="; 4", memory_setting="5")
+
+
+@pytest.mark.parametrize(
+    ("driver", "desired", "history", "says"),
+    [
+        (alive(), SUSPENDED, History(attempt=1, revision=R1), "1"),
+        (None, SUSPENDED, History(), "2"),
+        (None, wanted(NEVER), History(attempt=1, revision=R1, ended=True, exit_code=1), "is Never; 3"),
+        (None, wanted(), WAITS, "a checkpoint of its own; 4"),
+        (None, wanted(), TOO_LARGE, "Raise 5, or spark.sql.shuffle.partitions"),
+    ],
+)
+def test_messages_have_the_words_of_where_the_driver_runs(
+    driver: Driver | None, desired: Desired, history: History, says: str
+) -> None:
+    step = next_step(driver, replace(desired, words=HERE), history, now=NOW, jitter=0.5)
+    assert says in step.message
+    assert step.message != next_step(driver, desired, history, now=NOW, jitter=0.5).message

@@ -4,12 +4,15 @@ A resource and its `sparkConf` tell of the document and of properties. What a jo
 metrics of its driver tell of that.
 """
 
+import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPResponse
 from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from headgate.adapters.metrics.scrape import LARGEST_BYTES
 from headgate.api.application import SparkApplication
 from headgate.errors import UsageError
 from headgate.reconcile.document import next_document
@@ -19,6 +22,7 @@ from headgate_contract.settings.said import Given, in_properties
 from headgate_contract.settings.table import OF, Scope
 
 SECONDS = 10.0
+CHUNK_BYTES = 65536
 
 
 class Told(NamedTuple):
@@ -36,7 +40,7 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
         raise UsageError(f"--metrics {url}: give an address such as http://localhost:8090/metrics")
     try:
         with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
-            families = list(text_string_to_metric_families(page.read().decode()))
+            families = list(text_string_to_metric_families(_lines_of_settings(page, seconds)))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"--metrics {url}: no metrics are read there ({error}); see that the driver runs"
@@ -45,6 +49,22 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
         sample.labels for family in families for sample in family.samples if sample.name == SETTING_INFO.name
     )
     return [Told(*(labels[member] for member in Told._fields)) for labels in samples]
+
+
+def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
+    """Return the lines that say something of a setting; raises ValueError for a page that nobody would serve.
+
+    What is served there is in the hands of a job, so a page has a largest size and a time, as for the operator.
+    """
+    deadline, body = time.monotonic() + seconds, bytearray()
+    while chunk := page.read1(CHUNK_BYTES):
+        body += chunk
+        if len(body) > LARGEST_BYTES:
+            raise ValueError(f"it is larger than {LARGEST_BYTES:,} bytes")
+        if time.monotonic() > deadline:
+            raise ValueError(f"it has not come within {seconds:g} s")
+    lines = body.decode().splitlines(keepends=True)
+    return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
 
 
 def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> Iterator[str]:
