@@ -10,7 +10,8 @@ from typing import Any, Final
 import yaml
 
 from headgate.api.application import GROUP, KIND, VERSION, Metadata, SparkApplicationSpec, application_schema
-from headgate.api.rules import RULES, Rule
+from headgate.api.rule import Rule
+from headgate.api.rules import RULES
 from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import NOT_SEEN, SparkApplicationStatus
 

@@ -23,8 +23,8 @@ from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.lanes import Lane, lane_of
 from headgate.api.pod_template import PodTemplate
+from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import Query, Reentry, ReentryPolicy
-from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
 from headgate_contract.foreign import scrubbed
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headgate.api.finding import Finding, Location, Severity
-from headgate.api.rules import values_at
+from headgate.api.rule import values_at
 
 LARGEST_TEMPLATE: Final = 32_768
 """Bytes as JSON. A driver gets that of its executors in one variable of its environment, of which Linux allows

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headgate.api.finding import Finding, Location, Severity
-from headgate.api.rules import values_at
+from headgate.api.rule import values_at
 from headgate_contract import chains
 
 

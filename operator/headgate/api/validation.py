@@ -17,7 +17,8 @@ from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Finding, Location, Severity, path_of
 from headgate.api.pod_shape import shape_findings
 from headgate.api.references import reference_findings
-from headgate.api.rules import RULES, values_at
+from headgate.api.rule import values_at
+from headgate.api.rules import RULES
 from headgate.api.schema import with_defaults, without_empty
 from headgate.api.wording import no_such_name, sentence
 

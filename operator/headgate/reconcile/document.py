@@ -14,8 +14,8 @@ from typing import NamedTuple
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
 from headgate.api.duration import ZERO, in_seconds
+from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import Query, Reentry, ReentryPolicy
-from headgate.api.rules import allocates_dynamically
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision import Reason, Verdict
 from headgate_contract import (

@@ -1,7 +1,7 @@
 """The Spark properties of a driver in a cluster.
 
 Three layers: what Spark does better with here, what the resource asks for, and what must be as it is for the
-driver and its executors to find each other. The last are refused in `sparkConf` (`headgate.api.rules`).
+driver and its executors to find each other. The last are refused in `sparkConf` (`headgate.api.property_rules`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Objects are merged field by field, and the template's value holds. Lists whose items have a name, or mounts a path,
 are merged by that: containers field by field, of all else the template's item takes the place of ours. Of other lists
 (`tolerations`, `topologySpreadConstraints`, `envFrom`) the template's items come after. What Headgate must own is no
-matter here: the resource is refused that says anything of it (`headgate.api.rules`).
+matter here: the resource is refused that says anything of it (`headgate.api.pod_template_rules`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,126 @@
+"""What Spark properties must not say, because it is said elsewhere or is not theirs to say."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from headgate.api.condition import Condition
+from headgate.api.expression import text
+from headgate.api.rule import SPEC, THIS, Rule, any_key, owned
+
+_IMAGE_KEYS: Final = (
+    "spark.kubernetes.container.image",
+    "spark.kubernetes.driver.container.image",
+    "spark.kubernetes.executor.container.image",
+)
+_WIRING_KEYS: Final = (
+    "spark.driver.bindAddress",
+    "spark.driver.blockManager.port",
+    "spark.driver.host",
+    "spark.driver.port",
+    "spark.kubernetes.driver.pod.name",
+    "spark.kubernetes.driver.podTemplateFile",
+    "spark.kubernetes.executor.podNamePrefix",
+    "spark.kubernetes.executor.podTemplateContainerName",
+    "spark.kubernetes.executor.podTemplateFile",
+    "spark.kubernetes.namespace",
+    "spark.submit.deployMode",
+    "spark.ui.port",
+)
+_IDENTITY_KEYS: Final = tuple(
+    f"spark.kubernetes.authenticate.{key}"
+    for key in (
+        "caCertFile",
+        "clientCertFile",
+        "clientKeyFile",
+        "driver.caCertFile",
+        "driver.clientCertFile",
+        "driver.clientKeyFile",
+        "driver.oauthToken",
+        "driver.oauthTokenFile",
+        "driver.serviceAccountName",
+        "executor.serviceAccountName",
+        "oauthToken",
+        "oauthTokenFile",
+        "serviceAccountName",
+    )
+)
+_DRIVER_CLAIM: Final = "spark.kubernetes.driver.volumes.persistentVolumeClaim."
+_DYNAMIC_ALLOCATION: Final = "spark.dynamicAllocation.enabled"
+_MASTER: Final = THIS.entry("spark.master")
+_IS_LOCAL: Final = _MASTER.text.starts_with("local")
+
+
+def allocates_dynamically(spark_conf: Mapping[str, str]) -> bool:
+    """Return whether Spark decides how many executors there are."""
+    return spark_conf.get(_DYNAMIC_ALLOCATION, "").lower() == "true"
+
+
+def _allocates_dynamically(path: str) -> Condition:
+    return THIS[path].entry(_DYNAMIC_ALLOCATION).text.equals(text("true"))
+
+
+def _of_properties(on: str) -> tuple[Rule, ...]:
+    """Return what Spark properties must not say, because it is said elsewhere or is not theirs to say."""
+    return (
+        Rule(
+            id=f"{owned(on)}-master",
+            on=on,
+            refused=_MASTER.is_there & ~_IS_LOCAL,
+            message="spark.master may only be local[N], for a driver that does all the work itself; leave it "
+            "out, and Headgate connects the driver to its cluster",
+        ),
+        Rule(
+            id=f"{owned(on)}-image",
+            on=on,
+            refused=any_key(_IMAGE_KEYS),
+            message="the image of driver and executors is spec.image; set that, and leave this out",
+        ),
+        Rule(
+            id=f"{owned(on)}-wiring",
+            on=on,
+            refused=any_key(_WIRING_KEYS) & ~_IS_LOCAL,
+            message="Headgate sets how driver and executors find each other; leave this out",
+        ),
+        Rule(
+            id=f"{owned(on)}-instances",
+            on=on,
+            refused=THIS.entry("spark.executor.instances").is_there,
+            message="the number of executors is executor.instances, and duringBacklog.executor.instances in a "
+            "backlog, which change without a restart; set these, and leave this out",
+        ),
+        Rule(
+            id=f"{owned(on)}-driver-claim",
+            on=on,
+            refused=THIS.any_entry(_DRIVER_CLAIM, ".options.claimName", "OnDemand"),
+            message="nobody makes a claim for a driver on demand; name a claim that is there, or give "
+            "driver.podTemplate a volume that is ephemeral",
+        ),
+        Rule(
+            id=f"{owned(on)}-identity",
+            on=on,
+            refused=any_key(_IDENTITY_KEYS),
+            message="who driver and executors are is not the job's to say; leave this out, and ask whoever "
+            "runs the operator for a service account (driverServiceAccount)",
+        ),
+    )
+
+
+PROPERTIES: Final = (
+    *_of_properties(f"{SPEC}.sparkConf"),
+    *_of_properties(f"{SPEC}.duringBacklog.sparkConf"),
+    Rule(
+        id="duringBacklog-sparkConf-checkpoint",
+        on=f"{SPEC}.duringBacklog.sparkConf",
+        refused=THIS.entry("spark.sql.streaming.checkpointLocation").is_there,
+        message="a query goes on from one checkpoint, in a backlog and after it; set "
+        "spark.sql.streaming.checkpointLocation in sparkConf",
+    ),
+    Rule(
+        id="duringBacklog-executor-dynamicAllocation",
+        on=SPEC,
+        refused=_allocates_dynamically("sparkConf") & THIS["duringBacklog.executor"].is_set,
+        message="with spark.dynamicAllocation.enabled Spark decides how many executors there are, in a backlog too; "
+        "leave one of the two out",
+        at="duringBacklog.executor",
+    ),
+)
