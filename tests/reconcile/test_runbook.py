@@ -6,6 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
+from headgate.cli.local import settings as local_settings
 from headgate.controller import local as local_run
 from headgate.decision import Reason
 from headgate.decision.backlog_conf import ConfReason
@@ -29,6 +30,7 @@ def declared_reasons() -> set[str]:
             readiness,
             refused,
             local_run,
+            local_settings,
         )
         for name, value in vars(module).items()
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)
