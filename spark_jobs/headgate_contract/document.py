@@ -17,9 +17,12 @@ from dataclasses import field
 from headgate_contract import chains
 from headgate_contract.newer import dataclass
 
+SNAPSHOT_FORMATS = ("Debezium",)
+"""Whose change streams say of each record whether it is one of a snapshot."""
+
 MAJOR_VERSION = 1
 """Raised when a document of this form would mislead a driver that knows only the form before."""
-MINOR_VERSION = 1
+MINOR_VERSION = 2
 """Raised when members are added that an older driver may ignore."""
 
 MOST_SECONDS = 2_562_047 * 3600
@@ -124,9 +127,24 @@ class SourceControl:
     """Kafka: consumer group under which committed positions are published. `None`: they are not."""
     backlog: BacklogControl | None = None
     """`None`: its lag does not count, or whoever writes the document judges it."""
+    tells_lag: bool = False
+    """The lag of its watermark is to be told by its unread records, though another judges it."""
+
+    snapshot: str | None = None
+    """Kafka: whose change stream it is (`SNAPSHOT_FORMATS`). While it reads the snapshot that this began with, it is
+    in backlog. `None`: it is none."""
+
+    @property
+    def asks_for_lag(self) -> bool:
+        """Whether the lag of its watermark is to be told by its unread records."""
+        judged = self.backlog is not None and self.backlog.watermark_lag_seconds is not None
+        return judged or self.tells_lag
 
     def __post_init__(self) -> None:
         _at_least("maxFutureSeconds", self.max_future_seconds, 0, MOST_SECONDS)
+        if self.snapshot is not None and self.snapshot not in SNAPSHOT_FORMATS:
+            known = " or ".join(SNAPSHOT_FORMATS)
+            raise ValueError(f"snapshot is {self.snapshot}, and this driver knows {known}")
         if self.publish_group is not None and not self.publish_group.strip():
             raise ValueError(
                 "publishGroup is blank; name a consumer group, or leave it out to publish nothing"

@@ -26,6 +26,8 @@ class HeldBy(StrEnum):
     NOTHING_PENDING = "NothingPending"
     GRANT = "Grant"
     """The batch was full before its turn came; it is served first in one of the next."""
+    SNAPSHOT = "Snapshot"
+    """It is not known yet where the snapshot ends that its log may begin with."""
     UNKNOWN = "Unknown"
     """The source could not tell its latest position."""
 
@@ -37,7 +39,7 @@ class HeldBy(StrEnum):
     @property
     def needs_an_answer(self) -> bool:
         """Whether the source has not said yet what there is, and may at the next question."""
-        return self in (HeldBy.EVENT_TIME, HeldBy.UNKNOWN)
+        return self in (HeldBy.EVENT_TIME, HeldBy.SNAPSHOT, HeldBy.UNKNOWN)
 
     @property
     def passes_by_itself(self) -> bool:

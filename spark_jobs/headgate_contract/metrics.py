@@ -174,6 +174,11 @@ SOURCE_OUT_OF_REACH = _gauge(
 SOURCE_PHASE = _gauge(
     "source_phase", _SOURCE, "1 while the source is in a historical part or waits behind one."
 )
+SOURCE_SNAPSHOT_PROBLEM = _gauge(
+    "source_snapshot_problem",
+    ("query", "source", "cause"),
+    "1 while the source cannot tell where its snapshot ends; cause is a sentence with partition and remedy.",
+)
 SOURCE_BACKLOG_VOTE = _gauge(
     "source_backlog_vote",
     ("query", "source", "voter"),
@@ -198,6 +203,11 @@ SOURCE_WATERMARK = _gauge(
 )
 SOURCE_WATERMARK_LAG = _gauge(
     "source_watermark_lag_seconds", _SOURCE, "Now minus the watermark of the source.", is_signed=True
+)
+SOURCE_WATERMARK_HELD_BY_SPLIT = _gauge(
+    "source_watermark_held_by_split",
+    ("query", "source", "split"),
+    "1; split is the one whose first unread record is the oldest of the source.",
 )
 SOURCE_EVENT_TIME_LAG = _gauge(
     "source_event_time_lag_seconds",

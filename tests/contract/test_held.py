@@ -25,6 +25,7 @@ TABLE = {
     HeldBy.FIRST_LOOK: {"is_normal_pace"},
     HeldBy.NOTHING_PENDING: {"lasts", "is_normal_pace"},
     HeldBy.GRANT: {"is_normal_pace"},
+    HeldBy.SNAPSHOT: {"needs_an_answer", "passes_by_itself"},
     HeldBy.UNKNOWN: {"needs_an_answer", "passes_by_itself"},
 }
 

@@ -262,6 +262,12 @@ def test_a_driver_is_told_by_which_lag_it_votes() -> None:
     assert control.sources["weather"].backlog is None
 
 
+def test_a_driver_is_told_of_which_source_is_a_change_stream() -> None:
+    sources = document(with_source(backlog={"snapshot": "Debezium"})).queries["delays"].sources
+    assert sources["flights"].snapshot == "Debezium"
+    assert sources["flights"].backlog is None, "its lag does not vote by that"
+
+
 def test_a_driver_goes_on_with_the_votes_of_the_one_that_was_restarted_for_a_verdict() -> None:
     declared = with_source(backlog={"watermarkLag": "5m"})
     told = next_document(
@@ -285,5 +291,7 @@ def test_a_driver_that_is_restarted_for_its_one_batch_does_not_begin_it_by_itsel
         ],
         duringBacklog={"sparkConf": {"spark.x": "2"}},
     )
-    told = document(declared).queries["delays"].sources["flights"].backlog
-    assert (told is not None) == votes
+    told = document(declared).queries["delays"].sources["flights"]
+    assert (told.backlog is not None) == votes
+    assert told.tells_lag != votes, "the operator judges by the lag that the driver tells"
+    assert told.asks_for_lag

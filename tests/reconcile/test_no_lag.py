@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headgate_contract import metrics as names
 from support.looping import Loop, application, query, source
 
 LAG = {"watermark_lag_seconds": 1.0}
@@ -30,9 +31,9 @@ def told(
 
 def test_a_lag_that_nobody_can_tell_is_told_once_with_the_remedy() -> None:
     assert told({"watermarkLag": "5m"}, 2.0, {}) == [
-        "query delays: backlog.watermarkLag of flights never says yes, since the query has no event time: name its "
-        "column with withWatermark(), also where nothing else needs one, or set backlog.pendingRecords or "
-        "backlog.query instead"
+        "query delays: backlog.watermarkLag of flights never says yes, since the query has no event time and no "
+        "Kafka source of it whose records can be looked at: name the column with withWatermark(), also where nothing "
+        "else needs one, or set backlog.pendingRecords or backlog.query instead"
     ]
 
 
@@ -51,3 +52,52 @@ def test_nothing_is_told_where_there_is_a_lag_or_may_be_one(
     backlog: Mapping[str, Any], batches: float, of_source: Mapping[str, float], of_query: Mapping[str, float]
 ) -> None:
     assert told(backlog, batches, of_source, **of_query) == []
+
+
+@pytest.mark.parametrize(
+    ("backlog", "batches", "of_source", "expected"),
+    [
+        ({"pendingRecords": 5}, 9.0, {}, None),
+        ({"watermarkLag": "5m"}, 1.0, {}, ("Unknown", "MetricsUnavailable")),
+        ({"watermarkLag": "5m"}, 2.0, {}, ("False", "NoEventTime")),
+        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, ("True", "Told")),
+    ],
+    ids=["no threshold", "too early", "nobody can tell", "a lag of 0"],
+)
+def test_the_condition_says_whether_a_lag_is_known(
+    backlog: Mapping[str, Any],
+    batches: float,
+    of_source: Mapping[str, float],
+    expected: tuple[str, str] | None,
+) -> None:
+    loop = Loop(declared=application(queries=[query(sources=[source(backlog=backlog)])]))
+    loop.run_until_running()
+    loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0, **of_source}})
+    labels = {"application": "flights", "query": "delays", "kind": "data"}
+    loop.world.metrics.values.append(("headgate_query_batches_total", labels, batches))
+    loop.acknowledged_turn()
+    conditions = {each.type: each for each in loop.world.reports.statuses[-1].conditions}
+    found = conditions.get("LagKnown")
+    assert (None if found is None else (found.status.value, found.reason)) == expected
+
+
+def test_the_partition_that_is_furthest_behind_is_in_the_status() -> None:
+    loop = Loop(declared=application(queries=[query(sources=[source(backlog={"watermarkLag": "5m"})])]))
+    loop.run_until_running()
+    loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0, **LAG}})
+    labels = {"application": "flights", "query": "delays", "source": "flights", "split": "flights/3"}
+    loop.world.metrics.values.append((names.SOURCE_WATERMARK_HELD_BY_SPLIT.name, labels, 1.0))
+    loop.acknowledged_turn()
+    (found,) = loop.world.reports.statuses[-1].queries
+    assert found.sources[0].watermark_held_by_split == "flights/3"
+
+
+def test_a_change_stream_that_does_not_tell_of_its_snapshot_is_told_of_once() -> None:
+    loop = Loop(declared=application(queries=[query(sources=[source(backlog={"snapshot": "Debezium"})])]))
+    loop.run_until_running()
+    loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0}})
+    labels = {"application": "flights", "query": "delays", "source": "flights", "cause": "partition t/0: no"}
+    loop.world.metrics.values.append((names.SOURCE_SNAPSHOT_PROBLEM.name, labels, 1.0))
+    events = [event for _ in range(2) for event in loop.acknowledged_turn().events]
+    told = [event.message for event in events if event.reason == "SnapshotUnknown" and event.is_warning]
+    assert told == ["query delays, source flights: partition t/0: no"]

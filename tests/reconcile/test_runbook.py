@@ -11,7 +11,17 @@ from headgate.controller import local as local_run
 from headgate.decision import Reason
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import StepReason
-from headgate.reconcile import alignment, answers, conditions, edits, events, executors, readiness, refused
+from headgate.reconcile import (
+    alignment,
+    answers,
+    conditions,
+    edits,
+    events,
+    executors,
+    no_lag,
+    readiness,
+    refused,
+)
 from headgate.reconcile.ports import OutageReason
 
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
@@ -27,6 +37,7 @@ def declared_reasons() -> set[str]:
             edits,
             events,
             executors,
+            no_lag,
             readiness,
             refused,
             local_run,

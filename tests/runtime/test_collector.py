@@ -120,6 +120,10 @@ def known_of_a_source() -> SourceSnapshot:
         held_lately_seconds=dict.fromkeys(HeldBy, 1.0),
         alignment=alignment,
         backlog_votes=tuple(LagVoter),
+        unread_since=10.0,
+        unread_split="f/0",
+        snapshot_problem="partition f/0: the record at offset 3 does not tell",
+        is_all_read=False,
     )
 
 

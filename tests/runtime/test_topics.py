@@ -306,7 +306,7 @@ class Alignment:
 def test_event_times_of_a_topic_that_is_another_are_forgotten_though_nothing_of_it_was_read(kafka: Kafka):
     query, alignment = Query(kafka, FakeCheckpoint()), Alignment()
     query.ask(0, orders(0), orders(150))
-    query.run.alignment = alignment  # type: ignore[assignment]
+    query.run.sources.alignment = alignment  # type: ignore[assignment]
     query.ask(EVERY_SECONDS, orders(0), orders(150))
     assert alignment.forgotten == []
     kafka.ids_now["orders"] = "b"

@@ -37,6 +37,7 @@ TEXTS = {
     "rateLimit.duringBacklog.recordsPerCheckpoint": NUMBERS + NO_NUMBERS,
     "rateLimit.duringBacklog": ["Unlimited"],
     "backlog.pendingRecords": NUMBERS + NO_NUMBERS,
+    "backlog.snapshot": ["Debezium", "debezium", "Maxwell", ""],
     "backlog.reentry.pendingRecordsAbove": NUMBERS + NO_NUMBERS,
     "backlog.reentry.policy": ["Allowed", "Never", "never", "Sometimes"],
     "alignment.group": ["trips", "", "g" * 64],
@@ -50,6 +51,7 @@ TEXTS = {
 WORDS = {
     "backlog.reentry.policy",
     "eventTime.format",
+    "backlog.snapshot",
     "alignment.group",
     "eventTime.column",
     "after",

@@ -23,7 +23,9 @@ from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
+from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
+from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.planner.model import SourceSnapshot
 from support.spark import batch_sizes, be_patient, governed, wait_until
 
@@ -56,6 +58,7 @@ class Driver:
         positions: Positions | None = None,
         clock: Callable[[], float] = time.monotonic,
         forbearance: Forbearance = USUAL,
+        wall_clock: Callable[[], float] | None = None,
     ) -> None:
         self.spark = spark
         self._generation = 0
@@ -70,9 +73,12 @@ class Driver:
                 open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
                 file_bytes=jvm.file_bytes,
                 alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
+                unread=lambda: by_consumers_of(spark.sparkContext._jvm),
+                snapshots=lambda: snapshots_by_consumers_of(spark.sparkContext._jvm),
                 recall=jvm.recall,
                 clock=clock,
                 forbearance=forbearance,
+                wall_clock=wall_clock,
             )
         )
 
@@ -130,9 +136,13 @@ def driver_in(
     positions: Positions | None = None,
     clock: Callable[[], float] = time.monotonic,
     forbearance: Forbearance = USUAL,
+    wall_clock: Callable[[], float] | None = None,
 ) -> Iterator[Driver]:
-    """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's."""
-    driver = Driver(spark, positions, clock, forbearance)
+    """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's.
+
+    Without a `wall_clock` no lag of a watermark is known, and triggers keep no grid.
+    """
+    driver = Driver(spark, positions, clock, forbearance, wall_clock)
     be_patient(spark)
     with governed(spark, driver.governor):
         yield driver

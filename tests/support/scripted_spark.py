@@ -41,7 +41,9 @@ from headgate_spark.planner.model import (
     Wait,
 )
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.state import QueryState
+from headgate_spark.planner.unread import UnreadTimes
 
 BASE = 0.1
 SPARK_KEEPS_ORDER_OF = 4
@@ -201,6 +203,8 @@ class ScriptedSpark:
         resumed: Mapping[str, Position] | None = None,
         bound: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
+        unread: UnreadTimes | None = None,
+        snapshots: SnapshotEnds | None = None,
         order: Sequence[str] | None = None,
     ) -> None:
         for source in sources:
@@ -231,6 +235,8 @@ class ScriptedSpark:
         """Why the run is over: `idle`, or the message it failed with."""
         self.arrivals: Callable[[float], None] = lambda _: None
         """Called with the seconds that have passed, before each round."""
+        self.while_running: Callable[[float, float], None] = lambda _begin, _end: None
+        """Called with when a batch begins and ends, before it has ended."""
         self._last_arrival = now
         self.planner = QueryPlanner(
             QueryState(
@@ -243,6 +249,8 @@ class ScriptedSpark:
                 unplanned=None if resumed is None else self.unplanned,
                 memory=bound,
                 alignment=alignment,
+                unread=unread,
+                snapshots=snapshots,
             )
         )
         self.control(control)
@@ -322,6 +330,7 @@ class ScriptedSpark:
     def _run_batch(self, planned_at: float, read: Mapping[str, int]) -> None:
         self._note_planned()
         seconds = self.fixed_seconds + sum(read.values()) / self.records_per_second
+        self.while_running(self.now, self.now + seconds)
         self.now += seconds
         self.batches.append(Batch(planned_at, read, seconds))
         known = {name: getattr(self.sources[name], "read_bytes", None) for name in read}

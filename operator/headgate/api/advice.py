@@ -145,7 +145,13 @@ def _those(names: Iterable[str]) -> str:
 
 def _votes(source: Source) -> bool:
     backlog = source.backlog
-    thresholds = (backlog.watermark_lag, backlog.pending_records, backlog.query, source.after)
+    thresholds = (
+        backlog.watermark_lag,
+        backlog.pending_records,
+        backlog.snapshot,
+        backlog.query,
+        source.after,
+    )
     return any(threshold is not None for threshold in thresholds)
 
 

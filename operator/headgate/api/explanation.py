@@ -224,6 +224,8 @@ def _backlog(source: Source) -> str:
         reasons.append(f"its watermark is more than {format_duration(backlog.watermark_lag)} behind")
     if backlog.pending_records is not None:
         reasons.append(f"more than {backlog.pending_records:,} records wait")
+    if backlog.snapshot is not None:
+        reasons.append(f"it reads the snapshot that a change stream of {backlog.snapshot.value} began with")
     if backlog.query is not None:
         reasons.append(f"the expression {backlog.query} gives a sample that is not zero")
     if not reasons:

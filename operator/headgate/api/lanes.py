@@ -131,6 +131,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         f"{_SOURCE}.name": _LISTED_SOURCE,
         f"{_SOURCE}.backlog.watermarkLag": _JUDGED,
         f"{_SOURCE}.backlog.pendingRecords": _JUDGED,
+        f"{_SOURCE}.backlog.snapshot": _PLANNED,
         f"{_SOURCE}.backlog.query": _JUDGED,
         f"{_SOURCE}.rateLimit.recordsPerSecond": _PLANNED,
         f"{_SOURCE}.rateLimit.recordsPerCheckpoint": _PLANNED,

@@ -24,6 +24,12 @@ class PayloadFormat(StrEnum):
     PROTOBUF = "Protobuf"
 
 
+class ChangeStream(StrEnum):
+    """Whose change streams say of each record whether it is one of a snapshot."""
+
+    DEBEZIUM = "Debezium"
+
+
 class SourceBacklog(ApiModel):
     """What counts as a backlog of this source. Any one of these being true puts the query in backlog."""
 
@@ -33,6 +39,10 @@ class SourceBacklog(ApiModel):
 
     pending_records: Records | None = None
     """In backlog while more than this many records wait. Default: pending records do not count."""
+
+    snapshot: ChangeStream | None = None
+    """`Debezium`: the source is a change stream of a Kafka topic, and in backlog while it reads the snapshot that the
+    connector began with (`source.snapshot` of the envelope). Default: it is none."""
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """PromQL expression; in backlog while it returns a sample that is not zero. For whatever Prometheus

@@ -88,7 +88,7 @@ class Condition(StatusModel):
     """One condition in the form that Kubernetes' tools know."""
 
     type: Word
-    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `Aligned`, `Throttled`, `MetricsAvailable`,
+    """`Ready`, `Reconciling`, `Stalled`, `Backlog`, `LagKnown`, `Aligned`, `Throttled`, `MetricsAvailable`,
     `ExecutorsMissing` or `BacklogSparkConf`."""
 
     status: ConditionStatus
@@ -157,6 +157,10 @@ class SourceStatus(StatusModel):
     watermark_lag: Duration | None = None
     """How far its watermark is behind the clock."""
 
+    watermark_held_by_split: Text | None = None
+    """Which of its splits has the oldest unread record; of Kafka, `topic/partition`. Left out where nothing is
+    unread, or nobody looks."""
+
     pending_records: Count | None = None
     """Records that wait."""
 
@@ -167,8 +171,9 @@ class SourceStatus(StatusModel):
     """Where the source stands in its group."""
 
     held: Word | None = None
-    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `EventTime`, `RateLimit`, `Unknown` (it cannot
-    tell its latest position) or `Stopping`. Left out while it is read."""
+    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `EventTime`, `RateLimit`, `Snapshot` (it is
+    not known yet where its snapshot ends), `Unknown` (it cannot tell its latest position) or `Stopping`. Left out
+    while it is read."""
 
     unit: OffsetUnit | None = None
     """In what the source can be cut; limits in records are kept as exactly as it allows. `Bytes`: Spark's own source

@@ -19,6 +19,7 @@ from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.executors import executors_missing
 from headgate.reconcile.memory import LoopMemory
+from headgate.reconcile.no_lag import lag_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import OutageReason
 from headgate.reconcile.readiness import (
@@ -59,6 +60,7 @@ def conditions(
             reconciling(application, seen, plan, memory),
             stalled(seen, plan, memory),
             _backlog(plan),
+            lag_known(application, seen),
             aligned(groups, seen),
             _throttled(seen, memory),
             _metrics_available(seen),

@@ -147,6 +147,8 @@ def _query(
                 source,
                 paused=source.paused or (query.name, source.name) in asked.paused,
                 backlog=backlogs.get(source.name),
+                # where the driver does not vote, the operator needs the lag to judge by
+                tells_lag=source.backlog.watermark_lag is not None and source.name not in backlogs,
             )
             for source in query.sources
         },
@@ -188,7 +190,9 @@ def _published_reason(verdict: Verdict | None, published: QueryControl | None) -
     return (verdict.published_reason or Reason.UNKNOWN).value
 
 
-def _source(source: Source, *, paused: bool, backlog: BacklogControl | None) -> SourceControl:
+def _source(
+    source: Source, *, paused: bool, backlog: BacklogControl | None, tells_lag: bool
+) -> SourceControl:
     event_time = source.event_time
     return SourceControl(
         paused=paused,
@@ -204,6 +208,8 @@ def _source(source: Source, *, paused: bool, backlog: BacklogControl | None) -> 
         ),
         publish_group=source.kafka.publish_group,
         backlog=backlog,
+        tells_lag=tells_lag,
+        snapshot=None if source.backlog.snapshot is None else source.backlog.snapshot.value,
     )
 
 

@@ -27,7 +27,7 @@ from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, 
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.executors import EXECUTORS_MISSING
-from headgate.reconcile.no_lag import untold_lag
+from headgate.reconcile.no_lag import NO_EVENT_TIME, untold_lag
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readiness import STREAMING_QUERY_FAILED
@@ -46,11 +46,10 @@ EXECUTORS_CHANGED = "ExecutorsChanged"
 """Another number of executors is asked for: by the resource, or by a verdict."""
 SOURCE_OUT_OF_REACH = "SourceOutOfReach"
 """A source cannot be asked what it has: it waits, and goes on by itself once it can."""
+SNAPSHOT_UNKNOWN = "SnapshotUnknown"
+"""A source is declared as a change stream, and does not tell where its snapshot ends."""
 UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
-
-NO_EVENT_TIME = "NoEventTime"
-"""The resource has a threshold for the lag of a watermark, and the query has none."""
 SPARK_VERSION_DIFFERS = "SparkVersionDiffers"
 """The resource expects another version of Spark than the driver runs."""
 UNPLANNED_QUERY = "UnplannedQuery"
@@ -257,6 +256,9 @@ def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> I
         return
     for message in _unknown_names(query, found, queries):
         yield Complaint(UNKNOWN_NAME, message)
+    for name, source in ({} if found is None else found.sources).items():
+        if source.snapshot_problem is not None:
+            yield Complaint(SNAPSHOT_UNKNOWN, f"query {query.name}, source {name}: {source.snapshot_problem}")
     if (untold := untold_lag(query, found)) is not None:
         yield Complaint(NO_EVENT_TIME, untold)
 

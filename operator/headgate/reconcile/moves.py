@@ -81,7 +81,15 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
         }
     ),
     SourceStatus: frozenset(
-        {"out_of_reach", "votes", "watermark_lag", "pending_records", "alignment", "held"}
+        {
+            "out_of_reach",
+            "votes",
+            "watermark_lag",
+            "watermark_held_by_split",
+            "pending_records",
+            "alignment",
+            "held",
+        }
     ),
 }
 """What moves from tick to tick, comes and goes (`swings`), or is compared by a rule of its own."""

@@ -1,14 +1,40 @@
-"""A threshold for the watermark's lag, of a query that cannot tell how far its watermark is."""
+"""A threshold for the watermark's lag, of a query that cannot tell how far its watermark is.
+
+A Kafka source tells its lag by its unread records, and every source by the watermark of its query, if that has one.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from headgate.api.application import SparkApplication
 from headgate.api.query import Query
+from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
+from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics
 
 BATCHES: Final = 2
 """Batches with data after which a query that has event times has told one: the progress of the first is heard."""
+
+NO_EVENT_TIME: Final = "NoEventTime"
+"""The reason of the condition, and of the event, where no source of a query can tell its lag."""
+LAG_TOLD: Final = "Told"
+
+
+def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
+    """Return the condition: whether a `watermarkLag` can say yes; `None` where no source has one."""
+    asking = [query for query in application.spec.queries if _asked(query)]
+    if not asking:
+        return None
+    found = {} if seen.metrics is None else seen.metrics.queries
+    untold = [told for query in asking if (told := untold_lag(query, found.get(query.name))) is not None]
+    if untold:
+        return Answer("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
+    if all((metrics := found.get(query.name)) is not None and _has_told(metrics) for query in asking):
+        return Answer(
+            "LagKnown", TRUE, LAG_TOLD, "every query with a watermarkLag tells how far it is behind"
+        )
+    return Answer("LagKnown", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
 
 
 def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:
@@ -16,17 +42,25 @@ def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:
 
     A query whose event times are too far ahead to count has them, and is told of elsewhere.
     """
-    asked = [source.name for source in query.sources if source.backlog.watermark_lag is not None]
+    asked = _asked(query)
     if not asked or found is None or found.data_batches is None or found.data_batches < BATCHES:
         return None
-    has_told = any(
-        source.watermark_lag_seconds is not None or source.watermark is not None
-        for source in found.sources.values()
-    )
-    if has_told or found.watermark is not None or found.future_batches:
+    if _has_told(found) or found.future_batches:
         return None
     return (
         f"query {query.name}: backlog.watermarkLag of {', '.join(asked)} never says yes, since the query has no "
-        "event time: name its column with withWatermark(), also where nothing else needs one, or set "
-        "backlog.pendingRecords or backlog.query instead"
+        "event time and no Kafka source of it whose records can be looked at: name the column with withWatermark(), "
+        "also where nothing else needs one, or set backlog.pendingRecords or backlog.query instead"
     )
+
+
+def _asked(query: Query) -> list[str]:
+    return [source.name for source in query.sources if source.backlog.watermark_lag is not None]
+
+
+def _has_told(found: QueryMetrics) -> bool:
+    by_source = any(
+        source.watermark_lag_seconds is not None or source.watermark is not None
+        for source in found.sources.values()
+    )
+    return by_source or found.watermark is not None

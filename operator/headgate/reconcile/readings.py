@@ -52,9 +52,13 @@ class SourceMetrics(msgspec.Struct, kw_only=True, gc=False):
     watermark: float | None = None
     """Unix time."""
     watermark_lag_seconds: float | None = None
+    watermark_held_by_split: str | None = None
+    """The split whose first unread record is the oldest."""
     event_time_lag_seconds: float | None = None
     idle_seconds: float | None = None
     phase: bool | None = None
+    snapshot_problem: str | None = None
+    """What keeps it from telling where its snapshot ends, with the remedy."""
     votes: tuple[LagVoter, ...] = ()
     """The voters by its lag with which the driver itself puts the query into backlog."""
     paused: bool | None = None

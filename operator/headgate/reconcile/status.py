@@ -163,6 +163,7 @@ def _source(
         out_of_reach=reported.out_of_reach,
         votes=Votes() if verdict is None else _votes(verdict),
         watermark_lag=measured(reported.watermark_lag_seconds),
+        watermark_held_by_split=reported.watermark_held_by_split,
         pending_records=_count(reported.pending_records),
         rate_limit=reported.rate_limit,
         alignment=alignment,

@@ -40,6 +40,7 @@ _SOURCE = (
     ("event_time",),
     ("publish_group",),
     ("backlog",),
+    ("snapshot",),
 )
 """Members of a source, those together that a document says as a whole."""
 

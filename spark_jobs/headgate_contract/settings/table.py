@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from headgate_contract.document import SNAPSHOT_FORMATS
 from headgate_contract.settings.forms import (
     DURATION,
     FACTOR,
@@ -161,6 +162,7 @@ TABLE: tuple[Setting, ...] = (
         "watermark_lag_seconds",
     ),
     _of_source("backlog.pendingRecords", RECORDS, "backlog", "pending_records"),
+    _of_source("backlog.snapshot", one_of(*SNAPSHOT_FORMATS), "snapshot"),
     _of_source(
         "rateLimit.recordsPerSecond",
         RATE,

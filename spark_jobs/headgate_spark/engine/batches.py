@@ -55,6 +55,8 @@ class Batches:
         self._quiet_triggers = 0
         self._warned_of: frozenset[str] = frozenset()
         """Histories that do not come to an end."""
+        self._untold: frozenset[str] = frozenset()
+        """Sources of which it was said that their lag is not known."""
 
     @property
     def are_watched(self) -> bool:
@@ -99,6 +101,7 @@ class Batches:
         planner.batch_ended(report)
         self._memory.batch_ended(planner, progress.batch_id, report.total)
         self._warn_of_restless_histories(planner)
+        self._warn_of_untold_lags(planner)
         if report.has_data:
             self._services.observer.batch_took(self._query, report.duration_seconds)
 
@@ -134,6 +137,19 @@ class Batches:
             self.event_time = ReachedEventTime(self._query, delay, single)
         listed = [source.max_future_seconds for source in settings.sources.values()]
         self.event_time.batch_ended(progress, now, min(listed, default=SourceControl().max_future_seconds))
+
+    def _warn_of_untold_lags(self, planner: QueryPlanner) -> None:
+        if self.event_time is not None and self.event_time.future_batches:
+            return  # it has event times, and is told of them
+        for source in sorted(planner.untold_lags - self._untold):
+            self._untold |= {source}
+            log.warning(
+                "the lag of a source is not known, so its watermarkLag never says yes: the query has no event time, "
+                "and records of the source cannot be looked at. Name the column with withWatermark(), or set "
+                "backlog.pendingRecords instead",
+                query=self._query,
+                source=source,
+            )
 
     def _warn_of_restless_histories(self, planner: QueryPlanner) -> None:
         for history in planner.restless_histories - self._warned_of:

@@ -14,6 +14,7 @@ from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.topics import Topics
+from headgate_spark.engine.unread import RunUnread
 from headgate_spark.planner.model import Position, Source
 
 
@@ -33,6 +34,7 @@ class OpenSources:
         self._services = services
         self._state = state
         self.alignment = alignment
+        self.unread = RunUnread(services.unread(), services.snapshots())
         self._topics_came = topics_came
         self._occurrences = tuple(occurrences)
         self.by_handle: dict[int, OpenSource] = {}
@@ -50,6 +52,11 @@ class OpenSources:
     def descriptors(self) -> dict[str, Descriptor]:
         """What Spark has opened, by name."""
         return {opened.name: opened.descriptor for opened in self}
+
+    def forget(self, name: str) -> None:
+        """The records of a source are others than those that were asked about."""
+        self.alignment.forget(name)
+        self.unread.forget(name)
 
     def handle(self, name: str) -> int:
         """Return the handle of a source."""
@@ -86,6 +93,7 @@ class OpenSources:
     def _opened(self, descriptor: Descriptor, name: str) -> OpenSource:
         services, is_kafka = self._services, descriptor.format == "kafka"
         self.alignment.opened(name, descriptor)
+        self.unread.opened(name, descriptor)
         topics = beginnings = None
         if services.open_topic_ids is not None and is_kafka and descriptor.offset_format is not None:
             connect = partial(services.open_topic_ids, descriptor.options)
@@ -102,6 +110,7 @@ class OpenSources:
 
     def close(self) -> None:
         """Give back the clients of all."""
+        self.unread.close()
         for opened in self:
             _disconnect(opened)
 

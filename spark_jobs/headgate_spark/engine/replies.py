@@ -87,7 +87,7 @@ class Replies:
         is_aligned = self._sources.alignment.part.is_member(opened.name)
         planned = answer if isinstance(answer, TakeUpTo) and not is_aligned else None
         end = opened.end_in_new_log(planned) if moves else None
-        self._sources.alignment.forget(opened.name)
+        self._sources.forget(opened.name)
         opened.accept_log()
         self._sources.keep_topics()
         return answer if end is None else end

@@ -109,6 +109,7 @@ class QueryRun:
         self.sources.open(descriptor)
         self.planner = None
         self.alignment.join(self.settings.control, names.values(), self._clock())
+        self.sources.unread.follow(self.settings.control)
 
     def admit(self, handle: int, asking: Asking, start: str | None) -> Reply:
         """Answer the first step of a planning: a batch that would begin at the offset `start`."""
@@ -149,7 +150,7 @@ class QueryRun:
         for opened, offset in looked_at:
             opened.look(self.name, offset, self._clock(), deadline, is_final=self.ends_by_itself)
             if opened.topics is not None and opened.topics.take_change():
-                self.alignment.forget(opened.name)
+                self.sources.forget(opened.name)
         self.sources.keep_topics()
         planner, asked = self._planner(), self.sources[handle]
         positions = {opened.name: opened.surveyed for opened, _ in looked_at}
@@ -163,6 +164,7 @@ class QueryRun:
             return
         self.settings.document_says(control)
         self.alignment.follow(self.settings.control)
+        self.sources.unread.follow(self.settings.control)
         if self.planner is not None:
             self.planner.control(self.settings.control, self._clock())
             self._warn_of_settings()
@@ -216,6 +218,8 @@ class QueryRun:
                     unplanned=self.sources.unplanned(),
                     memory=self.state.memory.bound,
                     alignment=self.alignment.part,
+                    unread=self.sources.unread.times,
+                    snapshots=self.sources.unread.snapshots,
                 )
             )
             planner.control(self.settings.control, self._clock())

@@ -16,6 +16,12 @@ from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.looks import Looks
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
+from headgate_spark.engine.unread import (
+    NobodyLooksAtSources,
+    NobodySearchesSources,
+    SourceSnapshotEnds,
+    SourceUnreadTimes,
+)
 
 AcquireLock = Callable[[str], Optional[CheckpointLock]]
 """Takes a checkpoint, by its location, for one run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
@@ -76,6 +82,10 @@ class Services:
     """With sources that do not answer, where the job says nothing of it."""
     looks: Looks = field(default_factory=Looks)
     alignment: DriverAlignment = field(default_factory=DriverAlignment)
+    unread: Callable[[], SourceUnreadTimes] = NobodyLooksAtSources
+    """Makes what looks at the unread records of the sources of one run."""
+    snapshots: Callable[[], SourceSnapshotEnds] = NobodySearchesSources
+    """Makes what searches the ends of snapshots in the sources of one run."""
     clock: Callable[[], float] = time.monotonic
     """Seconds; of all that is planned."""
     wall_clock: Callable[[], float] | None = None

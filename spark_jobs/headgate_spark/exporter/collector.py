@@ -151,12 +151,17 @@ class DriverCollector(Collector):
             yield from _of_source(run.name, source)
             labels = (run.name, source.name)
             yield m.SOURCE_EVENT_TIME_LAG, labels, event_time_lag
-            yield m.SOURCE_WATERMARK, labels, read_to
+            told = [at for at in (read_to, source.unread_since) if at is not None]
+            watermark = min(told, default=None)
+            lag = 0.0 if watermark is None and source.is_all_read else None
+            yield m.SOURCE_WATERMARK, labels, watermark
             yield (
                 m.SOURCE_WATERMARK_LAG,
                 labels,
-                None if read_to is None else max(0.0, self._clock() - read_to),
+                lag if watermark is None else max(0.0, self._clock() - watermark),
             )
+            if source.unread_split is not None:
+                yield m.SOURCE_WATERMARK_HELD_BY_SPLIT, (*labels, source.unread_split), 1.0
 
 
 def _of_locked(run: QueryRun) -> Iterator[Sample]:
@@ -187,6 +192,8 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     yield m.SOURCE_PHASE, labels, float(source.phase)
     for voter in source.backlog_votes:
         yield m.SOURCE_BACKLOG_VOTE, (*labels, voter.value), 1.0
+    if source.snapshot_problem is not None:
+        yield m.SOURCE_SNAPSHOT_PROBLEM, (*labels, source.snapshot_problem), 1.0
     yield m.SOURCE_PAUSED, labels, float(source.paused)
     yield m.SOURCE_FINISHED, labels, float(source.finished)
     yield m.SOURCE_IDLE, labels, source.idle_seconds

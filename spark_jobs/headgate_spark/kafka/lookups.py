@@ -97,18 +97,15 @@ class JvmLookups:
         self._admin.close()
 
 
-class JvmRecords:
+class JvmReads:
     """Single records of the partitions that one source reads. Partitions are assigned: no group is joined."""
 
-    def __init__(
-        self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups, *, values: bool = False
-    ) -> None:
-        """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
+    def __init__(self, jvm: Any, options: Mapping[str, str], *, values: bool = False) -> None:
+        """Raises what the client raises. `values` are read if asked for."""
         bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
         self._consumer = consumer(settings_of(jvm, options, _CLIENT_ID, _OF_SAMPLES), bytes_of(), bytes_of())
         self._records = jvm.dev.headgate.spark.Kafka.records(self._consumer)
-        self._lookups = lookups
         self._values = values
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
@@ -126,14 +123,25 @@ class JvmRecords:
             raise UnansweredError(f"partition {silent[0]}: no records came within {READ_SECONDS:g} s", read)
         return read
 
+    def close(self) -> None:
+        """Give the client's connections back."""
+        self._consumer.close()
+
+
+class JvmRecords(JvmReads):
+    """Single records, and where their logs end."""
+
+    def __init__(
+        self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups, *, values: bool = False
+    ) -> None:
+        """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
+        super().__init__(jvm, options, values=values)
+        self._lookups = lookups
+
     def ends(self, partitions: Collection[str]) -> dict[str, int]:
         """Return the end of the log of each partition."""
         found = self._lookups.find(dict.fromkeys(partitions, END))
         return {split: end.offset for split, end in found.items() if end is not None}
-
-    def close(self) -> None:
-        """Give the client's connections back."""
-        self._consumer.close()
 
 
 def settings_of(

@@ -42,8 +42,8 @@ class UnansweredError(Exception):
         self.read = read
 
 
-class Records(Protocol):
-    """Reads single records (`lookups.JvmRecords`); may raise anything."""
+class Reads(Protocol):
+    """Reads single records (`lookups.JvmReads`); may raise anything."""
 
     def read(self, asked: Mapping[str, int], most: int) -> Mapping[str, Sequence[Record]]:
         """Return for each partition the first records from an offset on, none where there are none up to its end.
@@ -54,6 +54,10 @@ class Records(Protocol):
 
     def close(self) -> None:
         """Give everything back."""
+
+
+class Records(Reads, Protocol):
+    """Reads single records, and tells where logs end (`lookups.JvmRecords`); may raise anything."""
 
     def ends(self, partitions: Collection[str]) -> Mapping[str, int]:
         """Return the end of the log of each partition."""

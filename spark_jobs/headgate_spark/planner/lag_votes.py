@@ -15,6 +15,7 @@ from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import IDLE_SECONDS, UNHEARD, LagVoter, Latch, ReentryRule, Standing, vote
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import SourceSnapshot
+from headgate_spark.planner.unread import Behind
 
 HELD_BY_GROUP = frozenset({HeldBy.ALIGNMENT, HeldBy.EVENT_TIME})
 """A source waits for others of its alignment group, or for event times that the group needs."""
@@ -27,12 +28,39 @@ class Lag:
 
     source: SourceSnapshot
     watermark_seconds: float | None = None
-    """Now minus the event time up to which the source was read."""
+    """Now minus the event time up to which its query was read, by the query's own watermark."""
+    behind: Behind | None = None
+    """What its unread records tell; `None`: they cannot be asked."""
+    epoch_now: float = 0.0
+    """Unix seconds."""
 
-    def of(self, voter: LagVoter) -> float | None:
+    def of(self, voter: LagVoter, threshold: float) -> float | None:
         """Return what a voter compares: what of the lag more throughput could reduce."""
-        lag = self.watermark_seconds if voter is LagVoter.WATERMARK_LAG else self.source.pending_records
-        return self.standing.helped(lag)
+        is_watermark = voter is LagVoter.WATERMARK_LAG
+        return self.standing.helped(
+            self._watermark_lag(threshold) if is_watermark else self.source.pending_records
+        )
+
+    def _watermark_lag(self, threshold: float) -> float | None:
+        """Return the larger of the lags by the query's watermark and by the unread records.
+
+        Of these some may be known and others not yet. One that is above the threshold is enough for that; for
+        anything else nothing unread may be older.
+        """
+        own, behind = self.watermark_seconds, self.behind
+        if behind is None:
+            return own
+        if behind.is_all_read:
+            return 0.0
+        at_least = _larger(own, self._since(behind.oldest))
+        if at_least is not None and at_least > threshold:
+            return at_least
+        at_most = self._since(behind.bound)
+        at_most = None if at_most is None else _larger(own, at_most)
+        return at_most if at_most is not None and at_most <= threshold else None
+
+    def _since(self, moment: float | None) -> float | None:
+        return None if moment is None else max(0.0, self.epoch_now - moment)
 
     @property
     def standing(self) -> Standing:
@@ -82,7 +110,7 @@ class LagVotes:
         self._has_voted, self.changes_at = True, NEVER
         for name, backlog in self.sources.items():
             for voter, threshold in _thresholds(backlog).items():
-                value = lags[name].of(voter) if name in lags else None
+                value = lags[name].of(voter, threshold) if name in lags else None
                 before, rule = self._latches.get((name, voter), UNHEARD), self._rule(voter)
                 _, latch = vote(value, threshold, rule, before, now)
                 self._latches[name, voter] = latch
@@ -116,6 +144,11 @@ class LagVotes:
     def of_source(self, name: str) -> tuple[LagVoter, ...]:
         """Return the voters by which a source is in backlog."""
         return tuple(voter for voter in LagVoter if self._latches.get((name, voter), UNHEARD).answer)
+
+
+def _larger(*lags: float | None) -> float | None:
+    """Return the largest of those that are known; `None`: none is."""
+    return max((lag for lag in lags if lag is not None), default=None)
 
 
 def _thresholds(backlog: BacklogControl) -> dict[LagVoter, float]:

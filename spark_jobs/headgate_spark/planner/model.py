@@ -225,6 +225,14 @@ class SourceSnapshot:
     """`None`: it is in no group."""
     backlog_votes: tuple[LagVoter, ...] = ()
     """Those by its lag with which it puts the query into backlog."""
+    unread_since: float | None = None
+    """Nothing that it has not read has an earlier event time, in Unix seconds; `None`: not known, or all is read."""
+    unread_split: str | None = None
+    """The split whose first unread record is the oldest."""
+    snapshot_problem: str | None = None
+    """What keeps it from telling where its snapshot ends, with the remedy; `None`: nothing does, or it has none."""
+    is_all_read: bool | None = None
+    """Whether its records say that nothing is unread; `None`: they are not asked, or not known."""
 
 
 @dataclass(frozen=True, slots=True)

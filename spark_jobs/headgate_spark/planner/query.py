@@ -28,12 +28,17 @@ from headgate_spark.planner.model import (
     HybridMemory,
     Position,
     QuerySnapshot,
+    SourceSnapshot,
     Survey,
+    TakeUpTo,
 )
 from headgate_spark.planner.pipelines import pipeline_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
+
+TELLING_BATCHES = 2
+"""Batches with data after which a query that has event times has told one: the progress of the first is heard."""
 
 
 class QueryPlanner:
@@ -135,8 +140,12 @@ class QueryPlanner:
             return self._round.answers[source]
         current = self._round or self._enter_round(state, state.position, now)
         for name in current.survey or ():
-            self._query.sources[name].surveyed(latest.get(name), now)
+            surveyed = self._query.sources[name]
+            surveyed.surveyed(latest.get(name), now)
+            if surveyed.control.asks_for_lag:
+                self._query.unread.look(surveyed)
         self._query.has_looked = True
+        self._query.follow_snapshots(current.survey or (), now)
         self._query.vote(self._is_in_flight, now)
         return self._answer(state, current, now)
 
@@ -197,7 +206,10 @@ class QueryPlanner:
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
         asked = Question(self._query, current, self._booking.batch, state, now)
-        return answer_to(asked, self._booking)
+        answer = answer_to(asked, self._booking)
+        if isinstance(answer, TakeUpTo) and state.control.asks_for_lag:
+            self._query.unread.look(state, answer)
+        return answer
 
     # What is reported
 
@@ -224,6 +236,19 @@ class QueryPlanner:
         states, hybrid = self._query.sources.values(), self._query.hybrid
         return frozenset(state.name for state in states if state.is_restless and hybrid.phase(state.name))
 
+    @property
+    def untold_lags(self) -> frozenset[str]:
+        """Sources whose `watermarkLag` votes and that cannot tell their lag, once a query that can has told of it."""
+        query = self._query
+        if self._booking.data_batches < TELLING_BATCHES or query.read_to is not None:
+            return frozenset()
+        asked = (
+            name
+            for name, backlog in query.votes.sources.items()
+            if backlog.watermark_lag_seconds is not None and name in query.sources
+        )
+        return frozenset(name for name in asked if query.behind(name) is None)
+
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
         self._query.vote(self._is_in_flight, now)
@@ -238,14 +263,21 @@ class QueryPlanner:
             cost_bound_records=query.grant.cost_bound if query.grant else None,
             data_batches=self._booking.data_batches,
             no_data_batches=self._booking.no_data_batches,
-            sources=tuple(
-                replace(
-                    query.snapshot_of(name, now, in_flight=self._is_in_flight(name, now)),
-                    alignment=query.alignment.snapshot(name),
-                    backlog_votes=query.votes.of_source(name),
-                )
-                for name in query.sources
-            ),
+            sources=tuple(self._snapshot_of(name, now) for name in query.sources),
             watermark_held_by=query.alignment.watermark_held_by(now),
             votes=bool(query.votes.sources),
+        )
+
+    def _snapshot_of(self, name: str, now: float) -> SourceSnapshot:
+        query, behind = self._query, self._query.behind(name)
+        return replace(
+            query.snapshot_of(name, now, in_flight=self._is_in_flight(name, now)),
+            alignment=query.alignment.snapshot(name),
+            backlog_votes=query.votes.of_source(name),
+            unread_since=None if behind is None else behind.bound,
+            unread_split=None if behind is None else behind.split,
+            is_all_read=None if behind is None else behind.is_all_read,
+            snapshot_problem=None
+            if query.sources[name].control.snapshot is None
+            else query.snapshots.problem(name),
         )

@@ -179,6 +179,12 @@ class SourceState:
         return sum(self._ahead.values())
 
     @property
+    def unread(self) -> dict[str, int]:
+        """Where the splits are of which something is unread; a split without a start is in none."""
+        position = self.position or {}
+        return {split: position[split] for split, count in self._ahead.items() if count and split in position}
+
+    @property
     def has_new_splits(self) -> bool:
         """Whether there are splits without a start. Only their source knows it, so they are first taken whole."""
         return (

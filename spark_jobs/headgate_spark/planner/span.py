@@ -1,6 +1,7 @@
 """The ends of a backlog that is read as one batch (`intervalDuringBacklog: 0s`).
 
-They are fixed when the backlog is first planned. Where `batch.maxRecords` cuts the batch, those that follow end
+They are fixed when the backlog is first planned: at what the sources have, or where the snapshot of a change stream
+ends. Where `batch.maxRecords` cuts the batch, those that follow end
 at the same place; what arrived meanwhile is the next span.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import field
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import Position
+from headgate_spark.planner.snapshots import Snapshots
 from headgate_spark.planner.source import SourceState
 
 
@@ -24,8 +26,18 @@ class Span:
         """Return the end of the source; `None`: it has none."""
         return self.ends.get(source)
 
-    def fixed(self, readers: Iterable[SourceState], sources: Iterable[SourceState]) -> Span:
+    def fixed(
+        self, readers: Iterable[SourceState], sources: Iterable[SourceState], snapshots: Snapshots
+    ) -> Span:
         """Return the span with the ends of `sources`, unless `readers` have not reached the ones in force yet."""
         if any(any(s.rooms(self.ends[s.name]).values()) for s in readers if s.name in self.ends):
             return self
-        return Span({s.name: s.latest for s in sources if s.is_counted and s.latest is not None})
+        counted = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
+        return Span({name: _nearest(latest, snapshots.ends(name)) for name, latest in counted.items()})
+
+
+def _nearest(latest: Position, ends: Position | None) -> Position:
+    """Return the latest position, or where the snapshot ends that the source is in."""
+    if ends is None:
+        return latest
+    return {split: min(end, ends.get(split, end)) for split, end in latest.items()}

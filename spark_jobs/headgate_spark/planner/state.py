@@ -27,8 +27,10 @@ from headgate_spark.planner.model import (
 )
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
+from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds, Snapshots
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
+from headgate_spark.planner.unread import Behind, NobodyLooks, UnreadRecords, UnreadTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,15 @@ class QueryState:
         unplanned: Collection[str] | None = None,
         memory: MemoryBound | None = None,
         alignment: QueryAlignment | None = None,
+        unread: UnreadTimes | None = None,
+        snapshots: SnapshotEnds | None = None,
     ) -> None:
         """`hybrid` is what was kept of histories (`to_remember`). `resumed` is where sources were when the query ran
         last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
         the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
         none of one that has. `alignment` shares its groups with the other queries of the driver; without it nothing
-        is aligned."""
+        is aligned. `unread` looks for the first unread records of sources whose lag counts, `snapshots` for where the
+        snapshots of change streams end."""
         self.name = name
         self.settings = Settings(trigger)
         self.sources = {source.name: SourceState(source, now) for source in sources}
@@ -87,6 +92,8 @@ class QueryState:
         self.in_force = InForce(self.settings.intervals, backlog=False, spans=False, rates=rates)
         self.span = Span()
         self.votes = LagVotes()
+        self.unread = UnreadRecords(unread or NobodyLooks())
+        self.snapshots = Snapshots(snapshots or NobodySearches())
         self.read_to: float | None = None
         """The event time (Unix) up to which it has been read; `None`: not known."""
         self.has_looked = True
@@ -104,6 +111,8 @@ class QueryState:
         before, self.settings = self.settings, replace(self.settings, control=control)
         for name, state in self.sources.items():
             state.control = self.settings.of_source(name)
+            if state.control.snapshot is None:
+                self.snapshots.forget(name)
         afters = {name: state.control.after for name, state in self.sources.items()}
         chains = {name: after for name, after in afters.items() if after is not None}
         self.hybrid = replace(self.hybrid, after=chains)
@@ -124,13 +133,27 @@ class QueryState:
         is_known = self.read_to is not None and self.gate.epoch is not None
         behind = now + (self.gate.epoch or 0.0) - (self.read_to or 0.0) if is_known else None
         lags = {
-            name: Lag(self.snapshot_of(name, now, in_flight=is_in_flight(name, now)), behind)
+            name: Lag(
+                self.snapshot_of(name, now, in_flight=is_in_flight(name, now)),
+                behind,
+                None if self.gate.epoch is None else self.behind(name),
+                now + (self.gate.epoch or 0.0),
+            )
             for name in self.votes.sources
             if name in self.sources
         }
         before = self.votes.backlog
         self.votes.cast(lags, now)
         if self.votes.backlog is not before:
+            self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
+
+    def follow_snapshots(self, surveyed: Collection[str], now: float) -> None:
+        """Take in how far the sources that were asked are in their snapshots; that is in force at once."""
+        states = [self.sources[name] for name in surveyed if self.sources[name].control.snapshot is not None]
+        moved = [self.snapshots.follow(state, now) for state in states]
+        if any(moved):
+            self.span = Span()  # it was fixed by what was known before
+        if states:
             self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
 
     # What is in force
@@ -142,7 +165,7 @@ class QueryState:
         backlog has no interval, so it neither shortens that of others nor has its own shortened.
         """
         is_said = self.settings.says_backlog or self.votes.backlog
-        backlog = is_said or any(hybrid.phase(name) for name in self.sources)
+        backlog = is_said or any(hybrid.phase(name) or self.snapshots.phase(name) for name in self.sources)
         spans = backlog and self.settings.one_batch_in_backlog
         own = self.settings.intervals
         intervals = own if spans else own.capped(self.alignment.interval)
@@ -167,6 +190,11 @@ class QueryState:
         self.in_force = in_force
 
     # Questions
+
+    def behind(self, source: str) -> Behind | None:
+        """Return how far a source is behind by its unread records; `None`: it cannot tell, or is not asked to."""
+        state = self.sources[source]
+        return self.unread.behind(state) if state.control.asks_for_lag else None
 
     @property
     def anything_waits(self) -> bool:
@@ -198,6 +226,6 @@ class QueryState:
         return state.snapshot(
             now,
             in_flight=in_flight,
-            phase=self.hybrid.phase(source),
+            phase=self.hybrid.phase(source) or self.snapshots.phase(source),
             finished=at_end and state.pending == 0,
         )

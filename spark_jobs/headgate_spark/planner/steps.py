@@ -178,7 +178,7 @@ def span(query: QueryState, draft: Draft) -> Draft:
     """Fix the ends of a backlog that is read in one batch."""
     if not draft.in_force.spans or not draft.reading:
         return draft
-    return replace(draft, span=draft.span.fixed(draft.reading, query.sources.values()))
+    return replace(draft, span=draft.span.fixed(draft.reading, query.sources.values(), query.snapshots))
 
 
 def reach(query: QueryState, draft: Draft) -> Draft:
@@ -197,6 +197,8 @@ def _reach(
     readers = (
         Reader(name=s.name, hold=HeldBy.ALIGNMENT)
         if query.alignment.rests(s.name, draft.now)
+        else Reader(name=s.name, hold=HeldBy.SNAPSHOT)
+        if query.snapshots.waits(s.name)
         else reach_of(s, draft.limits, draft.now, look=look, whole=is_whole(s.name))
         for s in draft.reading
     )

@@ -35,7 +35,9 @@ from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.publishing import Publisher
+from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
+from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.jvm import connect
 from headgate_spark.runtime.settings import Settings
@@ -77,6 +79,8 @@ class Runtime:
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
             file_bytes=self._file_bytes,
             alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
+            unread=lambda: by_consumers_of(self._driver.view),
+            snapshots=lambda: snapshots_by_consumers_of(self._driver.view),
             recall=self._recall,
             wall_clock=time.time,
         )

@@ -1,0 +1,102 @@
+"""The unread records of one run's Kafka sources: who looks at them, and at whose.
+
+They tell how far a source is behind, and where the snapshot of a change stream ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from headgate_contract import EventTimeControl, QueryControl
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds
+from headgate_spark.planner.unread import NobodyLooks, UnreadTimes
+
+
+class SourceUnreadTimes(UnreadTimes, Protocol):
+    """Looks for the first unread records of the sources of one run."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        """Take note of a Kafka source that was opened with these options."""
+
+    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
+        """Take from where on event times do not count, and where in its records they are."""
+
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were looked at."""
+
+    def close(self) -> None:
+        """The run has ended."""
+
+
+class NobodyLooksAtSources(NobodyLooks):
+    """Of a driver in which nobody looks at records."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        """Nothing will be looked at."""
+
+    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
+        """Nothing will be looked at."""
+
+    def forget(self, source: str) -> None:
+        """Nothing was looked at."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SourceSnapshotEnds(SnapshotEnds, Protocol):
+    """Searches where snapshots end in the sources of one run."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        """Take note of a Kafka source that was opened with these options."""
+
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were searched."""
+
+    def close(self) -> None:
+        """The run has ended."""
+
+
+class NobodySearchesSources(NobodySearches):
+    """Of a driver in which nobody searches."""
+
+    def open(self, source: str, options: Mapping[str, str]) -> None:
+        """Nothing will be searched."""
+
+    def forget(self, source: str) -> None:
+        """Nothing was searched."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class RunUnread:
+    """The unread records of one run."""
+
+    def __init__(self, times: SourceUnreadTimes, snapshots: SourceSnapshotEnds) -> None:
+        self.times = times
+        self.snapshots = snapshots
+
+    def opened(self, source: str, descriptor: Descriptor) -> None:
+        """A stream was opened."""
+        if descriptor.format == "kafka" and descriptor.offset_format is not None:
+            self.times.open(source, descriptor.options)
+            self.snapshots.open(source, descriptor.options)
+
+    def follow(self, control: QueryControl | None) -> None:
+        """Take a document."""
+        for name, source in ({} if control is None else control.sources).items():
+            if source.asks_for_lag:
+                self.times.prepare(name, source.max_future_seconds, source.event_time)
+
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were looked at."""
+        self.times.forget(source)
+        self.snapshots.forget(source)
+
+    def close(self) -> None:
+        """The run has ended."""
+        self.times.close()
+        self.snapshots.close()

@@ -1,0 +1,238 @@
+"""Change streams: whether a source is in the snapshot that its connector began with, and where that ends.
+
+A snapshot is a backlog that the log itself tells of: each of its records says that it is one of a snapshot, and
+behind the last one come changes. Where that is, somebody else searches (`SnapshotEnds`). A source of which it is not
+known yet is held, since a batch that spans the snapshot is to end there. Once it is past the snapshot nothing is held
+any more: that another one has begun is found out beside.
+
+    in a snapshot       what is read next is a record of one
+    at an open end      all there is was read, the last of it was of a snapshot, and nothing says that this is over
+    past it             what comes next is a change
+
+Nothing is kept of it: a run that goes on looks where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import field
+from typing import NamedTuple, Optional, Protocol
+
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.model import Position
+from headgate_spark.planner.source import SourceState
+
+QUIET_SECONDS = 30.0
+"""For so long after a log has grown last its open end counts as one of a snapshot that goes on."""
+
+Over = tuple[str, Optional[str]]
+"""A connector whose snapshot is over, and of which topic; `None`: of all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotEnd:
+    """What a search in one split has found."""
+
+    begin: int
+    """From where on it was searched."""
+    end: int
+    """Where the snapshot ends; `begin`: what comes first is none of its records."""
+    until: int
+    """Where the log ended."""
+    is_open: bool = False
+    """No change comes behind it, so there may be more of the snapshot to come."""
+    connector: str | None = None
+    """Who wrote it, where there is one."""
+    over: frozenset[Over] = frozenset()
+    """What the records that were met say of snapshots that are over."""
+
+
+class Place(NamedTuple):
+    """What is to be searched: from where on, and how far the log goes."""
+
+    begin: int
+    until: int
+
+
+class SnapshotEnds(Protocol):
+    """Searches the ends of snapshots in the sources of one run. None of it waits, and none raises."""
+
+    def search(self, source: str, places: Mapping[str, Place]) -> None:
+        """Search these splits. What was to be searched before, and is not among them, no longer matters."""
+
+    def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
+        """Return what was found last in each split; `None`: the source cannot tell, or not now."""
+
+    def problems(self, source: str) -> Mapping[str, str]:
+        """Return by split what keeps its records from telling, with the remedy; of all of them without a name."""
+
+
+class NobodySearches:
+    """Of a run whose sources nobody asks."""
+
+    def search(self, source: str, places: Mapping[str, Place]) -> None:
+        """Nobody searches."""
+
+    def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
+        """Return that it cannot be told."""
+
+    def problems(self, source: str) -> Mapping[str, str]:  # noqa: ARG002 -- nobody is asked of any
+        """Return that nothing is wrong."""
+        return {}
+
+
+@dataclass(slots=True)
+class _Split:
+    """One split as it is at a planning."""
+
+    name: str
+    position: int
+    latest: int
+    found: SnapshotEnd | None
+    grew_at: float
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether what is read next is a record of a snapshot."""
+        return self.found is not None and self.found.begin <= self.position < self.found.end
+
+    @property
+    def has_more(self) -> bool:
+        """Whether records have come behind an open end that was read up to."""
+        found = self.found
+        return (
+            found is not None and found.is_open and self.position == found.end and self.latest > found.until
+        )
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it was read beyond what was searched."""
+        return self.found is not None and self.position > self.found.end
+
+    @property
+    def is_unsearched(self) -> bool:
+        """Whether nothing was found that speaks of where it is."""
+        return self.found is None or self.position < self.found.begin
+
+    @property
+    def is_at_open_end(self) -> bool:
+        """Whether it was read up to the end of a log that ended with a record of a snapshot."""
+        found = self.found
+        if found is None or not found.is_open or found.end == found.begin:
+            return False
+        return self.position == found.end and not self.has_more
+
+    def is_over(self, over: frozenset[Over]) -> bool:
+        """Tell whether something says that its snapshot is over."""
+        connector = None if self.found is None else self.found.connector
+        topic = self.name.rpartition("/")[0]
+        return connector is not None and not over.isdisjoint({(connector, None), (connector, topic)})
+
+
+@dataclass(slots=True)
+class _Source:
+    """What is known of one source."""
+
+    is_in_phase: bool = False
+    waits: bool = False
+    ends: Position | None = None
+    """Where a batch that spans the snapshot ends."""
+    stalled: tuple[str, ...] = ()
+    """Splits that ended in a snapshot long ago, with nothing that says whether it is over."""
+    latest: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How far the log of a split goes, and since when."""
+
+
+class Snapshots:
+    """The sources of one query whose logs begin with a snapshot."""
+
+    def __init__(self, search: SnapshotEnds) -> None:
+        self._search = search
+        self._sources: dict[str, _Source] = {}
+
+    def phase(self, source: str) -> bool:
+        """Tell whether a source is in its snapshot."""
+        return source in self._sources and self._sources[source].is_in_phase
+
+    def waits(self, source: str) -> bool:
+        """Tell whether a source must not be read before it is known where its snapshot ends."""
+        return source in self._sources and self._sources[source].waits
+
+    def ends(self, source: str) -> Position | None:
+        """Return where a batch that spans the snapshot ends; `None`: it is in none."""
+        return self._sources[source].ends if source in self._sources else None
+
+    def problem(self, source: str) -> str | None:
+        """Return what keeps a source from telling where its snapshot ends, with the remedy; `None`: nothing does."""
+        for split, problem in sorted(self._search.problems(source).items()):
+            return f"partition {split}: {problem}" if split else problem
+        for split in self._sources[source].stalled if source in self._sources else ():
+            return (
+                f"partition {split} ends with a record of a snapshot, and nothing says that the snapshot is over; it "
+                "counts as read until more comes. If the connector has failed in mid-snapshot, see its status; if "
+                "the table only has had no change since, there is nothing to do"
+            )
+        return None
+
+    def forget(self, source: str) -> None:
+        """The source has no snapshot any more, by what is declared."""
+        self._sources.pop(source, None)
+
+    def follow(self, state: SourceState, now: float) -> bool:
+        """Take in where a source is and what was found; return whether its snapshot ends elsewhere than before."""
+        known = self._search.known(state.name)
+        before = self._sources.setdefault(state.name, _Source())
+        if known is None or state.position is None or state.latest is None or not state.is_counted:
+            before.waits = before.is_in_phase = False
+            before.ends, before.stalled = None, ()
+            return False
+        self._note_growth(before, state.latest, now)
+        splits = [
+            _Split(name, at, state.latest[name], known.get(name), before.latest[name][1])
+            for name, at in state.position.items()
+            if name in state.latest
+        ]
+        over = frozenset().union(*(found.over for found in known.values()))
+        self._search_in(state.name, splits)
+        return self._judge(before, splits, over, now)
+
+    @staticmethod
+    def _note_growth(source: _Source, latest: Position, now: float) -> None:
+        source.latest = {
+            split: source.latest[split] if source.latest.get(split, (-1, 0.0))[0] == end else (end, now)
+            for split, end in latest.items()
+        }
+
+    def _search_in(self, source: str, splits: list[_Split]) -> None:
+        wanted = {
+            split.name: Place(split.position, split.latest)
+            for split in splits
+            if split.position < split.latest and (split.is_unsearched or split.has_more or split.is_past)
+        }
+        if wanted:
+            self._search.search(source, wanted)
+
+    @staticmethod
+    def _judge(source: _Source, splits: list[_Split], over: frozenset[Over], now: float) -> bool:
+        inside = [split for split in splits if split.is_inside]
+        open_ends = [split for split in splits if split.is_at_open_end and not split.is_over(over)]
+        growing = [split for split in open_ends if now - split.grew_at < QUIET_SECONDS]
+        source.waits = any(
+            split.position < split.latest and (split.is_unsearched or (split.has_more and source.is_in_phase))
+            for split in splits
+        )
+        if not source.waits:  # until it is known, it is what it was
+            source.is_in_phase = bool(inside or growing)
+        source.stalled = tuple(sorted(split.name for split in open_ends if split not in growing))
+        before, source.ends = source.ends, None
+        if inside:
+            source.ends = {split.name: _end_of(split) for split in splits}
+        if source.ends is None or before is None:
+            return source.ends is not before
+        return any(source.ends[split.name] != before.get(split.name, math.inf) for split in inside)
+
+
+def _end_of(split: _Split) -> int:
+    """Return where a split ends in a batch that spans the snapshot: changes are for the batch behind it."""
+    return split.found.end if split.is_inside and split.found is not None else split.position

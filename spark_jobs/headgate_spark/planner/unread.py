@@ -1,0 +1,145 @@
+"""How far a source is behind by its own records: the event time of the first one that each split has left unread.
+
+    lag of a source = now - the least event time among the first unread records of its active splits
+
+A split is active while something of it is unread, so one without new records is never behind. Whoever looks at
+records does it beside the planner (`UnreadTimes`), and no planning waits for it. Until a split has been looked at
+where it is now, what was seen before that place stands for it: nothing unread is older than that, as far as event
+times rise with the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.event_times import Millis
+from headgate_spark.planner.model import Position, TakeUpTo
+from headgate_spark.planner.source import SourceState
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first record of a split from an offset on, as it was found."""
+
+    offset: int
+    """From where on it was looked for."""
+    time: Millis | None
+    """Its event time; `None`: no record there has one that counts."""
+    is_none: bool = False
+    """There was no record up to the end of the log: what is there are markers of transactions, and the like."""
+    until: int = 0
+    """Where the log ended then. What was not found may come behind it."""
+
+    def answers(self, offset: int, end: int) -> bool:
+        """Tell whether it says what is at `offset` of a log that ends at `end`."""
+        return self.offset == offset and (self.time is not None or self.until >= end)
+
+
+class UnreadTimes(Protocol):
+    """Looks for the first unread records of the sources of one run. None of it waits, and none raises."""
+
+    def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
+        """Look at the records at these places of splits, the most urgent first. What was to be looked at before, and
+        is not among them, no longer matters. `ends` is how far their logs go."""
+
+    def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
+        """Return what was found of each split, the newest last; `None`: the source cannot tell, or not now."""
+
+
+class NobodyLooks:
+    """Of a run whose sources nobody asks."""
+
+    def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
+        """Nobody looks."""
+
+    def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
+        """Return that it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What the unread records of a source tell. Event times are Unix seconds."""
+
+    oldest: float | None = None
+    """The least of those that are known where the source is now; `None`: none is."""
+    bound: float | None = None
+    """Nothing unread is older; `None`: of a split nothing is known, or no split has an event time."""
+    split: str | None = None
+    """The one that `oldest` is of."""
+    is_all_read: bool = False
+    """Nothing is unread."""
+
+
+def behind(active: Position, ends: Position, known: Mapping[str, Sequence[First]]) -> Behind:
+    """Return how far a source is behind. `active` are the places of the splits of which something is unread.
+
+    A split none of whose records has an event time tells nothing, and does not count beside others.
+    """
+    exact: dict[str, Millis] = {}
+    bounds: list[Millis] = []
+    is_unknown, none = False, 0
+    for split, place in active.items():
+        found = known.get(split, ())
+        here = next((first for first in reversed(found) if first.answers(place, ends[split])), None)
+        before = (f.time for f in reversed(found) if f.offset <= place and f.time is not None)
+        if here is not None and here.is_none:
+            none += 1
+        elif here is not None:
+            if here.time is not None:
+                exact[split] = here.time
+                bounds.append(here.time)
+        elif (older := next(before, None)) is not None:
+            bounds.append(older)
+        else:
+            is_unknown = True
+    oldest = min(exact, key=lambda name: (exact[name], name), default=None)
+    return Behind(
+        oldest=None if oldest is None else exact[oldest] / 1000,
+        bound=None if is_unknown or not bounds else min(bounds) / 1000,
+        split=oldest,
+        is_all_read=none == len(active),
+    )
+
+
+def places_to_look_at(
+    active: Position, ends: Position, planned: Position, known: Mapping[str, Sequence[First]]
+) -> dict[str, tuple[int, ...]]:
+    """Return where it has to be looked, by split: where it is, and where it will be when what is planned is read.
+
+    So when a batch ends it is known already what it has left unread.
+    """
+    wanted: dict[str, tuple[int, ...]] = {}
+    for split, end in ends.items():
+        places = [active[split]] if split in active else []
+        if (then := planned.get(split)) is not None and then < end and then not in places:
+            places.append(then)
+        found = known.get(split, ())
+        places = [at for at in places if not any(first.answers(at, end) for first in found)]
+        if places:
+            wanted[split] = tuple(places)
+    return wanted
+
+
+class UnreadRecords:
+    """The unread records of the sources of one query that are to tell their lag."""
+
+    def __init__(self, times: UnreadTimes) -> None:
+        self._times = times
+
+    def look(self, state: SourceState, planned: TakeUpTo | None = None) -> None:
+        """Have it looked where that is not known. `planned` is what the source is to read next."""
+        known, active, ends = self._times.known(state.name), state.unread, state.latest
+        if known is None or ends is None or not state.is_counted:
+            return
+        wanted = places_to_look_at(active, ends, {} if planned is None else planned.ends, known)
+        if wanted:
+            self._times.look(state.name, wanted, ends)
+
+    def behind(self, state: SourceState) -> Behind | None:
+        """Return how far a source is behind; `None`: it cannot be told."""
+        known = self._times.known(state.name)
+        if known is None or state.position is None or state.latest is None or not state.is_counted:
+            return None
+        return behind(state.unread, state.latest, known)

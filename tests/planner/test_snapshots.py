@@ -1,0 +1,271 @@
+"""A change stream is in backlog while it reads its snapshot, and a batch that spans it ends with its last record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import BatchControl, QueryControl, SourceControl
+from headgate_contract.held import HeldBy
+from headgate_spark.planner.model import Hold, TakeUpTo, Trigger, TriggerKind
+from headgate_spark.planner.snapshots import QUIET_SECONDS, Over, Place, SnapshotEnd
+from support.scripted_spark import ScriptedSpark, Stream
+
+
+@dataclass
+class Log:
+    """The partitions of a topic, each with so many rows of a snapshot and changes, in this order: `(3, 2, 4, 1)`."""
+
+    parts: dict[str, Sequence[int]]
+    answers: bool = True
+    found: dict[str, SnapshotEnd] = field(default_factory=dict)
+    searched: list[Mapping[str, Place]] = field(default_factory=list)
+    over: frozenset[Over] = frozenset()
+    told: dict[str, str] = field(default_factory=dict)
+    can_be_asked: bool = True
+
+    @property
+    def stream(self) -> Stream:
+        return Stream("orders", {split: sum(parts) for split, parts in self.parts.items()})
+
+    def end_behind(self, split: str, at: int) -> int:
+        """Return where the snapshot ends that `at` is in; `at`: it is in none."""
+        begin = 0
+        for n, count in enumerate(self.parts[split]):
+            begin += count
+            if at < begin:
+                return begin if n % 2 == 0 else at
+        return at
+
+    def search(self, source: str, places: Mapping[str, Place]) -> None:
+        self.searched.append(dict(places))
+        if self.answers:
+            self.answer()
+
+    def answer(self) -> None:
+        for split, place in self.searched[-1].items():
+            end = min(self.end_behind(split, place.begin), place.until)
+            self.found[split] = SnapshotEnd(
+                begin=place.begin,
+                end=end,
+                until=place.until,
+                is_open=end == place.until,
+                connector="shop",
+                over=self.over if end == place.until else frozenset({("shop", None)}),
+            )
+
+    def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
+        return dict(self.found) if self.can_be_asked else None
+
+    def problems(self, source: str) -> Mapping[str, str]:
+        return self.told
+
+
+def control(during: float = 0.0, most: int = 10**8) -> QueryControl:
+    return QueryControl(
+        interval_seconds=1,
+        interval_during_backlog_seconds=during,
+        batch=BatchControl(max_records=most),
+        sources={"orders": SourceControl(snapshot="Debezium")},
+    )
+
+
+def spark_with(
+    log: Log, declared: QueryControl | None = None, **more: object
+) -> tuple[ScriptedSpark, Stream]:
+    stream = log.stream
+    spark = ScriptedSpark(stream, control=declared or control(), snapshots=log, **more)  # type: ignore[arg-type]
+    return spark, stream
+
+
+def test_a_snapshot_is_one_batch_that_ends_in_each_partition_with_its_last_record() -> None:
+    spark, stream = spark_with(Log({"t/0": (70, 30), "t/1": (20, 50), "t/2": (0, 40), "t/3": (9, 0)}))
+    spark.run_until(lambda: len(spark.batches) == 1)
+    assert stream.start == {"t/0": 70, "t/1": 20, "t/2": 0, "t/3": 9}
+    spark.run_until(lambda: stream.pending == 0)
+    assert [sum(batch.records.values()) for batch in spark.batches] == [99, 120]
+    assert not spark.snapshot.backlog
+
+
+def test_its_phase_is_yes_from_the_first_batch_until_every_partition_is_past_it() -> None:
+    spark, stream = spark_with(Log({"t/0": (60, 100), "t/1": (10, 300)}), control(10.0))
+    spark.run_until(lambda: stream.start["t/0"] > 0)
+    phases = {spark.snapshot.sources[0].phase}
+    while stream.start["t/0"] < 60:
+        assert spark.snapshot.backlog
+        spark.round()
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(3)
+    assert phases == {True}
+    assert not spark.snapshot.sources[0].phase
+    assert not spark.snapshot.backlog
+
+
+def test_nothing_is_read_before_it_is_known_where_the_snapshot_ends() -> None:
+    log = Log({"t/0": (70, 30)}, answers=False)
+    spark, stream = spark_with(log)
+    spark.run_for(5)
+    assert stream.start == {"t/0": 0}
+    assert spark.answers["orders"] == Hold(HeldBy.SNAPSHOT)
+    log.answer()
+    spark.run_until(lambda: bool(spark.batches))
+    assert stream.start == {"t/0": 70}
+
+
+def test_where_it_cannot_be_asked_it_is_read_without_a_phase() -> None:
+    spark, stream = spark_with(Log({"t/0": (70, 30)}, answers=False, can_be_asked=False))
+    spark.run_until(lambda: stream.pending == 0)
+    assert not spark.snapshot.backlog
+
+
+def test_a_source_that_is_no_change_stream_is_not_searched() -> None:
+    log = Log({"t/0": (70, 30)})
+    spark, stream = spark_with(log, replace(control(), sources={}))
+    spark.run_until(lambda: stream.pending == 0)
+    assert log.searched == []
+
+
+def test_where_max_records_cuts_the_batch_those_that_follow_end_at_the_same_place() -> None:
+    spark, stream = spark_with(Log({"t/0": (70, 30), "t/1": (20, 50)}), control(most=40))
+    spark.run_until(lambda: len(spark.batches) == 3)
+    assert [sum(batch.records.values()) for batch in spark.batches] == [40, 40, 10]
+    assert stream.start == {"t/0": 70, "t/1": 20}
+
+
+def test_a_restart_in_its_midst_ends_at_the_same_place() -> None:
+    log = Log({"t/0": (70, 30), "t/1": (20, 50)})
+    at = {"t/0": 33, "t/1": 20}
+    spark, stream = spark_with(log, resumed={"orders": at})
+    stream.start = dict(at)
+    spark.run_until(lambda: len(spark.batches) == 1)
+    assert stream.start == {"t/0": 70, "t/1": 20}
+
+
+def test_a_restart_behind_it_has_no_phase() -> None:
+    at = {"t/0": 70, "t/1": 31}
+    spark, stream = spark_with(Log({"t/0": (70, 30), "t/1": (20, 50)}), resumed={"orders": at})
+    stream.start = dict(at)
+    spark.run_until(lambda: len(spark.batches) == 1)
+    assert not spark.snapshot.backlog
+
+
+def test_a_snapshot_that_goes_on_is_a_phase_while_it_does_and_its_end_is_found_when_it_comes() -> None:
+    log = Log({"t/0": (50,)})
+    spark, stream = spark_with(log)
+    for rows in (50, 80, 95):
+        log.parts["t/0"] = (rows,)
+        stream.latest["t/0"] = rows
+        spark.run_until(lambda: stream.pending == 0, within=5)
+        spark.run_for(QUIET_SECONDS - 10)
+        assert spark.snapshot.backlog
+    log.parts["t/0"], stream.latest["t/0"] = (120, 40), 160
+    before = len(spark.batches)
+    spark.run_until(lambda: len(spark.batches) > before, within=5)
+    assert stream.start == {"t/0": 120}
+    spark.run_until(lambda: stream.pending == 0, within=5)
+    assert not spark.snapshot.backlog
+
+
+def test_one_that_has_stopped_growing_is_none_and_is_named_with_what_to_do() -> None:
+    spark, stream = spark_with(Log({"t/0": (50,)}))
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(QUIET_SECONDS + 5)
+    assert not spark.snapshot.backlog
+    problem = spark.snapshot.sources[0].snapshot_problem
+    assert problem is not None
+    assert problem.startswith("partition t/0 ends with a record of a snapshot")
+    assert "see its status" in problem
+
+
+@pytest.mark.parametrize("over", [("shop", None), ("shop", "t")], ids=["of all tables", "of the table"])
+def test_where_the_last_record_was_read_it_is_over_at_once(over: Over) -> None:
+    spark, stream = spark_with(Log({"t/0": (50,)}, over=frozenset({over})))
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(3)
+    assert not spark.snapshot.backlog
+    assert spark.snapshot.sources[0].snapshot_problem is None
+
+
+def test_a_change_in_one_partition_says_that_the_snapshot_is_over_in_all_that_have_none() -> None:
+    spark, stream = spark_with(Log({"t/0": (50,), "t/1": (50, 1)}))
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(3)
+    assert not spark.snapshot.backlog
+    assert spark.snapshot.sources[0].snapshot_problem is None
+
+
+def test_a_second_snapshot_is_a_phase_from_when_it_is_found_and_nothing_waits_for_that() -> None:
+    log = Log({"t/0": (10, 30)})
+    spark, stream = spark_with(log, control(10.0))
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(3)
+    assert not spark.snapshot.backlog
+    log.parts["t/0"], stream.latest["t/0"] = (10, 30, 500_000, 7), 500_047
+    log.answers = False
+    before = len(spark.batches)
+    spark.run_until(lambda: len(spark.batches) > before, within=5)
+    assert stream.start["t/0"] > 40, "it is read before anybody knows what it is"
+    log.answers = True
+    spark.run_until(lambda: spark.snapshot.sources[0].phase, within=60)
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(3)
+    assert not spark.snapshot.sources[0].phase
+
+
+def test_a_run_that_ends_by_itself_waits_for_the_answer_and_ends_with_all_read() -> None:
+    log = Log({"t/0": (70, 30)}, answers=False)
+    spark, _ = spark_with(log, trigger=Trigger(TriggerKind.AVAILABLE_NOW))
+    spark.save = lambda _: None
+    asked = 0
+
+    def known(source: str, really: Callable[[str], Mapping[str, SnapshotEnd] | None] = log.known) -> object:
+        nonlocal asked
+        asked += 1
+        if asked == 20:
+            log.answer()
+        return really(source)
+
+    log.known = known  # type: ignore[method-assign, assignment]
+    spark.run_until(lambda: spark.ended is not None, within=60)
+    assert [sum(batch.records.values()) for batch in spark.batches] == [70, 30]
+    assert spark.ended == "idle"
+
+
+def test_what_does_not_tell_is_named() -> None:
+    spark, stream = spark_with(Log({"t/0": (0, 30)}, told={"t/0": "it is no envelope"}))
+    spark.run_until(lambda: stream.pending == 0)
+    assert spark.snapshot.sources[0].snapshot_problem == "partition t/0: it is no envelope"
+
+
+PARTS = st.lists(st.integers(1, 40), min_size=0, max_size=4).map(tuple)
+
+
+@given(
+    topic=st.dictionaries(st.sampled_from(["t/0", "t/1", "u/0"]), PARTS, min_size=1),
+    most=st.sampled_from([7, 50, 10**8]),
+    during=st.sampled_from([0.0, 30.0]),
+    data=st.data(),
+)
+def test_whatever_a_log_holds_all_is_read_and_no_batch_that_spans_a_snapshot_goes_past_an_end(
+    topic: dict[str, Sequence[int]], most: int, during: float, data: st.DataObject
+) -> None:
+    """From anywhere, with any number of snapshots, with answers that come now or later."""
+    log = Log(topic)
+    spark, stream = spark_with(log, control(during, most))
+    stream.start = {split: data.draw(st.integers(0, end)) for split, end in stream.latest.items()}
+    for _ in range(400):
+        log.answers = data.draw(st.booleans()) if len(log.searched) < 20 else True
+        before, inside = dict(stream.start), {s: log.end_behind(s, at) for s, at in stream.start.items()}
+        was_known = {s: f.begin <= before[s] < f.end for s, f in log.found.items()}
+        spark.round()
+        answer = spark.answers["orders"]
+        if during == 0 and isinstance(answer, TakeUpTo) and any(was_known.values()):
+            over = {s: at for s, at in answer.ends.items() if was_known.get(s) and at > inside[s]}
+            assert not over
+        if stream.pending == 0:
+            break
+    assert stream.pending == 0

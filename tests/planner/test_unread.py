@@ -1,0 +1,242 @@
+"""How far a source is behind by its unread records: idle splits do not count, and one lagging split does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import BacklogControl, BatchControl, QueryControl, SourceControl
+from headgate_contract.lag_votes import LagVoter
+from headgate_spark.planner.lag_votes import Lag
+from headgate_spark.planner.model import Lane, Position, SourceSnapshot
+from headgate_spark.planner.unread import Behind, First, behind, places_to_look_at
+from support.scripted_spark import BASE, ScriptedSpark, Stream
+
+S = 1000
+
+
+def test_the_oldest_of_the_active_splits_counts_and_is_named() -> None:
+    known = {"a": [First(5, 90 * S)], "b": [First(2, 30 * S)], "idle": [First(7, 1 * S)]}
+    found = behind({"a": 5, "b": 2}, {"a": 9, "b": 9, "idle": 7}, known)
+    assert found == Behind(oldest=30.0, bound=30.0, split="b")
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, Behind()),
+        ({"a": [First(5, 90 * S)]}, Behind(oldest=90.0, split="a")),
+        ({"a": [First(5, 90 * S)], "b": [First(1, 20 * S)]}, Behind(oldest=90.0, bound=20.0, split="a")),
+        ({"a": [First(4, 90 * S)], "b": [First(1, 20 * S)]}, Behind(bound=20.0)),
+        ({"a": [First(6, 90 * S)], "b": [First(2, 20 * S)]}, Behind(oldest=20.0, split="b")),
+        (
+            {"a": [First(5, None, is_none=True, until=9)], "b": [First(2, 20 * S)]},
+            Behind(oldest=20.0, bound=20.0, split="b"),
+        ),
+        (
+            {"a": [First(5, None, is_none=True, until=8)], "b": [First(2, 20 * S)]},
+            Behind(oldest=20.0, split="b"),
+        ),
+        (
+            {"a": [First(5, None, is_none=True, until=9)], "b": [First(2, None, is_none=True, until=9)]},
+            Behind(is_all_read=True),
+        ),
+        (
+            {"a": [First(5, None, until=9)], "b": [First(2, 20 * S)]},
+            Behind(oldest=20.0, bound=20.0, split="b"),
+        ),
+        ({"a": [First(5, None, until=9)], "b": [First(2, None, until=9)]}, Behind()),
+    ],
+    ids=[
+        "nothing is known",
+        "of one split nothing is",
+        "one was looked at before where it is now",
+        "both were",
+        "what was looked at is ahead of where it is",
+        "only markers of transactions are left of one",
+        "records may have come behind those",
+        "only markers are left",
+        "one has no timestamps",
+        "none has",
+    ],
+)
+def test_what_is_known_of_two_active_splits(known: Mapping[str, Sequence[First]], expected: Behind) -> None:
+    assert behind({"a": 5, "b": 2}, {"a": 9, "b": 9}, known) == expected
+
+
+@given(
+    logs=st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=8).map(sorted), min_size=1, max_size=4),
+    data=st.data(),
+)
+def test_whatever_was_looked_at_the_truth_lies_between_what_is_told(
+    logs: list[list[int]], data: st.DataObject
+) -> None:
+    """Event times that rise with the offset; each split is anywhere, and was looked at anywhere before and there."""
+    splits = {str(n): log for n, log in enumerate(logs)}
+    at = {split: data.draw(st.integers(0, len(log))) for split, log in splits.items()}
+    ends = {split: len(log) for split, log in splits.items()}
+    active = {split: place for split, place in at.items() if place < ends[split]}
+    known = {
+        split: [First(n, splits[split][n] * S) for n in sorted(data.draw(st.sets(st.integers(0, at[split]))))]
+        for split in active
+    }
+    known = {
+        split: [first for first in firsts if first.offset < ends[split]] for split, firsts in known.items()
+    }
+    truth = min((splits[split][place] for split, place in active.items()), default=None)
+    found = behind(active, ends, known)
+    assert found.is_all_read is (truth is None)
+    if truth is not None:
+        assert found.oldest is None or found.oldest >= truth
+        assert found.bound is None or found.bound <= truth
+        if all(known[split] and known[split][-1].offset == place for split, place in active.items()):
+            assert found.oldest == found.bound == truth
+
+
+def snapshot(pending: int | None = 5) -> SourceSnapshot:
+    return SourceSnapshot(
+        name="flights",
+        lane=Lane.OFFSETS,
+        pending_records=pending,
+        planned_records_total=0,
+        processed_records_total=0,
+        idle_seconds=0.0,
+        phase=False,
+        paused=False,
+        finished=False,
+        rate_limit_records_per_second=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "found", "lag"),
+    [
+        (50.0, None, 50.0),
+        (None, None, None),
+        (None, Behind(oldest=800.0, bound=800.0, split="a"), 200.0),
+        (None, Behind(oldest=990.0, bound=990.0, split="a"), 10.0),
+        (None, Behind(oldest=800.0, split="a"), 200.0),
+        (None, Behind(oldest=990.0, split="a"), None),
+        (None, Behind(oldest=990.0, bound=800.0, split="a"), None),
+        (None, Behind(bound=990.0), 10.0),
+        (None, Behind(oldest=5000.0, bound=5000.0, split="a"), 0.0),
+        (50.0, Behind(oldest=800.0, bound=800.0, split="a"), 200.0),
+        (500.0, Behind(oldest=990.0, bound=990.0, split="a"), 500.0),
+        (50.0, Behind(oldest=990.0, bound=990.0, split="a"), 50.0),
+        (50.0, Behind(), None),
+        (500.0, Behind(), 500.0),
+        (500.0, Behind(is_all_read=True), 0.0),
+    ],
+    ids=[
+        "a source that cannot be asked",
+        "nor has a watermark",
+        "one split lags",
+        "none does",
+        "one lags, of others nothing is known",
+        "one does not, of others nothing is known",
+        "of one it is known only that it may",
+        "none can, by what was seen before",
+        "dated in the future, and not too far",
+        "the watermark is live, one split is not",
+        "the split is live, the watermark is not",
+        "both are live",
+        "the watermark is live, of the records nothing is known yet",
+        "the watermark is not",
+        "only markers are unread",
+    ],
+)
+def test_a_lag_is_the_larger_of_both_and_unknown_while_it_could_be_on_either_side(
+    own: float | None, found: Behind | None, lag: float | None
+) -> None:
+    assert Lag(snapshot(), own, found, 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == lag
+
+
+def test_a_source_with_nothing_pending_is_not_behind_whatever_is_known() -> None:
+    assert Lag(snapshot(0), None, Behind(), 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == 0.0
+
+
+def test_it_is_looked_where_the_source_is_and_where_it_will_be_and_nowhere_twice() -> None:
+    active, ends = {"a": 5, "b": 2}, {"a": 9, "b": 9, "c": 4}
+    planned = {"a": 8, "b": 9, "c": 4}
+    assert places_to_look_at(active, ends, planned, {}) == {"a": (5, 8), "b": (2,)}
+    known = {"a": [First(5, S), First(8, 2 * S)], "b": [First(2, None, until=8)]}
+    assert places_to_look_at(active, ends, planned, known) == {"b": (2,)}
+
+
+@dataclass
+class Looks:
+    """Logs whose event time is that of each offset; they are looked at when the test says so."""
+
+    times: Mapping[str, Sequence[float]]
+    found: dict[str, list[First]] = field(default_factory=dict)
+    wanted: list[tuple[Mapping[str, Sequence[int]], Position]] = field(default_factory=list)
+
+    def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
+        self.wanted = [(dict(places), dict(ends))]
+
+    def known(self, source: str) -> Mapping[str, Sequence[First]]:
+        return self.found
+
+    def answer(self) -> None:
+        for places, ends in self.wanted:
+            for split, offsets in places.items():
+                firsts = [First(n, round(self.times[split][n] * S), until=ends[split]) for n in offsets]
+                self.found.setdefault(split, []).extend(firsts)
+        self.wanted.clear()
+
+
+def spark_with(looks: Looks, lag: float = 300.0, **settings: object) -> tuple[ScriptedSpark, Stream]:
+    stream = Stream("flights", {split: len(times) for split, times in looks.times.items()})
+    control = QueryControl(
+        interval_seconds=60,
+        interval_during_backlog_seconds=120,
+        sources={"flights": SourceControl(backlog=BacklogControl(watermark_lag_seconds=lag))},
+        **settings,  # type: ignore[arg-type]
+    )
+    spark = ScriptedSpark(stream, control=control, records_per_second=1, unread=looks)
+    spark.planner.tell_time(0.0)
+    return spark, stream
+
+
+def test_one_lagging_split_puts_a_query_without_watermark_into_backlog_and_no_batch_waits_for_it() -> None:
+    looks = Looks({"0": [995.0] * 40, "1": [100.0] * 40})
+    spark, _ = spark_with(looks)
+    spark.planner.trigger_begins((), spark.now)
+    spark.ask("flights")
+    assert spark.planner.records_in_flight == 80, "the first batch is planned while nobody has looked yet"
+    assert not spark.planner.snapshot(spark.now).backlog
+    looks.answer()
+    told = spark.planner.snapshot(spark.now)
+    assert told.backlog
+    assert told.sources[0].backlog_votes == (LagVoter.WATERMARK_LAG,)
+    assert told.sources[0].unread_split == "1"
+    assert told.sources[0].unread_since == 100.0
+
+
+def test_when_a_batch_ends_it_is_known_already_what_it_has_left_unread() -> None:
+    looks = Looks({"0": [995.0] * 20 + [100.0] * 20})
+    spark, _ = spark_with(looks, batch=BatchControl(initial_records=20, max_records=20))
+    spark.arrivals = lambda _: looks.answer()  # what was asked for is there when the next trigger begins
+    spark.round()
+    assert not spark.snapshot.backlog
+    spark.run_until(lambda: len(spark.batches) > 1, within=60)
+    assert [first.offset for first in looks.found["0"]] == [0, 20]
+    late = spark.batches[1].planned_at - spark.batches[0].ended_at
+    assert late <= 2 * BASE, "as the second of a backlog, at once"
+
+
+def test_a_source_whose_lag_nobody_can_tell_is_named_after_two_batches() -> None:
+    untold, told = Looks({"0": [995.0] * 40}), Looks({"0": [995.0] * 40})
+    untold.known = lambda _: None  # type: ignore[method-assign, assignment, return-value]
+    for looks, expected in ((untold, {"flights"}), (told, set())):
+        spark, _ = spark_with(looks, batch=BatchControl(initial_records=10, max_records=10))
+        spark.run_until(lambda spark=spark: len(spark.batches) == 1)
+        assert spark.planner.untold_lags == frozenset()
+        spark.run_until(lambda spark=spark: len(spark.batches) == 2, within=300)
+        assert spark.planner.untold_lags == expected
+        spark.planner.read_to(990.0)
+        assert spark.planner.untold_lags == frozenset()
