@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog chaos test-spark-versions dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-live chaos test-spark-versions dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -112,7 +112,10 @@ bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs a
 chaos: setup  ## Every field, every stale look, a million inputs, by SEED and of ONLY -> benchmarks/results/chaos.json
 	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
 
-bench: bench-local bench-operator bench-kafka bench-door bench-backlog  ## Every benchmark
+bench-live: setup jars classes  ## What enters and leaves a backlog: votes, change streams -> benchmarks/results/live.json
+	$(BIN)/python -m benchmarks.live
+
+bench: bench-local bench-operator bench-kafka bench-door bench-backlog bench-live  ## Every benchmark
 
 dist: setup  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
 	$(BIN)/python spark_jobs/shim/dist.py

@@ -1,0 +1,1 @@
+"""Entering a backlog and leaving it: votes, change streams, real-time mode."""

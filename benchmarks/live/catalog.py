@@ -1,0 +1,6 @@
+"""All scenarios of `make bench-live`, in the order in which they are run and shown."""
+
+from benchmarks.live.scenario import Scenario
+from benchmarks.live.scenarios import snapshot, votes
+
+SCENARIOS: tuple[Scenario, ...] = (votes.SCENARIO, snapshot.SCENARIO)
