@@ -1,7 +1,12 @@
 """All scenarios of chaos, in the order in which they are run and shown."""
 
 from benchmarks.chaos.scenario import Bench
-from benchmarks.chaos.scenarios import fuzz, misoperation, stale
+from benchmarks.chaos.scenarios import fuzz, misoperation, stale, tenants
 from benchmarks.runner import Scenario
 
-SCENARIOS: tuple[Scenario[Bench], ...] = (misoperation.SCENARIO, stale.SCENARIO, fuzz.SCENARIO)
+SCENARIOS: tuple[Scenario[Bench], ...] = (
+    misoperation.SCENARIO,
+    stale.SCENARIO,
+    tenants.SCENARIO,
+    fuzz.SCENARIO,
+)

@@ -9,10 +9,11 @@ import pytest
 from benchmarks.chaos import __main__ as chaos
 from benchmarks.chaos.catalog import SCENARIOS
 from benchmarks.chaos.scenario import Bench
-from benchmarks.chaos.scenarios import fuzz, misoperation, stale
+from benchmarks.chaos.scenarios import fuzz, misoperation, stale, tenants
 from support.fuzzing import Defect, Fed
 from support.staleness import StaleError
 from support.surfaces import Surface
+from support.tenants import TenantError
 from support.transitions import LawError
 
 
@@ -44,6 +45,10 @@ def test_what_does_not_hold_is_told_with_its_seed_and_a_command(
     def feed(surface: Surface, _count: int, _seed: int) -> Fed:
         return Fed(inputs=1, defects=(Defect(surface.name, b"x", "KeyError: 1"),))
 
+    def lockstep(_: int) -> int:
+        raise TenantError("her status is another one")
+
+    monkeypatch.setattr(tenants, "lockstep", lockstep)
     monkeypatch.setattr(misoperation, "walk", walk)
     monkeypatch.setattr(stale, "lived", lived)
     monkeypatch.setattr(fuzz, "feed", feed)
