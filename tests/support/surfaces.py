@@ -25,7 +25,7 @@ from headgate.cli.checks.applications import check_application
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.application import describe
 from headgate.reconcile.memory import Kept
-from headgate.reconcile.readings import sort
+from headgate.reconcile.metric_table import since
 from headgate_contract import ControlDocument, EventTimeControl
 from headgate_contract.foreign import printable, scrubbed
 from headgate_contract.receiving import read, write
@@ -86,8 +86,7 @@ def document(raw: bytes) -> None:
 
 def page(raw: bytes) -> None:
     lines = iter(raw.splitlines(keepends=True))
-    readings = scrape._readings(scrape._body(lines, None), NOW)
-    sort(readings, oldest=NOW - 60)
+    since(scrape._page(scrape._body(lines, None), NOW).driver, NOW - 60)
 
 
 def answer(raw: bytes) -> None:
