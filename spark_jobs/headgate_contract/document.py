@@ -171,6 +171,19 @@ class BatchControl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveControl:
+    """How the query runs while it is live, that is, in no backlog and caught up."""
+
+    real_time: bool = False
+    """In Spark's real-time mode, where Spark can; false: in micro-batches."""
+    batch_seconds: float = 60.0
+    """How long a batch of real-time mode lasts."""
+
+    def __post_init__(self) -> None:
+        _positive("batchSeconds", self.batch_seconds, MOST_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryControl:
     """What one streaming query is to do."""
 
@@ -188,6 +201,7 @@ class QueryControl:
     """An opaque word; when it changes, the next batch is due at once."""
     batch: BatchControl = field(default_factory=BatchControl)
     reentry: ReentryControl = field(default_factory=ReentryControl)
+    live: LiveControl = field(default_factory=LiveControl)
     sources: Mapping[str, SourceControl] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

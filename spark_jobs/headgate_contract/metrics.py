@@ -120,6 +120,16 @@ QUERY_VOTES = _gauge(
     _QUERY,
     "1 where the driver itself votes by the lag of the query's sources (headgate_source_backlog_vote).",
 )
+QUERY_REAL_TIME = _gauge(
+    "query_real_time",
+    _QUERY,
+    "1 while batches run in Spark's real-time mode, 0 while they do not; absent where it is not asked for.",
+)
+QUERY_REAL_TIME_REFUSED = _gauge(
+    "query_real_time_refused",
+    ("query", "cause"),
+    "1 while the query stays in micro-batches though real-time mode is asked for; cause is a sentence.",
+)
 QUERY_INTERVAL = _gauge("query_interval_seconds", _QUERY, "Commit interval in force.")
 QUERY_GRANT = _gauge("query_grant_records", _QUERY, "Records that the last batch was allowed.")
 QUERY_MEMORY_BOUND = _gauge(

@@ -142,6 +142,8 @@ def known_of_a_run() -> SimpleNamespace:
         sources=(known_of_a_source(),),
         watermark_held_by="weather",
         votes=True,
+        real_time=True,
+        real_time_refused="too few slots",
     )
     return SimpleNamespace(
         name="delays",

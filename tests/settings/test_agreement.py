@@ -40,6 +40,8 @@ TEXTS = {
     "backlog.snapshot": ["Debezium", "debezium", "Maxwell", ""],
     "backlog.reentry.pendingRecordsAbove": NUMBERS + NO_NUMBERS,
     "backlog.reentry.policy": ["Allowed", "Never", "never", "Sometimes"],
+    "live.mode": ["MicroBatch", "RealTime", "realTime", ""],
+    "live.batch": ["5s", "1m", "4.999s", "0s", "5"],
     "alignment.group": ["trips", "", "g" * 64],
     "eventTime.column": ["at", "$.pickup.time", ""],
     "eventTime.format": ["Json", "Avro", "Protobuf", "Jsn", "Parquet"],
@@ -50,6 +52,7 @@ TEXTS = {
 """What may be written for each; for the others, durations."""
 WORDS = {
     "backlog.reentry.policy",
+    "live.mode",
     "eventTime.format",
     "backlog.snapshot",
     "alignment.group",
@@ -131,7 +134,14 @@ def read(of_job: OfJob, sources: Mapping[str, Mapping[str, str]]) -> tuple[Query
         return None, str(error)
 
 
-OF_A_QUERY = ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds", "batch", "reentry")
+OF_A_QUERY = (
+    "interval_seconds",
+    "interval_during_backlog_seconds",
+    "min_pause_seconds",
+    "batch",
+    "reentry",
+    "live",
+)
 
 
 def without_history(control: QueryControl | None) -> QueryControl:

@@ -72,6 +72,9 @@ class Planner:
     def thrown(self, handle: int, failure: str) -> None:
         pass
 
+    def refused(self, run_id: str, why: str) -> None:
+        self.answers = ["all"]
+
     def closed(self, handle: int, failure: str | None) -> None:
         del self.indexes[handle]
 

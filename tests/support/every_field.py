@@ -72,6 +72,7 @@ _QUERY: Final[Manifest] = {
             "policy": "Allowed",
         }
     },
+    "live": {"mode": "MicroBatch", "batch": "2m"},
     "sources": [
         {
             "name": "flights",

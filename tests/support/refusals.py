@@ -309,6 +309,30 @@ REFUSALS = (
         "rateLimit-cuts-single-batch",
         "spec.queries[q].sources[s].rateLimit",
     ),
+    Refusal(
+        "batch of real-time mode below 5s",
+        application(query(live={"batch": "4.999s"})),
+        "live-batch-short",
+        "spec.queries[q].live.batch",
+    ),
+    Refusal(
+        "rate limit in real-time mode",
+        application(query(source("free"), source("s", rateLimit=_LIMIT), live={"mode": "RealTime"})),
+        "rateLimit-in-real-time",
+        "spec.queries[q].sources[s].rateLimit",
+    ),
+    Refusal(
+        "alignment in real-time mode",
+        application(
+            query(
+                source("free"),
+                source("s", alignment={"group": "g", "maxDrift": "1s"}),
+                live={"mode": "RealTime"},
+            )
+        ),
+        "alignment-in-real-time",
+        "spec.queries[q].sources[s].alignment",
+    ),
     _source(
         "update interval 0s",
         "alignment-updateInterval-zero",

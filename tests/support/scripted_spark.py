@@ -24,6 +24,7 @@ from headgate_spark.planner.model import (
     Answer,
     BatchReport,
     Fail,
+    GoLive,
     Hold,
     HybridMemory,
     Lane,
@@ -88,6 +89,15 @@ class Stream:
         splits = sorted(self.latest)
         for i, split in enumerate(splits):
             self.latest[split] += records // len(splits) + (i < records % len(splits))
+
+    def read_on(self, records: float) -> int:
+        """Read so many records at most, as real-time mode does: each split its part."""
+        room, read = records / len(self.latest), 0
+        for split, latest in self.latest.items():
+            count = int(min(max(0, latest - self.start.get(split, 0)), room))
+            self.start[split] = self.start.get(split, 0) + count
+            read += count
+        return read
 
     def read(self, answer: Answer) -> int:
         before = dict(self.start)
@@ -226,6 +236,10 @@ class ScriptedSpark:
         self.saved: list[HybridMemory] = []
         self.save: Callable[[HybridMemory], None] = self.saved.append
         self.batches: list[Batch] = []
+        self.live_batches: list[Batch] = []
+        """Those of real-time mode."""
+        self.live_records_per_second = math.inf
+        """That real-time mode reads of each source."""
         self.surveys: list[tuple[float, tuple[str, ...]]] = []
         self.answers: dict[str, Answer] = {}
         self.asked = 0
@@ -270,6 +284,9 @@ class ScriptedSpark:
         self._tell_trigger()
         self.answers = {name: self._leased_answer(name) or self.ask(name) for name in self.order}
         planned_at = self.now
+        if any(isinstance(answer, GoLive) for answer in self.answers.values()):
+            self._run_live(planned_at)
+            return self.answers
         read = {
             name: self.sources[name].read(answer)
             for name, answer in self.answers.items()
@@ -339,6 +356,21 @@ class ScriptedSpark:
         self.planner.batch_ended(BatchReport(read, seconds, self.now, len(self.batches) - 1, file_bytes))
         if self.on_ticks:
             self.now = max(self.now, self._next_trigger(planned_at))
+
+    def _run_live(self, planned_at: float) -> None:
+        """Read all sources, for as long as each of them was told."""
+        (answer,) = set(self.answers.values())
+        assert isinstance(answer, GoLive), "all sources of a trigger or none"
+        self._note_planned()
+        self.now += answer.seconds
+        self.arrivals(answer.seconds)
+        self._last_arrival = self.now
+        streams = [source for source in self.sources.values() if isinstance(source, Stream)]
+        read = {each.name: each.read_on(self.live_records_per_second * answer.seconds) for each in streams}
+        self.live_batches.append(Batch(planned_at, read, answer.seconds))
+        self._tell_trigger()
+        number = len(self.batches) + len(self.live_batches) - 1
+        self.planner.batch_ended(BatchReport(read, answer.seconds, self.now, number))
 
     def _note_planned(self) -> None:
         self.unplanned -= {name for name, answer in self.answers.items() if not isinstance(answer, Hold)}

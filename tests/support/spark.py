@@ -102,6 +102,8 @@ class ScriptedPlanner:
         self.ended_runs: list[tuple[str, str | None]] = []
         self.outages: list[tuple[str, str | None]] = []
         self.thrown_by: list[tuple[str, str]] = []
+        self.refusals: list[str] = []
+        """Why queries were not run in real-time mode."""
 
     def begins(self, query: str) -> str:
         self.begun.append(json.loads(query))
@@ -129,6 +131,9 @@ class ScriptedPlanner:
 
     def thrown(self, handle: int, failure: str) -> None:
         self.thrown_by.append((self.sources[handle]["index"], failure))
+
+    def refused(self, run_id: str, why: str) -> None:
+        self.refusals.append(why)
 
     def closed(self, handle: int, failure: str | None) -> None:
         self.closed_handles.append(handle)

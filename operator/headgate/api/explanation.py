@@ -24,7 +24,7 @@ from headgate.api.duration import ZERO, format_duration
 from headgate.api.lanes import Lane, lane_of
 from headgate.api.pod_template import PodTemplate
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import Query, Reentry, ReentryPolicy
+from headgate.api.query import LiveMode, Query, Reentry, ReentryPolicy
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
 from headgate_contract.foreign import scrubbed
 
@@ -160,6 +160,13 @@ def _query(query: Query) -> Said:
     if checkpoint.min_pause > ZERO:
         yield "checkpoint", f"waits at least {format_duration(checkpoint.min_pause)} after each batch"
     yield "batch", _batch(query)
+    if query.live.mode is LiveMode.REAL_TIME:
+        yield (
+            "live",
+            "once it has caught up it runs in Spark's real-time mode, where each record goes out as it comes, and "
+            f"commits every {format_duration(query.live.batch)}; in a backlog, and where Spark cannot, it runs in "
+            "micro-batches",
+        )
 
 
 def _during_backlog(query: Query) -> str:

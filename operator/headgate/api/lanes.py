@@ -127,6 +127,8 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         f"{_QUERY}.backlog.reentry.pendingRecordsAbove": _JUDGED,
         f"{_QUERY}.backlog.reentry.dwell": _JUDGED,
         f"{_QUERY}.backlog.reentry.policy": _JUDGED,
+        f"{_QUERY}.live.mode": _PLANNED,
+        f"{_QUERY}.live.batch": _PLANNED,
         _SOURCE: _LISTED_SOURCE,
         f"{_SOURCE}.name": _LISTED_SOURCE,
         f"{_SOURCE}.backlog.watermarkLag": _JUDGED,

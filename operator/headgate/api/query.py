@@ -93,6 +93,26 @@ class QueryBacklog(ApiModel):
     """When a query that has been live falls back into backlog."""
 
 
+class LiveMode(StrEnum):
+    """How a query runs while it is live."""
+
+    MICRO_BATCH = "MicroBatch"
+    REAL_TIME = "RealTime"
+
+
+class Live(ApiModel):
+    """How the query runs while it is live: in no backlog, and caught up."""
+
+    mode: LiveMode = LiveMode.MICRO_BATCH
+    """`RealTime`: in Spark's real-time mode, in the same run and on the same checkpoint, and in micro-batches again
+    when it is in backlog or falls behind. Where Spark cannot run it so it stays in micro-batches, and the status says
+    why. Default `MicroBatch`."""
+
+    batch: Duration = timedelta(minutes=1)
+    """How long a batch of real-time mode lasts: how often the query commits then, how much is repeated after a
+    failure, and how long a stop, a pause or the way back waits at most. At least 5s. Default 1m."""
+
+
 class Query(ApiModel):
     """One streaming query of the application."""
 
@@ -107,6 +127,9 @@ class Query(ApiModel):
 
     backlog: QueryBacklog = QueryBacklog()
     """When the query counts as being in backlog, beyond the thresholds of its sources."""
+
+    live: Live = Live()
+    """How the query runs while it is live."""
 
     sources: Annotated[tuple[Source, ...], Field(max_length=32, json_schema_extra=list_map("name"))] = ()
     """The sources of the query that have settings of their own. Order matters only where several give a

@@ -108,6 +108,31 @@ RATE_LIMIT: Final = (
     ),
 )
 
+LIVE: Final = (
+    at_least("5s", f"{QUERY}.live.batch", "raise it, or leave it out for 1m"),
+    Rule(
+        id="rateLimit-in-real-time",
+        on=QUERY,
+        refused=THIS["live.mode"].text.equals(text("RealTime"))
+        & THIS["sources"].any(
+            SOURCE,
+            _RATE_LIMIT["recordsPerSecond"].is_set | _RATE_LIMIT["recordsPerCheckpoint"].is_set,
+        ),
+        message="a rate limit cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the "
+        "two out",
+        at="sources[].rateLimit",
+    ),
+    Rule(
+        id="alignment-in-real-time",
+        on=QUERY,
+        refused=THIS["live.mode"].text.equals(text("RealTime"))
+        & THIS["sources"].any(SOURCE, SOURCE["alignment"].is_set),
+        message="an alignment cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the "
+        "two out",
+        at="sources[].alignment",
+    ),
+)
+
 ALIGNMENT: Final = (
     positive(f"{EACH_SOURCE}.alignment.updateInterval", "leave it out for 1s"),
     positive(f"{EACH_SOURCE}.alignment.idleAfter", "leave it out for maxDrift, at least 1s"),
@@ -164,6 +189,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *BACKLOG,
     *BATCH,
     *RATE_LIMIT,
+    *LIVE,
     *ALIGNMENT,
     *HYBRID,
     *KAFKA,

@@ -208,6 +208,12 @@ class QueryStatus(StatusModel):
     lane: Literal["Live"] | None = None
     """`Live` where the driver goes by the control document that was published last; left out until then."""
 
+    real_time: bool | None = None
+    """Whether its batches run in Spark's real-time mode. Left out where `live.mode` does not ask for it."""
+
+    real_time_refused: Text | None = None
+    """Why they do not although it does, and what to do. Left out during a backlog, and until it has caught up."""
+
     grant: Count | None = None
     """Records that the last batch was allowed; left out where a source was read whole."""
 

@@ -15,7 +15,7 @@ from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests,
 from headgate.api.application import SparkApplication
 from headgate.api.duration import ZERO, in_seconds
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import Query, Reentry, ReentryPolicy
+from headgate.api.query import LiveMode, Query, Reentry, ReentryPolicy
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision import Reason, Verdict
 from headgate_contract import (
@@ -24,6 +24,7 @@ from headgate_contract import (
     BatchControl,
     ControlDocument,
     EventTimeControl,
+    LiveControl,
     QueryControl,
     RateControl,
     ReentryControl,
@@ -142,6 +143,10 @@ def _query(
             max_records=query.batch.max_records,
         ),
         reentry=_reentry(query.backlog.reentry),
+        live=LiveControl(
+            real_time=query.live.mode is LiveMode.REAL_TIME,
+            batch_seconds=query.live.batch.total_seconds(),
+        ),
         sources={
             source.name: _source(
                 source,

@@ -180,6 +180,8 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.QUERY_UNPLANNED, "unplanned", flag),
     _row(metrics.QUERY_BACKLOG, "backlog", flag),
     _row(metrics.QUERY_VOTES, "votes", flag, Column.DRIVERS),
+    _row(metrics.QUERY_REAL_TIME, "real_time", flag),
+    _row(metrics.QUERY_REAL_TIME_REFUSED, "real_time_refused", text),
     _row(metrics.QUERY_INTERVAL, "interval_seconds"),
     _row(metrics.QUERY_GRANT, "grant_records"),
     _row(metrics.QUERY_MEMORY_BOUND, "memory_bound_records"),

@@ -101,6 +101,10 @@ class QueryMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Whether the settings of a backlog are in force in the driver."""
     votes: bool | None = None
     """Whether the driver votes by lag itself."""
+    real_time: bool | None = None
+    """Whether its batches run in real-time mode; `None`: it is not asked for."""
+    real_time_refused: str | None = None
+    """Why they do not although it is, with the remedy."""
     interval_seconds: float | None = None
     grant_records: float | None = None
     memory_bound_records: float | None = None

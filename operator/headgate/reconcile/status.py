@@ -114,6 +114,8 @@ def _query(
         changes=_changes(before, plan, memory, changed=changed),
         interval=_interval(verdict, reported, seen),
         lane="Live" if _is_acknowledged(seen, plan) and not reported.unplanned else None,
+        real_time=reported.real_time,
+        real_time_refused=reported.real_time_refused,
         grant=_count(reported.grant_records),
         grant_reason=grant_reason(query, reported),
         throughput=reported.throughput,

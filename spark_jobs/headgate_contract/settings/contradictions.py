@@ -22,7 +22,7 @@ def problems_of_query(query: Given) -> Iterator[str]:
 
 def problems_of_source(query: Given, source: Given) -> Iterator[str]:
     """Yield what the settings of a source must not say together, or beside those of its query."""
-    for name, message in _contradictions(query, source):
+    for name, message in (*_contradictions(query, source), *_beside_real_time(query, source)):
         yield _told(source, name, message)
 
 
@@ -81,6 +81,23 @@ def _contradictions(query: Given, source: Given) -> Iterator[tuple[str, str]]:
             yield aligned[0], f"{name} is required: {purpose}"
 
 
+def _beside_real_time(query: Given, source: Given) -> Iterator[tuple[str, str]]:
+    mode = query.get("live.mode")
+    if mode is None or not mode.value:
+        return
+    for what, settings in _NOT_IN_REAL_TIME.items():
+        if (name := next((name for name in source if name.startswith(settings)), None)) is not None:
+            yield (
+                name,
+                f"{what} cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the two "
+                "out",
+            )
+
+
+_NOT_IN_REAL_TIME = {
+    "a rate limit": ("rateLimit.recordsPerSecond", "rateLimit.recordsPerCheckpoint"),
+    "an alignment": ("alignment.",),
+}
 _REENTRY = {
     "backlog.watermarkLag": "backlog.reentry.above",
     "backlog.pendingRecords": "backlog.reentry.pendingRecordsAbove",

@@ -45,6 +45,17 @@ def at_least_10ms(name: str, remedy: str) -> Form:
     return Form("a duration of at least 10ms", parse)
 
 
+def at_least_5s(name: str, remedy: str) -> Form:
+    """Return the form of a duration that a batch of real-time mode can have."""
+
+    def parse(text: str) -> float:
+        if nanoseconds(text) < nanoseconds("5s"):
+            raise ValueError(f"{name} must be at least 5s; {remedy}")
+        return seconds(text)
+
+    return Form("a duration of at least 5s", parse)
+
+
 def positive(name: str, remedy: str) -> Form:
     """Return the form of a duration that is not 0."""
 
@@ -118,6 +129,11 @@ def one_of(*words: str) -> Form:
 def reentry_is_allowed(text: str) -> bool:
     """Return whether a policy of re-entry lets a lag say yes again."""
     return one_of("Allowed", "Never").parse(text) == "Allowed"
+
+
+def is_real_time(text: str) -> bool:
+    """Return whether a mode is Spark's real-time mode."""
+    return one_of("MicroBatch", "RealTime").parse(text) == "RealTime"
 
 
 def text_of(what: str, most: int) -> Form:

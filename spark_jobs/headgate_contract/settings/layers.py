@@ -20,6 +20,7 @@ from headgate_contract.document import (
     BacklogControl,
     BatchControl,
     EventTimeControl,
+    LiveControl,
     QueryControl,
     RateControl,
     ReentryControl,
@@ -31,6 +32,7 @@ from headgate_contract.settings.table import TABLE, UNLIMITED, Scope, Setting
 _QUERY = ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds")
 _BATCH = tuple(each.name for each in fields(BatchControl))
 _REENTRY = tuple(each.name for each in fields(ReentryControl))
+_LIVE = tuple(each.name for each in fields(LiveControl))
 _SOURCE = (
     ("paused",),
     ("after",),
@@ -93,6 +95,7 @@ def merged(document: QueryControl | None, job: Job) -> QueryControl | None:
         **_unsaid(upper, lower, QueryControl(), _QUERY),
         batch=replace(upper.batch, **_unsaid(upper.batch, lower.batch, BatchControl(), _BATCH)),
         reentry=replace(upper.reentry, **_unsaid(upper.reentry, lower.reentry, ReentryControl(), _REENTRY)),
+        live=replace(upper.live, **_unsaid(upper.live, lower.live, LiveControl(), _LIVE)),
         sources=sources,
     )
 
@@ -125,7 +128,7 @@ def _held(source: str | None, scope: Scope, upper: Any, default: Any, given: Giv
 
 def _is_said(upper: Any, default: Any, setting: Setting) -> bool:
     """Return whether the document says it, or what it belongs to."""
-    if setting.path[:1] in (("batch",), ("reentry",)):
+    if setting.path[:1] in (("batch",), ("reentry",), ("live",)):
         return _is_set(upper, default, setting)
     member = setting.path[0] if setting.path else "rate_limit_during_backlog"
     together = next((each for each in _SOURCE if member in each), (member,))
@@ -164,6 +167,7 @@ def _query(given: Given) -> QueryControl:
         **_own(given, Scope.QUERY),
         batch=BatchControl(**_below(given, "batch")),
         reentry=ReentryControl(**_below(given, "reentry")),
+        live=LiveControl(**_below(given, "live")),
     )
 
 

@@ -16,10 +16,12 @@ from headgate_contract.settings.forms import (
     RATE,
     RECORDS,
     Form,
+    at_least_5s,
     at_least_10ms,
     backlog_interval,
     consumer_group,
     function_name,
+    is_real_time,
     one_of,
     positive,
     reentry_is_allowed,
@@ -154,6 +156,16 @@ TABLE: tuple[Setting, ...] = (
         Form("`Allowed` or `Never`", reentry_is_allowed),
         "reentry",
         "allowed",
+    ),
+    _of_query(
+        "live.mode", "live.mode", Form("`MicroBatch` or `RealTime`", is_real_time), "live", "real_time"
+    ),
+    _of_query(
+        "live.batch",
+        "live.batch",
+        at_least_5s("batch", "raise it, or leave it out for 1m"),
+        "live",
+        "batch_seconds",
     ),
     _of_source(
         "backlog.watermarkLag",

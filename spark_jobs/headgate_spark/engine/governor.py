@@ -124,6 +124,13 @@ class Governor:
             with run.lock:
                 run.sources[handle].thrown = failure
 
+    def refused(self, run_id: str, why: str) -> None:
+        """A query cannot run in real-time mode, for this reason."""
+        run = self.table.run(run_id)
+        if run is not None:
+            with run.lock:
+                run.real_time_refused(why)
+
     def closed(self, handle: int, failure: str | None) -> None:
         """A stream was closed; with its last one the run has ended. `failure` says what the query has failed of."""
         run = self.table.closed(handle)
@@ -220,9 +227,10 @@ class Governor:
                 return protocol.refuse(str(error))
             opened = run.sources[handle]
             resumes_at = run.sources.resumes_at(opened)
+            new = protocol.PREPARE if run.prepares_for_real_time else protocol.OK
         self.table.opened(handle, run)
         log.info("source opened", query=name, source=opened.name, lane=opened.source.lane.value)
-        return protocol.OK if resumes_at is None else protocol.resume(resumes_at)
+        return new if resumes_at is None else protocol.resume(resumes_at)
 
     def _run_of(self, described: Descriptor) -> QueryRun | None:
         """Return the run; `None`: with what earlier runs left, another try would only repeat a failure."""

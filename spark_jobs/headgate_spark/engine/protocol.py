@@ -14,7 +14,7 @@ from typing import Protocol
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.lease import Lease
 
-PROTOCOL = 7
+PROTOCOL = 8
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 
@@ -32,7 +32,8 @@ class ShimPlanner(Protocol):
         Answers what of its sources is borne with (`forbearance`); `None`: nothing."""
 
     def opened(self, handle: int, descriptor: str) -> str:
-        """A source was opened; `descriptor` is a JSON object. Answers `ok`, `resume:<json>` or `refuse:<message>`."""
+        """A source was opened; `descriptor` is a JSON object. Answers `ok`, `prepare:realtime`,
+        `resume:<json>` or `refuse:<message>`."""
 
     def progressed(self, run_id: str, progress: str) -> None:
         """A batch of a query has ended; `progress` is a JSON object."""
@@ -51,6 +52,9 @@ class ShimPlanner(Protocol):
 
     def thrown(self, handle: int, failure: str) -> None:
         """The source has thrown this, and its query fails."""
+
+    def refused(self, run_id: str, why: str) -> None:
+        """A query cannot run in real-time mode, or a batch of it has failed there; `why` is a sentence."""
 
     def closed(self, handle: int, failure: str | None) -> None:
         """The source was stopped; `failure` is a JSON object: what its query has failed of."""
@@ -143,6 +147,8 @@ class Reply:
 
 OK = Reply("ok")
 """To `opened`: the source is new."""
+PREPARE = Reply("prepare", "realtime")
+"""To `opened`: the query is new, and its state is to have the form that real-time mode needs."""
 HOLD = Reply("hold")
 """Read nothing in this trigger."""
 NOTHING = Reply("none")
@@ -174,6 +180,11 @@ def survey(handles: Iterable[int]) -> Reply:
 def wait(seconds: float) -> Reply:
     """Return the answer that has the shim ask again, in the same trigger, after so long."""
     return Reply("wait", str(max(1, round(seconds * 1000))))
+
+
+def real_time(seconds: float) -> Reply:
+    """Return the answer that has the batch run in real-time mode, for so long."""
+    return Reply("realtime", str(round(seconds * 1000)))
 
 
 def lease(leased: Lease, watched: Iterable[int]) -> Reply:

@@ -86,6 +86,7 @@ def verbs(planner: ShimPlanner) -> dict[str, Verb]:
         "plan": lambda handle, *about: planner.plan(int(handle), *about),
         "outage": lambda handle, failure: planner.outage(int(handle), failure),
         "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
+        "refused": planner.refused,
         "closed": lambda handle, failure: planner.closed(int(handle), failure),
         "noticed": planner.noticed,
         "ended": planner.ended,

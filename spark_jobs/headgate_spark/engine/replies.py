@@ -18,7 +18,7 @@ from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.protocol import Reply
 from headgate_spark.engine.settings import Settings
 from headgate_spark.planner.lease import Lease
-from headgate_spark.planner.model import Answer, Fail, Hold, TakeUpTo, Wait
+from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, TakeUpTo, Wait
 
 log = structlog.get_logger("headgate")
 
@@ -61,6 +61,9 @@ class Replies:
             return protocol.wait(checked.seconds)
         if isinstance(checked, Fail):
             return protocol.fail(checked.message)
+        if isinstance(checked, GoLive):
+            self._batches.planned()
+            return protocol.real_time(checked.seconds)
         reply = opened.reply(checked, is_listed=self._settings.control is not None)
         self._batches.planned()
         return reply
@@ -75,7 +78,7 @@ class Replies:
         """Return the answer for a source; where its log is not the one that was read, what Spark would do."""
         if isinstance(answer, (Hold, Wait)) and answer.reason.is_deliberate:
             return answer
-        moves = isinstance(answer, TakeUpTo) or answer == Hold(HeldBy.NOTHING_PENDING)
+        moves = isinstance(answer, (TakeUpTo, GoLive)) or answer == Hold(HeldBy.NOTHING_PENDING)
         problem = opened.problem(self._clock(), moves=moves, at_once=ends_by_itself)
         if problem is None:
             return answer

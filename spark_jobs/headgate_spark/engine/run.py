@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Mapping
 
+import structlog
+
 from headgate_contract import QueryControl
 from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
@@ -31,6 +33,8 @@ from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.model import Answer, QuerySnapshot, Survey, Trigger, TriggerKind
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
+
+log = structlog.get_logger("headgate")
 
 BUDGET_SECONDS = 1.0
 """How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
@@ -81,6 +85,12 @@ class QueryRun:
     def governed(self) -> bool:
         """False while the trigger is not known, and for triggers whose batches are not planned."""
         return self.started is not None and self.started.governed
+
+    @property
+    def prepares_for_real_time(self) -> bool:
+        """Whether it has never run, and its state is to have the form that real-time mode needs."""
+        control, is_new = self.settings.control, self.state.resumption.batch is None
+        return is_new and control is not None and control.live.real_time
 
     @property
     def ends_by_itself(self) -> bool:
@@ -168,6 +178,15 @@ class QueryRun:
         if self.planner is not None:
             self.planner.control(self.settings.control, self._clock())
             self._warn_of_settings()
+
+    def real_time_refused(self, why: str) -> None:
+        """Spark does not run it in real-time mode; `why` is a sentence."""
+        log.warning(
+            "real-time mode is refused; the query stays in micro-batches", query=self.name, reason=why
+        )
+        self.batches.none_runs()
+        if self.planner is not None:
+            self.planner.real_time_refused(why, self._clock())
 
     def stop(self) -> None:
         """Plan nothing more; `at_boundary` is set when the running batch has ended."""

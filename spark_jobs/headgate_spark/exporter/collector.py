@@ -175,6 +175,9 @@ def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
     yield m.QUERY_BACKLOG, query, float(snapshot.backlog)
     if snapshot.votes:
         yield m.QUERY_VOTES, query, 1.0
+    yield m.QUERY_REAL_TIME, query, None if snapshot.real_time is None else float(snapshot.real_time)
+    if snapshot.real_time_refused is not None:
+        yield m.QUERY_REAL_TIME_REFUSED, (snapshot.name, snapshot.real_time_refused), 1.0
     yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
     yield m.QUERY_GRANT, query, snapshot.grant_records
     yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records

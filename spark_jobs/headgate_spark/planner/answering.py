@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.booking import Booking
-from headgate_spark.planner.model import Answer, Hold, Wait
+from headgate_spark.planner.model import Answer, GoLive, Hold, Wait
 from headgate_spark.planner.pipelines import pipeline_of
 from headgate_spark.planner.reading import Limits, take
 from headgate_spark.planner.rounds import Question, Round
@@ -22,8 +22,11 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
         is_free = state.may_read(query.hybrid) and not query.alignment.rests(state.name, now)
         return is_free and state.rate.allowance(now) != 0
 
+    decides = query.real_time.is_on or query.awaits_real_time(now)
     needed = (state for state in query.sources.values() if state.is_counted)
-    return tuple(s.name for s in needed if s.is_stale(now) or (current.held is None and could_read(s)))
+    return tuple(
+        s.name for s in needed if decides or s.is_stale(now) or (current.held is None and could_read(s))
+    )
 
 
 def answer_to(asked: Question, booking: Booking) -> Answer:
@@ -43,6 +46,10 @@ def _planned(asked: Question, booking: Booking) -> Answer:
     query, current, source = asked.query, asked.round, asked.source
     if query.stopping:
         return Hold(HeldBy.STOP)
+    if current.live is None and current.held is not HeldBy.FIRST_LOOK:
+        current.live = query.goes_live(asked.now)
+    if current.live:
+        return GoLive(query.real_time.batch_seconds)
     if source.control.paused:
         return Hold(HeldBy.PAUSED)
     if current.held is None and source.name not in current.plan:

@@ -91,6 +91,25 @@ class Booking:
         if batch is not None:
             self._settle(batch, report)
             self._go_on(batch, now)
+        query.real_time.batch_ended(report, took_all=batch is not None and not batch.left)
+        if query.awaits_real_time(now):
+            query.gate.open(now)
+
+    def live_batch_ended(self, report: BatchReport) -> None:
+        """A batch of real-time mode was committed. Only its length was planned: nothing is learnt of it."""
+        query, now = self._query, report.ended_at
+        self.batch = None
+        query.gate.ended(now)
+        for name, records in report.records.items():
+            if name in query.sources:
+                state = query.sources[name]
+                state.processed_total += records
+                state.planned_total += records
+                state.brought(records, now, everything=True)
+        if report.has_data:
+            self.data_batches += 1
+        else:
+            self.no_data_batches += 1
 
     def _withdraw(self, batch: PlannedBatch, now: float) -> frozenset[str]:
         """No batch came of a planning: return the sources that it was for."""

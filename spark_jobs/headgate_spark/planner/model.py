@@ -131,7 +131,14 @@ class Fail:
     message: str
 
 
-Answer = Union[Hold, TakeAll, TakeUpTo, TakeLimit, TakeBytes, TakeNothing, Wait, Fail]
+@dataclass(frozen=True, slots=True)
+class GoLive:
+    """The batch runs in Spark's real-time mode, for so long; all sources of the query are told so in one trigger."""
+
+    seconds: float
+
+
+Answer = Union[Hold, TakeAll, TakeUpTo, TakeLimit, TakeBytes, TakeNothing, Wait, GoLive, Fail]
 
 
 # What is kept
@@ -255,3 +262,7 @@ class QuerySnapshot:
     """The silent source on which Spark's watermark waits."""
     votes: bool = False
     """Whether the lag of a source votes here."""
+    real_time: bool | None = None
+    """Whether its batches run in real-time mode; `None`: it is not asked for."""
+    real_time_refused: str | None = None
+    """Why they do not, where that is neither a backlog nor for a moment: a sentence."""

@@ -24,6 +24,7 @@ from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
+    GoLive,
     Hold,
     HybridMemory,
     Position,
@@ -74,7 +75,10 @@ class QueryPlanner:
     def batch_ended(self, report: BatchReport) -> None:
         """A batch was committed. Called before Spark asks again."""
         self._query.has_looked = not any(state.is_counted for state in self._query.sources.values())
-        self._booking.ended(report)
+        if self._query.real_time.is_on:
+            self._booking.live_batch_ended(report)
+        else:
+            self._booking.ended(report)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
         """Tell what a batch that has been reported took; later than its end, if it must be."""
@@ -83,6 +87,16 @@ class QueryPlanner:
     def was_too_large(self, records: int) -> None:
         """A batch of so many records has failed for want of memory."""
         self._query.sizer.memory = self._query.sizer.memory.halved(records)
+
+    def real_time_refused(self, why: str, now: float) -> None:
+        """Spark cannot run the query in real-time mode; whoever was told to in this trigger asks again."""
+        self._query.real_time.refused(why, now)
+        if self._round is not None:
+            self._round.live = False
+            answers = self._round.answers
+            self._round.answers = {
+                name: each for name, each in answers.items() if not isinstance(each, GoLive)
+            }
 
     def remembered(self, memory: HybridMemory) -> None:
         """What was `to_remember` has been kept."""
@@ -97,6 +111,7 @@ class QueryPlanner:
         was an answer that never came there: it is given back.
         """
         self._round = None
+        self._query.real_time.trigger_begins(passed)
         self._booking.give_back(passed, now)
 
     def trigger_goes_on(self, passed: Collection[str], now: float) -> None:
@@ -176,7 +191,9 @@ class QueryPlanner:
             lease = of_open_gate(states, readers, query.in_force.look_seconds, now)
         elif current.held.closes_the_gate:
             lease = of_closed_gate(query.is_open_at(now), now)
-        return None if lease is None else lease.until(query.votes.changes_at, now)
+        if lease is None or query.awaits_real_time(now):
+            return None
+        return lease.until(min(query.votes.changes_at, query.real_time.changes_at(now)), now)
 
     # ------------------------------------------------------------------------------------------
 
@@ -188,7 +205,7 @@ class QueryPlanner:
         current = self._round
         if current is None:
             self._booking.trigger_without_report(now)
-            self._query.vote(self._is_in_flight, now)
+            self._vote_between_batches(now)
             current = Round(gate(self._query, now))
         elif current.waiting == state.name:
             current = Round(
@@ -200,7 +217,14 @@ class QueryPlanner:
         self._round = current
         return current
 
+    def _vote_between_batches(self, now: float) -> None:
+        """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
+        if not self._query.real_time.is_on:
+            self._query.vote(self._is_in_flight, now)
+
     def _is_in_flight(self, source: str, now: float) -> bool:
+        if self._query.real_time.is_on:
+            return True
         batch = self._booking.batch
         return batch is not None and batch.is_in_flight(source, now)
 
@@ -251,7 +275,7 @@ class QueryPlanner:
 
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
-        self._query.vote(self._is_in_flight, now)
+        self._vote_between_batches(now)
         query = self._query
         return QuerySnapshot(
             name=query.name,
@@ -266,6 +290,8 @@ class QueryPlanner:
             sources=tuple(self._snapshot_of(name, now) for name in query.sources),
             watermark_held_by=query.alignment.watermark_held_by(now),
             votes=bool(query.votes.sources),
+            real_time=query.real_time.is_on if query.real_time.is_wanted else None,
+            real_time_refused=query.real_time.hindrance or query.real_time.refusal,
         )
 
     def _snapshot_of(self, name: str, now: float) -> SourceSnapshot:

@@ -29,6 +29,8 @@ class Round:
     asked: set[str] = field(default_factory=set)
     runs_empty: bool = False
     """Whether a batch runs even if it is without records: whatever is held now has a trigger after this one."""
+    live: bool | None = None
+    """Whether its batch is one of real-time mode; `None`: not decided yet."""
     waiting: str | None = None
     """The source that was told to wait: it is asked again in the same trigger."""
     survey: tuple[str, ...] | None = None

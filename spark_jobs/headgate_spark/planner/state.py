@@ -25,6 +25,7 @@ from headgate_spark.planner.model import (
     Trigger,
     TriggerKind,
 )
+from headgate_spark.planner.real_time import RealTime
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
 from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds, Snapshots
@@ -94,6 +95,7 @@ class QueryState:
         self.votes = LagVotes()
         self.unread = UnreadRecords(unread or NobodyLooks())
         self.snapshots = Snapshots(snapshots or NobodySearches())
+        self.real_time = RealTime(has_run=resumed is not None)
         self.read_to: float | None = None
         """The event time (Unix) up to which it has been read; `None`: not known."""
         self.has_looked = True
@@ -119,6 +121,7 @@ class QueryState:
         planned = self.sources.values() if self.settings.bounds_batches else ()
         self.alignment.control({state.name: state.control for state in planned}, now)
         self.votes.follow(control)
+        self.real_time.follow(self.settings, self.sources.values())
         self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
         if self.settings.new_checkpoint_request(before):
             self.gate.open(now)
@@ -188,6 +191,22 @@ class QueryState:
         for name, rate in in_force.rates.items():
             self.sources[name].rate = rate
         self.in_force = in_force
+
+    # Real-time mode
+
+    def awaits_real_time(self, now: float) -> bool:
+        """Tell whether the query goes live in real-time mode as soon as it has caught up."""
+        return not self.stopping and self.real_time.is_awaited(backlog=self.in_force.backlog, now=now)
+
+    def goes_live(self, now: float) -> bool:
+        """Return whether the batch that begins is one of real-time mode; what its sources have is known."""
+        control = self.settings.control
+        return self.real_time.decide(
+            self.sources.values(),
+            backlog=self.in_force.backlog,
+            dwell=0.0 if control is None else control.reentry.dwell_seconds,
+            now=now,
+        )
 
     # Questions
 

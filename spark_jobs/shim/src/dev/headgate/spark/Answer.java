@@ -5,9 +5,9 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 
 /** What a planner has said, taken apart. */
 record Answer(String verb, String rest) {
-  static final Set<String> TO_OPENED = Set.of("ok", "resume", "refuse");
-  static final Set<String> TO_ADMIT = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "survey", "lease", "wait", "fail");
-  static final Set<String> TO_PLAN = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "lease", "wait", "fail");
+  static final Set<String> TO_OPENED = Set.of("ok", "prepare", "resume", "refuse");
+  static final Set<String> TO_ADMIT = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "survey", "lease", "wait", "realtime", "fail");
+  static final Set<String> TO_PLAN = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "lease", "wait", "realtime", "fail");
   private static final Set<String> ALONE = Set.of("ok", "hold", "none", "all");
 
   /** Returns the answer, or null if it is none of those that are understood here. */
@@ -40,9 +40,9 @@ record Answer(String verb, String rest) {
     };
   }
 
-  /** How long the planner asks to be left alone; 0 if it does not. */
+  /** How long the planner asks to be left alone, or real-time mode is to last; 0 if neither. */
   long millis() {
-    return is("wait") ? number(rest) : is("lease") ? number(part(0)) : 0;
+    return is("wait") || is("realtime") ? number(rest) : is("lease") ? number(part(0)) : 0;
   }
 
   /** How often the streams that a lease names are looked at. */

@@ -2,6 +2,7 @@ package dev.headgate.spark;
 
 import java.lang.reflect.Method;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -38,10 +39,12 @@ final class Gate implements Governed.Handler {
   private final Patience patience;
   private final Triggers triggers = Triggers.ofThisQuery();
 
+  private SparkDataStream standIn;
   private Planner announcedTo;
   private Offset position;
   private boolean begun;
   private boolean held;
+  private boolean live; // in real-time mode, in the batch that is being planned
   private Offset surveyed;
   private Offset lastSurveyed;
 
@@ -72,6 +75,7 @@ final class Gate implements Governed.Handler {
     }
     Gate gate = new Gate(query, stream, streams, origin, location);
     Object standIn = StandIn.of(stream, gate, SupportsTriggerAvailableNow.class);
+    gate.standIn = (SparkDataStream) standIn;
     if (standIn == stream) {
       Shim.close(gate.handle);
       return stream;
@@ -137,15 +141,20 @@ final class Gate implements Governed.Handler {
   private Offset latestOffset(Offset start, ReadLimit limit) throws InterruptedException {
     begun |= source.hasBegun(start);
     held = false;
+    live = false;
     position = start;
     triggers.asks(handle);
     Offset end = planned(start, limit);
+    if (!live) {
+      query.realTime().leave();
+    }
     position = end != null ? end : start;
     return end;
   }
 
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
     Planner planner;
+    boolean isRefused = false;
     while ((planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
       if (Lease.holds(triggers.number())) {
         return hold(start);
@@ -158,6 +167,18 @@ final class Gate implements Governed.Handler {
       if (answer != null && answer.is("lease")) {
         Lease.begin(answer, asked, triggers.number());
         return hold(start);
+      }
+      if (answer != null && answer.is("realtime")) {
+        live = query.realTime().enter(answer.millis(), positions());
+        if (live) {
+          triggers.passed(handle);
+          return start;
+        }
+        if (isRefused) {
+          return hold(start);
+        }
+        isRefused = true;
+        continue; // the planner is told why, and plans a micro-batch
       }
       if (answer != null && !answer.is("wait")) {
         Offset end = carriedOut(answer, start, own);
@@ -231,6 +252,9 @@ final class Gate implements Governed.Handler {
       if (answer.is("refuse")) {
         throw new PlannerException(answer.rest());
       }
+      if (answer.is("prepare")) {
+        query.realTime().prepareState();
+      }
       if (answer.is("resume") && position == null && !source.isV1()) {
         position = source.parsed(answer.rest());
       }
@@ -263,6 +287,17 @@ final class Gate implements Governed.Handler {
     }
     String back = Offsets.retreat(position.json(), answer.rest(), lastSurveyed == null ? null : lastSurveyed.json());
     return back == null ? null : "the end that it has planned is before its start, " + back + ", where the stream does not end";
+  }
+
+  /** Where each stream of this query goes on, as far as that is known. */
+  private Map<SparkDataStream, Offset> positions() {
+    Map<SparkDataStream, Offset> found = new HashMap<>();
+    for (Gate gate : Shim.gates()) {
+      if (gate.query == query && gate.position != null) {
+        found.put(gate.standIn, gate.position);
+      }
+    }
+    return found;
   }
 
   /** Asks the named streams of this query for all they have. */

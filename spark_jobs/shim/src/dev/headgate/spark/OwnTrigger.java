@@ -26,14 +26,16 @@ final class OwnTrigger {
   private static final long BASE_MILLIS = 100;
 
   private final StreamingQuery query;
+  private final RealTime realTime;
   private boolean asked;
   private long ownMillis; // the job's own interval, where its trigger was shortened
   private long nextMillis;
   private long decidedIn = -1;
   private boolean due;
 
-  OwnTrigger(StreamingQuery query) {
+  OwnTrigger(StreamingQuery query, RealTime realTime) {
     this.query = query;
+    this.realTime = realTime;
   }
 
   /** Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it. */
@@ -42,10 +44,11 @@ final class OwnTrigger {
       return;
     }
     asked = true;
-    if (RunningQuery.call(query, "trigger") instanceof ProcessingTimeTrigger own && (own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS)) {
+    if (realTime.ownTrigger() instanceof ProcessingTimeTrigger own) {
       try {
-        shorten();
-        ownMillis = own.intervalMs();
+        boolean isLong = own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS;
+        replaceExecutor(isLong);
+        ownMillis = isLong ? own.intervalMs() : 0;
       } catch (ReflectiveOperationException | RuntimeException e) {
         LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", Thread.currentThread().getName(), e);
       }
@@ -72,13 +75,17 @@ final class OwnTrigger {
     return due;
   }
 
-  private void shorten() throws ReflectiveOperationException {
+  /** Has batches that fail in real-time mode mended, and, where the trigger is long, streams asked more often. */
+  private void replaceExecutor(boolean isLong) throws ReflectiveOperationException {
     Object executor = RunningQuery.call(query, "triggerExecutor");
-    Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
-    Object next = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), RunningQuery.call(query, "triggerClock"));
+    String name = executor.getClass().getName();
+    if (isLong) {
+      Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
+      executor = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), RunningQuery.call(query, "triggerClock"));
+    }
     Method setter = Arrays.stream(query.getClass().getMethods()).filter(m -> m.getName().equals("triggerExecutor_$eq")).findFirst().orElseThrow();
-    setter.invoke(query, next);
-    quieten(executor.getClass().getName());
+    setter.invoke(query, realTime.mending(executor));
+    quieten(name);
   }
 
   /** It warns of each trigger that takes longer than its interval: under the short one, of every batch. */

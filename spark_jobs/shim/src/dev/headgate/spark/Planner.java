@@ -58,7 +58,8 @@ final class Planner {
    *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code admission} (whether the source takes read
    *     limits), {@code defaultLimit} ("all", "rows", "files", "bytes", "other" or null),
    *     {@code shufflePartitions} of the query's session
-   * @return {@code ok}; {@code resume:<json>}, the offset at which it goes on by the checkpoint, so that it can be surveyed before
+   * @return {@code ok}; {@code prepare:realtime}, as {@code ok}, of a query that has never run: its state is to have the form
+   *     that real-time mode needs; {@code resume:<json>}, the offset at which it goes on by the checkpoint, so that it can be surveyed before
    *     Spark asks it; or {@code refuse:<message>}: the query fails with that message
    */
   String opened(long handle, String descriptor) throws Failed, InterruptedException {
@@ -86,7 +87,9 @@ final class Planner {
    * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty
    *     first one), {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
    *     survey:<handle>,<handle>,…}, {@code lease:<milliseconds>:<milliseconds>:<handle>,<handle>,…}, {@code wait:<milliseconds>}
-   *     (then this is asked again, in the same trigger) or {@code fail:<message>}. {@code all} leaves the source to the limit
+   *     (then this is asked again, in the same trigger), {@code realtime:<milliseconds>} or {@code fail:<message>}. {@code realtime}
+   *     has the batch run in Spark's real-time mode, which reads all streams of the query for that time; it is answered for all of
+   *     them in a trigger or for none. Where it cannot be, {@link #refused} says why and this is asked again. {@code all} leaves the source to the limit
    *     that it has of its own. {@code lease} holds all streams of the query for the first time without a question, unless
    *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
    *     something else than when it was last surveyed
@@ -119,6 +122,11 @@ final class Planner {
   /** The stream has thrown this, a text as that of {@link #outage}, when it was asked for something, and its query fails. */
   void thrown(long handle, String failure) throws Failed, InterruptedException {
     ask("thrown", Long.toString(handle), failure);
+  }
+
+  /** The query cannot run in real-time mode, or a batch of it has failed there: it goes on in micro-batches. A sentence. */
+  void refused(String runId, String why) throws Failed, InterruptedException {
+    ask("refused", runId, why);
   }
 
   /**

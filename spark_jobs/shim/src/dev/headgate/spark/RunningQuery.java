@@ -38,6 +38,7 @@ final class RunningQuery {
   private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
 
   private final StreamingQuery query;
+  private final RealTime realTime;
   private final String thread = Thread.currentThread().getName();
   private final Map<String, String> options;
   private Planner begunBy;
@@ -53,7 +54,8 @@ final class RunningQuery {
     this.query = query;
     this.options = options;
     this.protection = new Protection(query);
-    this.trigger = new OwnTrigger(query);
+    this.realTime = new RealTime(query);
+    this.trigger = new OwnTrigger(query, realTime);
     String tags = SparkContext.getOrCreate().getLocalProperty("spark.job.tags");
     Matcher operation = OF_CONNECT.matcher(tags == null ? "" : tags);
     boolean connected = operation.find();
@@ -90,7 +92,7 @@ final class RunningQuery {
 
   /** The ids of the runs that have streams open and are planned. */
   static List<String> planned() {
-    return BY_RUN.values().stream().filter(run -> run.query.isActive() && !run.leftAlone && isPlanned(run.call("trigger"))).map(RunningQuery::runId).toList();
+    return BY_RUN.values().stream().filter(run -> run.query.isActive() && !run.leftAlone && isPlanned(run.realTime.ownTrigger())).map(RunningQuery::runId).toList();
   }
 
   private static boolean isPlanned(Object trigger) {
@@ -129,7 +131,7 @@ final class RunningQuery {
   private String describe() {
     Map<String, Object> members = new LinkedHashMap<>(named(query));
     members.put("thread", thread);
-    Object trigger = call("trigger");
+    Object trigger = realTime.ownTrigger();
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
     Object plan = call("analyzedPlan");
@@ -194,6 +196,10 @@ final class RunningQuery {
     return protection;
   }
 
+  RealTime realTime() {
+    return realTime;
+  }
+
   OwnTrigger trigger() {
     return trigger;
   }
@@ -209,8 +215,12 @@ final class RunningQuery {
     LOG.warn("{} The query goes on as it would without Headgate, at its own trigger ({})", why, OnFailure.PROPERTY);
   }
 
-  /** Tells the planner of what Spark has reported since it was last told: of a batch, or that there was none for a while. */
+  /** Tells the planner of what has happened since it was last told: what Spark has reported, and that real-time mode was refused. */
   void progressed(Planner planner) throws Planner.Failed, InterruptedException {
+    String refusal = realTime.takeRefusal();
+    if (refusal != null) {
+      planner.refused(runId(), refusal);
+    }
     StreamingQueryProgress last = query.lastProgress();
     if (last != null && last != told) {
       planner.progressed(runId(), Progress.of(last));
@@ -233,6 +243,7 @@ final class RunningQuery {
 
   /** Its last stream is closed. */
   void ends() {
+    realTime.ends();
     BY_RUN.remove(runId());
     if (OF_THIS_THREAD.get() == this) {
       OF_THIS_THREAD.remove();

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 7;
+  private static final int PROTOCOL = 8;
 
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();

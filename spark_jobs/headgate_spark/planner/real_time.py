@@ -1,0 +1,149 @@
+"""Which batches run in Spark's real-time mode: when a query goes live in it, and when it goes back to micro-batches.
+
+A micro-batch is what a backlog needs, and everything that is planned. A batch of real-time mode reads whatever comes,
+for as long as it lasts, and cannot be held to anything. So a query is in it only while there is nothing to hold: it
+is in no backlog, has caught up, and nothing is said of it that could not be kept. Both is decided between two
+batches, once what its sources have is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from headgate_contract import LiveControl, SourceControl
+from headgate_spark.planner.model import BatchReport, Position, TriggerKind
+from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.source import SourceState
+
+CAUGHT_UP_SECONDS = 5.0
+"""A query has caught up when a batch took all there was and was over so soon: what has come in meanwhile is little.
+Real-time mode takes it at its own pace, which is several times slower, beside what goes on coming in."""
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 60.0, 3600.0
+"""From a refusal to the next try: executors come and go, but what a query is like does not change."""
+NEVER = math.inf
+
+
+class RealTime:
+    """The real-time mode of one query. Times are seconds of one monotonic clock."""
+
+    def __init__(self, *, has_run: bool) -> None:
+        """`has_run`: a batch of the query was planned before, in this run or an earlier one."""
+        self._control = LiveControl()
+        self._has_run = has_run
+        self.hindrance: str | None = None
+        """What is said of the query that real-time mode could not keep: a sentence; `None`: nothing."""
+        self.refusal: str | None = None
+        """Why Spark does not run it so: a sentence; `None`: it does, as far as is known."""
+        self.is_on = False
+        """The last batch that was planned is one of real-time mode: it runs, or it has just ended."""
+        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._not_before = -math.inf
+        self._falls, self._fell_at = 0, -math.inf
+        self._is_drained = False
+        self._began: dict[str, Position] = {}
+        """Up to where each source had records when the batch began."""
+
+    # What it is told
+
+    def follow(self, settings: Settings, sources: Collection[SourceState]) -> None:
+        """Take trigger and document. Whoever declares it anew may have done something about a refusal."""
+        control = settings.control.live if settings.control else LiveControl()
+        if control != self._control:
+            self.refusal, self._retry_seconds = None, FIRST_RETRY_SECONDS
+            self._not_before, self._falls = -math.inf, 0
+        self._control = control
+        self.hindrance = _hindrance(settings, sources) if control.real_time else None
+
+    def refused(self, why: str, now: float) -> None:
+        """Spark cannot run the query so, or a batch has failed there; `why` is a sentence."""
+        self.is_on, self.refusal = False, why
+        self._not_before = now + self._retry_seconds
+        self._retry_seconds = min(2 * self._retry_seconds, LAST_RETRY_SECONDS)
+
+    def trigger_begins(self, passed: Collection[str]) -> None:
+        """Spark asks again; `passed` are the sources of which it was told to read before. None: no batch was."""
+        self.is_on = self.is_on and bool(passed)
+
+    def batch_ended(self, report: BatchReport, *, took_all: bool) -> None:
+        """A micro-batch has ended; `took_all`: it was to bring all that its sources had."""
+        self._has_run = True
+        self._is_drained = took_all and report.duration_seconds <= CAUGHT_UP_SECONDS
+
+    # What it decides
+
+    @property
+    def batch_seconds(self) -> float:
+        """How long a batch lasts."""
+        return self._control.batch_seconds
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the query is to be live in it."""
+        return self._control.real_time
+
+    def is_awaited(self, *, backlog: bool, now: float) -> bool:
+        """Tell whether nothing but what is still to be read keeps the query from it.
+
+        A query's first batch is a micro-batch. Where one of real-time mode was killed that was the first, there is
+        state and nothing in the logs, and Spark starts no micro-batches on that any more.
+        """
+        is_possible = self._control.real_time and self.hindrance is None and self._has_run
+        return is_possible and not backlog and now >= self._not_before
+
+    def changes_at(self, now: float) -> float:
+        """Return when it may be gone into by time alone."""
+        return self._not_before if self._not_before > now else NEVER
+
+    def decide(self, sources: Collection[SourceState], *, backlog: bool, dwell: float, now: float) -> bool:
+        """Return whether the batch that begins is one of it.
+
+        What the sources have is known. `dwell` is how long a query that has fallen behind stays away from it.
+        """
+        was_on, self.is_on = self.is_on, False
+        if not self.is_awaited(backlog=backlog, now=now):
+            return False
+        known = {state.name: state.latest for state in sources if state.pending is not None}
+        if len(known) < len(sources):
+            return False
+        if was_on and self._has_fallen_behind(sources):
+            self._falls = 1 if now - self._fell_at > LAST_RETRY_SECONDS else self._falls + 1
+            self._fell_at = now
+            self._not_before = now + min(dwell * 2 ** (self._falls - 1), max(dwell, LAST_RETRY_SECONDS))
+            return False
+        if was_on:
+            self.refusal, self._retry_seconds = None, FIRST_RETRY_SECONDS
+        elif not self._is_drained and any(state.pending for state in sources):
+            return False
+        self._began = {name: dict(latest or {}) for name, latest in known.items()}
+        self.is_on, self._is_drained = True, False
+        return True
+
+    def _has_fallen_behind(self, sources: Collection[SourceState]) -> bool:
+        """Tell whether records are unread that were there when the batch began: it is behind by more than a batch."""
+        return any(
+            (state.position or {}).get(split, end) < end
+            for state in sources
+            for split, end in self._began.get(state.name, {}).items()
+        )
+
+
+def _hindrance(settings: Settings, sources: Collection[SourceState]) -> str | None:
+    if settings.trigger.kind is not TriggerKind.PROCESSING_TIME:
+        return f"the query's trigger ({settings.trigger.kind.value}) ends it by itself; give it a processing time"
+    for state in sources:
+        if (problem := _of_source(state.control)) is not None:
+            return f"source {state.name} {problem}"
+        if not state.is_counted:
+            return f"source {state.name} cannot be counted, so nobody knows when it has caught up"
+    return None
+
+
+def _of_source(control: SourceControl) -> str | None:
+    if control.rate_limit is not None:
+        return (
+            "has a rate limit, which cannot hold inside a batch of real-time mode; leave one of the two out"
+        )
+    if control.alignment is not None:
+        return "is aligned, which cannot hold inside a batch of real-time mode; leave one of the two out"
+    return "is paused" if control.paused else None

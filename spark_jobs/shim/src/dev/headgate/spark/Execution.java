@@ -1,0 +1,46 @@
+package dev.headgate.spark;
+
+import java.lang.reflect.Field;
+import java.util.List;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The execution of a query, reached by name: its class has moved between versions. */
+record Execution(StreamingQuery query) {
+  Object call(String method) {
+    return RunningQuery.call(query, method);
+  }
+
+  SparkSession session() {
+    return (SparkSession) call("sparkSessionForStream");
+  }
+
+  @SuppressWarnings("unchecked")
+  List<SparkDataStream> sources() {
+    return CollectionConverters.asJava((Seq<SparkDataStream>) call("sources"));
+  }
+
+  /** Sets a field. One that is final is no constant for any JIT, being an instance's; Java 26 begins to warn of it. */
+  void set(String name, Object value) throws ReflectiveOperationException {
+    if (!setIfThere(name, value)) {
+      throw new NoSuchFieldException(name);
+    }
+  }
+
+  /** The same for a field that not every version has; returns whether this one does. */
+  boolean setIfThere(String name, Object value) throws ReflectiveOperationException {
+    for (Class<?> type = query.getClass(); type != null; type = type.getSuperclass()) {
+      for (Field field : type.getDeclaredFields()) {
+        if (field.getName().equals(name)) {
+          field.setAccessible(true);
+          field.set(query, value);
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+}

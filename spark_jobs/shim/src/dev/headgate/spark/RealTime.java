@@ -1,0 +1,259 @@
+package dev.headgate.spark;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Function1;
+import scala.Option;
+import scala.Some;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Has single batches of a running query run in Spark's real-time mode, and the others as micro-batches.
+ *
+ * <p>Whether a batch is one of real-time mode, Spark looks up while it runs it: in the trigger of the query's execution, and in
+ * the duration that the relations of its plan carry (read in the bytecode of {@code MicroBatchExecution}, {@code StreamExecution},
+ * {@code DataSourceV2Strategy} and {@code IncrementalExecution} of 4.3; in no other class). So both are changed between two
+ * batches, inside one run: the job's handle, its listeners and the run's id stay what they are, and no state is opened anew. All
+ * that Spark checks when such a query is started is checked here at the change.
+ *
+ * <p>What it checks later, while it plans or schedules the batch, fails the batch. Such a batch, and any other that fails in
+ * real-time mode, is followed by what a restart would do in its place: the run takes up its own checkpoint again, and goes on in
+ * micro-batches. Nothing of the failed batch is in the logs by then, or it is repeated as it was planned.
+ *
+ * <p>One per query, and all of it on the query's own thread.
+ */
+final class RealTime {
+  private static final Logger LOG = LoggerFactory.getLogger(RealTime.class);
+  static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
+  private static final String STATE = "spark.sql.streaming.stateStore.";
+  static final String FORMAT = STATE + "checkpointFormatVersion";
+  private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
+  static final String SORTS = "spark.sql.execution.sortBeforeRepartition";
+
+  /** As {@code StreamExecution.setSparkSessionConfigsForRealTimeMode} of 4.3 has them, each where the job has not set it. */
+  private static final Map<String, String> OF_STATE =
+      Map.of(
+          STATE + "providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+          STATE + "rocksdb.changelogCheckpointing.enabled", "true",
+          FORMAT, "2");
+
+  private final StreamingQuery query;
+  private final Execution execution;
+  private final RealTimeChecks checks;
+  private final Object ownTrigger;
+  private final Map<String, Option<String>> before = new LinkedHashMap<>();
+  private LogicalPlan ownPlan;
+  private long millis;
+  private String refusal;
+
+  RealTime(StreamingQuery query) {
+    this.query = query;
+    this.execution = new Execution(query);
+    this.checks = new RealTimeChecks(execution);
+    this.ownTrigger = execution.call("trigger");
+  }
+
+  /** The trigger that the job has given the query. */
+  Object ownTrigger() {
+    return ownTrigger;
+  }
+
+  boolean isOn() {
+    return ownPlan != null;
+  }
+
+  /** Why it was not entered, or had to be left, since this was last asked; null: nothing happened. */
+  String takeRefusal() {
+    String taken = refusal;
+    refusal = null;
+    return taken;
+  }
+
+  /** Of a query that has never run: its state is to have the form that real-time mode needs. */
+  void prepareState() {
+    if (RealTimeChecks.isPossibleWithState()) {
+      var conf = execution.session().conf();
+      OF_STATE.forEach((key, value) -> {
+        if (!conf.contains(key)) {
+          conf.set(key, value);
+        }
+      });
+    }
+  }
+
+  /**
+   * The batch that is being planned is to run in real-time mode, for so long.
+   *
+   * @param starts where each stream would begin, by stream; a stream that is not there begins where it says
+   * @return whether it will
+   */
+  boolean enter(long duration, Map<SparkDataStream, Offset> starts) {
+    try {
+      if (isOn() && duration != millis) {
+        leave();
+      }
+      String why = isOn() ? checks.tooFewSlots(starts) : checks.whyNot(duration, starts);
+      if (why == null && !isOn()) {
+        swap(duration);
+      }
+      refuse(why);
+      return why == null;
+    } catch (InvocationTargetException e) {
+      refuse("Spark says: " + e.getCause().getMessage());
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.warn("Headgate cannot have {} run in real-time mode", query.id(), e);
+      refuse("Headgate does not know real-time mode as this version of Spark has it: " + e);
+    }
+    return false;
+  }
+
+  private void refuse(String why) {
+    if (why != null) {
+      leave();
+      checks.release();
+      refusal = why;
+    }
+  }
+
+  /** The batch that is being planned is a micro-batch. */
+  void leave() {
+    if (!isOn()) {
+      return;
+    }
+    checks.release();
+    try {
+      execution.set("logicalPlan", ownPlan);
+      execution.set("trigger", ownTrigger);
+      ownPlan = null;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Headgate cannot end the real-time mode of " + query.id(), e);
+    }
+    before.forEach((key, value) -> {
+      if (value.isEmpty()) {
+        execution.session().conf().unset(key);
+      } else {
+        execution.session().conf().set(key, value.get());
+      }
+    });
+    before.clear();
+  }
+
+  /** The query is over, maybe in the midst of a batch: its tasks hold no slots any more. */
+  void ends() {
+    checks.release();
+  }
+
+  private void swap(long duration) throws ReflectiveOperationException {
+    for (SparkDataStream stream : execution.sources()) {
+      RealTimeChecks.ofRealTime(stream, "prepareForRealTimeMode").invoke(stream);
+    }
+    ownPlan = (LogicalPlan) execution.call("logicalPlan"); // from here on it is to be undone
+    millis = duration;
+    execution.set("logicalPlan", reading(ownPlan, duration));
+    execution.set("trigger", Class.forName(STREAMING + "RealTimeTrigger").getConstructor(long.class).newInstance(duration));
+    put(ADAPTIVE);
+    put(SORTS);
+  }
+
+  private void put(String key) {
+    var conf = execution.session().conf();
+    before.put(key, conf.contains(key) ? conf.getOption(key) : Option.empty());
+    conf.set(key, "false");
+  }
+
+  /** The plan with relations that real-time mode reads for so long. */
+  private static LogicalPlan reading(LogicalPlan plan, long duration) {
+    return plan.transform(
+        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+          @Override
+          public boolean isDefinedAt(LogicalPlan node) {
+            return node.getClass().getSimpleName().equals("StreamingDataSourceV2ScanRelation");
+          }
+
+          @Override
+          @SuppressWarnings("unchecked")
+          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+            if (!isDefinedAt(node)) {
+              return otherwise.apply(node);
+            }
+            LogicalPlan relation = (LogicalPlan) node.productElement(0);
+            return (B) with(node, "relation", with(relation, "realTimeModeDuration", Some.apply(duration)));
+          }
+        });
+  }
+
+  private static LogicalPlan with(LogicalPlan node, String name, Object value) {
+    Object[] elements = new Object[node.productArity()];
+    for (int i = 0; i < elements.length; i++) {
+      elements[i] = node.productElementName(i).equals(name) ? value : node.productElement(i);
+    }
+    return node.makeCopy(elements);
+  }
+
+  // a batch that fails ---------------------------------------------------------------------------------
+
+  /** An executor of triggers in which a batch of real-time mode that fails does not fail the query. */
+  Object mending(Object executor) {
+    return StandIn.of(
+        executor,
+        (method, arguments) -> {
+          if (method.getName().equals("execute")) {
+            @SuppressWarnings("unchecked")
+            var batch = (Function1<Object, Object>) arguments[0];
+            arguments = new Object[] {new Mended(batch, executor)};
+          }
+          return Governed.forward(executor, method, arguments);
+        });
+  }
+
+  private final class Mended extends AbstractFunction1<Object, Object> {
+    private final Function1<Object, Object> batch;
+    private final Object executor;
+
+    Mended(Function1<Object, Object> batch, Object executor) {
+      this.batch = batch;
+      this.executor = executor;
+    }
+
+    @Override
+    public Object apply(Object context) {
+      try {
+        return batch.apply(context);
+      } catch (Throwable e) {
+        if (!isOn() || !(e instanceof Exception) || !query.isActive() || Thread.currentThread().isInterrupted()) {
+          throw Governed.<RuntimeException>asThrown(e);
+        }
+        LOG.warn("A batch of {} has failed in real-time mode; it goes on in micro-batches, from its last commit", query.id(), e);
+        refuse("Spark says: " + e.getMessage());
+        takeUpCheckpoint(e);
+        return true;
+      }
+    }
+
+    private void takeUpCheckpoint(Throwable failure) {
+      try {
+        execution.session().sparkContext().cancelJobGroup(query.runId().toString());
+        Object log = execution.call("offsetLog");
+        execution.setIfThere("initialLatestOffsetSeq", log.getClass().getMethod("getLatest").invoke(log)); // kept since the start, from 4.3 on
+        Method initialize = query.getClass().getDeclaredMethod("initializeExecution", SparkSession.class);
+        initialize.setAccessible(true);
+        Object context = initialize.invoke(query, execution.session());
+        Arrays.stream(executor.getClass().getMethods()).filter(m -> m.getName().equals("setNextBatch")).findFirst().orElseThrow().invoke(executor, context);
+      } catch (ReflectiveOperationException | RuntimeException e) {
+        failure.addSuppressed(e);
+        throw Governed.<RuntimeException>asThrown(failure);
+      }
+    }
+  }
+}

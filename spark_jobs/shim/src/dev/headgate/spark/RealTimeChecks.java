@@ -1,0 +1,150 @@
+package dev.headgate.spark;
+
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+
+/**
+ * What Spark checks where a query is started in real-time mode, and what it does not: whether all of its tasks have a slot.
+ *
+ * <p>Read in the bytecode of {@code DataStreamWriter}, {@code StreamingQueryManager}, {@code ResolveWriteToStream} and {@code
+ * MicroBatchExecution} of 4.3. What Spark checks only as it plans a batch (operators), or schedules it, is not here: see {@link RealTime}.
+ */
+final class RealTimeChecks {
+  private static final String LEAST_MILLIS = "spark.sql.streaming.realTimeMode.minBatchDuration";
+  private static final String ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck";
+  private static final String ALLOWS_V1 = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.enabled";
+
+  /** Slots that tasks of queries in real-time mode hold. */
+  private static final Map<RealTimeChecks, Integer> HOLDING = new ConcurrentHashMap<>();
+
+  private final Execution execution;
+
+  RealTimeChecks(Execution execution) {
+    this.execution = execution;
+  }
+
+  /** Whether this Spark can run a query with state in real-time mode. */
+  static boolean isPossibleWithState() {
+    return Version.OF_SPARK.compareTo(Version.WITH_STATE) >= 0;
+  }
+
+  /** Why the query cannot run in real-time mode, with batches of so many milliseconds; null: it can. */
+  String whyNot(long duration, Map<SparkDataStream, Offset> starts) throws ReflectiveOperationException {
+    if (Version.OF_SPARK.compareTo(Version.WITH_IT) < 0) {
+      return "Spark " + Version.OF_SPARK + " has no real-time mode; it takes Spark 4.1, or 4.3 where the query keeps state";
+    }
+    if (!execution.query().getClass().getSimpleName().equals("MicroBatchExecution")) {
+      return "the query runs as " + execution.query().getClass().getSimpleName() + "; leave the option asyncProgressTrackingEnabled out";
+    }
+    var conf = execution.session().conf();
+    long least = Long.parseLong(conf.get(LEAST_MILLIS, "5000"));
+    if (duration < least) {
+      return "a batch of " + duration + " ms is shorter than the " + least + " ms that " + LEAST_MILLIS + " allows; make live.batch longer";
+    }
+    for (SparkDataStream stream : execution.sources()) {
+      if (!ofRealTime().isInstance(stream)) {
+        return "source " + stream + " cannot be read in real-time mode; Kafka's can";
+      }
+    }
+    if (execution.sources().stream().distinct().count() < execution.sources().size()) {
+      return "a source is read twice by the query; read it by two sources that differ in an option";
+    }
+    Object sink = execution.call("sink");
+    if (!(sink instanceof SupportsWrite)) {
+      return "its sink (" + sink.getClass().getSimpleName() + ") takes whole batches; write to Kafka, or by foreach";
+    }
+    boolean asked = Boolean.parseBoolean(conf.get(ALLOWLIST, "true"));
+    statically(RealTime.STREAMING + "runtime.RealTimeModeAllowlist", "checkAllowedSink", sink, asked);
+    statically("org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker", "checkAdditionalRealTimeModeConstraints", execution.call("analyzedPlan"), execution.call("outputMode"));
+    if (conf.contains(RealTime.SORTS) && Boolean.parseBoolean(conf.get(RealTime.SORTS))) {
+      return RealTime.SORTS + " is true, and its sort would never end; leave it out";
+    }
+    boolean mayBeOld = !Boolean.parseBoolean(conf.get(ALLOWS_V1, "false"));
+    if (mayBeOld && keepsState() && Integer.parseInt(conf.get(RealTime.FORMAT, "1")) < 2) {
+      return "the checkpoint's state has format 1, with which a failed batch could lose state; start the query on a new checkpoint";
+    }
+    return tooFewSlots(starts);
+  }
+
+  /** Tasks hold their slots until the batch ends: those that get none read nothing, and so do other queries. */
+  String tooFewSlots(Map<SparkDataStream, Offset> starts) throws ReflectiveOperationException {
+    int needed = tasks(starts);
+    SparkContext context = execution.session().sparkContext();
+    int every = context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
+    int others = execution.session().sharedState().activeStreamingQueries().size() - 1;
+    HOLDING.remove(this);
+    int kept = others > HOLDING.size() ? 1 : 0;
+    int free = Math.max(0, every - kept - HOLDING.values().stream().mapToInt(Integer::intValue).sum());
+    if (needed <= free) {
+      HOLDING.put(this, needed);
+      return null;
+    }
+    return "it needs " + needed + " task slots all the time, and " + free + " of " + every + " are free for it"
+        + (kept > 0 ? " (one is kept for other queries of the driver)" : "") + "; add executors, or have fewer partitions";
+  }
+
+  /** It holds no slots any more. */
+  void release() {
+    HOLDING.remove(this);
+  }
+
+  private int tasks(Map<SparkDataStream, Offset> starts) throws ReflectiveOperationException {
+    int tasks = keepsState() ? Integer.parseInt(execution.session().conf().get("spark.sql.shuffle.partitions")) : 0;
+    for (SparkDataStream stream : execution.sources()) {
+      Offset start = starts.get(stream);
+      Object[] partitions = (Object[]) ofRealTime(stream, "planInputPartitions").invoke(stream, start != null ? start : stream.initialOffset());
+      tasks += partitions.length;
+    }
+    return tasks;
+  }
+
+  private boolean keepsState() throws ReflectiveOperationException {
+    Optional<Method> tells = Arrays.stream(execution.query().getClass().getDeclaredMethods()).filter(m -> m.getName().equals("containsStatefulOperator")).findFirst();
+    if (tells.isEmpty()) {
+      return false; // a version that refuses all state, when it plans the batch
+    }
+    tells.get().setAccessible(true);
+    return (boolean) tells.get().invoke(execution.query(), execution.call("analyzedPlan"));
+  }
+
+  private static Class<?> ofRealTime() throws ReflectiveOperationException {
+    return Class.forName("org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode");
+  }
+
+  static Method ofRealTime(SparkDataStream stream, String name) throws ReflectiveOperationException {
+    return Arrays.stream(ofRealTime().getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name + " of " + stream));
+  }
+
+  private static void statically(String type, String name, Object... arguments) throws ReflectiveOperationException {
+    Arrays.stream(Class.forName(type).getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name)).invoke(null, arguments);
+  }
+
+  /** A version of Spark, as far as it tells what real-time mode can do. */
+  private record Version(int major, int minor) implements Comparable<Version> {
+    static final Version WITH_IT = new Version(4, 1);
+    static final Version WITH_STATE = new Version(4, 3);
+    static final Version OF_SPARK = of(org.apache.spark.package$.MODULE$.SPARK_VERSION());
+
+    static Version of(String text) {
+      String[] parts = text.split("[.-]");
+      return new Version(Integer.parseInt(parts[0]), Integer.parseInt(parts[1]));
+    }
+
+    @Override
+    public int compareTo(Version other) {
+      return major != other.major ? Integer.compare(major, other.major) : Integer.compare(minor, other.minor);
+    }
+
+    @Override
+    public String toString() {
+      return major + "." + minor;
+    }
+  }
+}

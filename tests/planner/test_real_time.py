@@ -1,0 +1,232 @@
+"""A query goes live in real-time mode when it has caught up, and back to micro-batches when that cannot hold."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate_contract import (
+    AlignmentControl,
+    BacklogControl,
+    LiveControl,
+    QueryControl,
+    RateControl,
+    ReentryControl,
+    SourceControl,
+)
+from headgate_spark.planner.model import GoLive, Lane, Trigger, TriggerKind
+from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
+
+PER_SECOND = 1000
+BATCH = 60.0
+
+
+def control(*, dwell: float = 60.0, **more: object) -> QueryControl:
+    source = SourceControl(**more)  # type: ignore[arg-type]
+    return QueryControl(
+        interval_seconds=5,
+        interval_during_backlog_seconds=120,
+        live=LiveControl(real_time=True, batch_seconds=BATCH),
+        reentry=ReentryControl(dwell_seconds=dwell),
+        sources={"flights": source},
+    )
+
+
+def spark_with(declared: QueryControl, pending: int = 0, **more: object) -> tuple[ScriptedSpark, Stream]:
+    stream = Stream("flights", {"0": pending})
+    more = {"resumed": {"flights": {"0": 0}}} | more
+    spark = ScriptedSpark(stream, control=declared, records_per_second=PER_SECOND, **more)  # type: ignore[arg-type]
+    return spark, stream
+
+
+def is_live(spark: ScriptedSpark) -> bool:
+    return bool(spark.snapshot.real_time)
+
+
+def test_one_that_has_nothing_to_read_goes_live_at_once() -> None:
+    spark, _ = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=2 * BASE)
+    assert is_live(spark)
+    assert spark.batches == []
+    assert spark.answers == {"flights": GoLive(BATCH)}
+
+
+def test_the_first_batch_of_a_query_is_a_micro_batch() -> None:
+    spark, stream = spark_with(control(), resumed=None)
+    spark.run_for(10)
+    assert spark.live_batches == []
+    stream.arrive(1)
+    spark.run_until(lambda: is_live(spark), within=10)
+    assert spark.sizes == [1]
+
+
+def test_it_catches_up_in_micro_batches_that_wait_for_no_interval() -> None:
+    spark, stream = spark_with(control(), 20_000)
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND / 2))
+    spark.run_until(lambda: is_live(spark), within=120)
+    ends = [batch.ended_at for batch in spark.batches]
+    assert [batch.planned_at for batch in spark.batches[1:]] == pytest.approx(ends[:-1])
+    assert spark.batches[-1].seconds <= 5
+    assert spark.live_batches[0].planned_at == pytest.approx(ends[-1])
+
+
+def test_a_query_in_backlog_does_not_go_live() -> None:
+    declared = control(backlog=BacklogControl(pending_records=1000), dwell=0)
+    spark, stream = spark_with(declared, 100_000)
+    spark.round()
+    assert spark.snapshot.backlog
+    spark.run_until(lambda: is_live(spark), within=600)
+    assert not spark.snapshot.backlog
+    stream.arrive(1)
+    assert sum(spark.sizes) == 100_000
+
+
+def test_it_goes_back_when_a_vote_says_yes() -> None:
+    declared = control(backlog=BacklogControl(pending_records=1000), dwell=0)
+    spark, stream = spark_with(declared)
+    spark.run_until(lambda: is_live(spark), within=10)
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND))
+    spark.live_records_per_second = PER_SECOND * 0.9
+    spark.run_until(lambda: spark.snapshot.backlog, within=10 * BATCH)
+    assert spark.snapshot.real_time is False
+    assert spark.answers != {"flights": GoLive(BATCH)}
+
+
+def test_it_goes_back_when_records_are_unread_that_were_there_when_its_batch_began() -> None:
+    spark, stream = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND))
+    spark.live_records_per_second = PER_SECOND / 3
+    spark.run_until(lambda: not is_live(spark), within=10 * BATCH)
+    behind = len(spark.live_batches)
+    assert behind == 3, "one with nothing to read, one that leaves two thirds, one that takes half of these"
+    spark.live_records_per_second = math.inf
+    left = spark.live_batches[-1].ended_at
+    spark.arrivals = lambda _: None
+    spark.run_until(lambda: is_live(spark), within=600)
+    assert spark.live_batches[behind].planned_at - left >= 60, "the dwell"
+
+
+def test_what_comes_at_the_end_of_a_batch_is_no_falling_behind() -> None:
+    spark, stream = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    spark.live_records_per_second = 0
+    stream.arrive(0)
+    spark.arrivals = lambda _: stream.arrive(10**6) if stream.latest["0"] == 0 else None
+    spark.round()
+    assert is_live(spark), "none of them was there when its batch began"
+
+
+def test_each_time_that_it_falls_behind_it_stays_away_for_longer() -> None:
+    spark, stream = spark_with(control(dwell=30))
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND / 2))
+    spark.live_records_per_second = PER_SECOND / 8
+    begins: list[float] = []
+    left: list[float] = []
+    while len(begins) < 3:
+        spark.run_until(lambda: is_live(spark), within=3600)
+        begins.append(spark.live_batches[-1].planned_at)
+        spark.run_until(lambda: not is_live(spark), within=3600)
+        left.append(spark.live_batches[-1].ended_at)
+    away = [begin - end for end, begin in zip(left, begins[1:], strict=False)]
+    assert away[0] >= 30
+    assert away[1] >= 60
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"rate_limit": RateControl(records_per_second=10)}, "rate limit"),
+        ({"alignment": AlignmentControl(group="air", max_drift_seconds=1)}, "aligned"),
+        ({"paused": True}, "paused"),
+    ],
+)
+def test_what_cannot_hold_there_keeps_it_in_micro_batches_and_is_told(
+    said: dict[str, object], words: str
+) -> None:
+    spark, _ = spark_with(control(**said))
+    spark.run_for(10)
+    assert spark.snapshot.real_time is False
+    assert words in (spark.snapshot.real_time_refused or "")
+    assert "flights" in (spark.snapshot.real_time_refused or "")
+    spark.control(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    assert spark.snapshot.real_time_refused is None
+
+
+def test_a_run_that_ends_by_itself_does_not_go_live() -> None:
+    spark, _ = spark_with(control(), 10, trigger=Trigger(TriggerKind.AVAILABLE_NOW))
+    spark.run_for(10)
+    assert spark.ended == "idle"
+    assert "AvailableNow" in (spark.snapshot.real_time_refused or "")
+
+
+def test_one_that_cannot_be_counted_does_not_go_live() -> None:
+    spark = ScriptedSpark(Uncounted("flights", Lane.FILES, [10]), control=control())
+    spark.run_for(10)
+    assert spark.live_batches == []
+    assert "counted" in (spark.snapshot.real_time_refused or "")
+
+
+def test_a_query_of_which_it_is_not_asked_says_nothing_of_it() -> None:
+    spark, _ = spark_with(QueryControl())
+    spark.run_for(10)
+    assert spark.live_batches == []
+    assert spark.snapshot.real_time is None
+    assert spark.snapshot.real_time_refused is None
+
+
+def test_a_refusal_is_answered_by_a_micro_batch_in_the_same_trigger_and_tried_again_later() -> None:
+    spark, stream = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    stream.arrive(10)
+    spark.planner.trigger_begins(("flights",), spark.now)
+    assert spark.ask("flights") == GoLive(BATCH)
+    spark.planner.real_time_refused("too few slots", spark.now)
+    again = spark.ask("flights")
+    assert not isinstance(again, GoLive)
+    assert spark.snapshot.real_time_refused == "too few slots"
+    refused, before = spark.now, len(spark.live_batches)
+    spark.run_until(lambda: len(spark.live_batches) > before, within=600)
+    assert spark.live_batches[-1].planned_at - refused == pytest.approx(60, abs=1)
+
+
+def test_a_batch_that_has_not_come_to_pass_is_none() -> None:
+    spark, stream = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    stream.arrive(10)
+    spark.planner.trigger_begins((), spark.now)
+    assert spark.snapshot.real_time is False
+
+
+def test_nothing_goes_live_while_it_is_stopped() -> None:
+    spark, _ = spark_with(control())
+    spark.planner.stop(spark.now)
+    spark.run_for(10)
+    assert spark.live_batches == []
+
+
+@given(
+    arriving=st.lists(st.integers(0, 3 * PER_SECOND), min_size=1, max_size=30),
+    live_pace=st.integers(1, 3 * PER_SECOND),
+    pending=st.integers(0, 10**6),
+    threshold=st.sampled_from([None, 100, 10_000]),
+)
+def test_whatever_comes_each_record_is_read_once_and_counted(
+    arriving: list[int], live_pace: int, pending: int, threshold: int | None
+) -> None:
+    backlog = None if threshold is None else BacklogControl(pending_records=threshold)
+    spark, stream = spark_with(control(backlog=backlog, dwell=1), pending)
+    spark.live_records_per_second = live_pace
+    for rate in arriving:
+        spark.arrivals = lambda seconds, rate=rate: stream.arrive(round(seconds * rate))
+        spark.run_for(20)
+    read = sum(spark.sizes) + sum(batch.total for batch in spark.live_batches)
+    source = spark.source("flights")
+    assert stream.start["0"] == read == source.processed_records_total == source.planned_records_total
+    spark.arrivals = lambda _: None
+    spark.run_until(lambda: stream.pending == 0, within=1e6)
+    assert stream.pending == 0

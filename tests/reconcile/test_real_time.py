@@ -1,0 +1,41 @@
+"""What a driver says of real-time mode is in the status of the query."""
+
+from __future__ import annotations
+
+from headgate.api.status import QueryStatus
+from headgate_contract import metrics as names
+from support.looping import Loop
+
+LABELS = {"application": "flights", "query": "delays"}
+
+
+def running() -> Loop:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports("delays")
+    loop.world.metrics.reports("totals")
+    loop.acknowledged_turn()
+    return loop
+
+
+def delays(loop: Loop) -> QueryStatus:
+    assert loop.memory.status is not None
+    return loop.memory.status.queries[0]
+
+
+def test_a_query_that_is_not_asked_to_be_live_so_says_nothing() -> None:
+    status = delays(running())
+    assert status.real_time is None
+    assert status.real_time_refused is None
+
+
+def test_why_it_is_not_live_so_is_told() -> None:
+    loop = running()
+    cause = "it needs 9 task slots all the time, and 2 of 2 are free for it; add executors, or have fewer partitions"
+    loop.world.metrics.values += [
+        (names.QUERY_REAL_TIME.name, LABELS, 0.0),
+        (names.QUERY_REAL_TIME_REFUSED.name, LABELS | {"cause": cause}, 1.0),
+    ]
+    loop.acknowledged_turn()
+    assert delays(loop).real_time is False
+    assert delays(loop).real_time_refused == cause

@@ -1,0 +1,131 @@
+"""A query that goes into Spark's real-time mode and back, inside one run: what the shim does, told by a script."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from support.spark import ScriptedPlanner, be_patient, governed, running, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
+
+LEAST = "spark.sql.streaming.realTimeMode.minBatchDuration"
+LIVE = "realtime:1000"
+KEYS = 7
+
+
+class Live(ScriptedPlanner):
+    """Notes what was refused, and then has micro-batches."""
+
+    def __init__(self) -> None:
+        super().__init__("all")
+        self.to_opened = "prepare:realtime"
+
+    def opened(self, handle: int, descriptor: str) -> str:
+        super().opened(handle, descriptor)
+        return self.to_opened
+
+    def refused(self, run_id: str, why: str) -> None:
+        super().refused(run_id, why)
+        self.answer = "all"
+
+
+class Memory:
+    """A source in the driver's memory that can be read in real-time mode, and holds whole numbers from 0 on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm = spark.sparkContext._jvm
+        streams = jvm.org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
+        self._jvm = jvm
+        self._stream = streams.singlePartition(spark._jsparkSession, jvm.org.apache.spark.sql.Encoders.LONG())
+        self.frame = DataFrame(self._stream.toDF(), spark)
+        self.size = 0
+
+    def add(self, count: int) -> None:
+        numbers = self._jvm.java.util.stream.LongStream.range(self.size, self.size + count).boxed()
+        rows = numbers.collect(self._jvm.java.util.stream.Collectors.toList())
+        self._stream.addData(self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq())
+        self.size += count
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Rows by key, as a count of all of them has to end."""
+        return dict(Counter(number % KEYS for number in range(self.size)))
+
+
+def appending(path: Path) -> Callable[[Row], None]:
+    """A sink that appends each row to a file. Workers know nothing of this module, so it is made where it is used."""
+    name = str(path)
+
+    def append(row: Row) -> None:
+        with open(name, "a", encoding="utf-8") as file:  # noqa: PTH123 -- a file is all that a worker is given
+            file.write(f"{row[0]} {row[1]}\n")
+
+    return append
+
+
+def counted(memory: Memory, sink: Path) -> DataStreamWriter:
+    counts = memory.frame.groupBy((col("value") % KEYS).alias("key")).count()
+    return counts.writeStream.outputMode("update").foreach(appending(sink))
+
+
+def written(sink: Path) -> dict[int, int]:
+    """The last value of each key."""
+    lines = sink.read_text().splitlines() if sink.exists() else []
+    return {int(key): int(count) for key, _, count in (line.partition(" ") for line in lines)}
+
+
+def await_counts(query: StreamingQuery, sink: Path, memory: Memory) -> None:
+    def are_there() -> bool:
+        assert query.exception() is None, query.exception()
+        return written(sink) == memory.counts
+
+    wait_until(are_there, f"{memory.counts}, but {written(sink)}")
+
+
+@pytest.fixture
+def planner(spark: SparkSession) -> Iterator[Live]:
+    spark.conf.set(LEAST, "500")
+    be_patient(spark)
+    live = Live()
+    with governed(spark, live):
+        yield live
+    spark.conf.unset(LEAST)
+
+
+@pytest.fixture
+def memory(spark: SparkSession) -> Memory:
+    return Memory(spark)
+
+
+def trigger_of(query: StreamingQuery) -> str:
+    return str(query._jsq.streamingQuery().trigger())
+
+
+def test_switches_both_ways_in_one_run_and_counts_each_row_once(
+    planner: Live, memory: Memory, tmp_path: Path
+) -> None:
+    sink = tmp_path / "rows"
+    memory.add(1000)
+    with running(counted(memory, sink), tmp_path / "checkpoint") as query:
+        run, own = query.runId, trigger_of(query)
+        await_counts(query, sink, memory)
+        for _ in range(2):
+            planner.answer = LIVE
+            wait_until(lambda: "RealTime" in trigger_of(query), "real-time mode")
+            memory.add(50)
+            await_counts(query, sink, memory)
+            planner.answer = "all"
+            wait_until(lambda: trigger_of(query) == own, "micro-batches")
+            memory.add(50)
+            await_counts(query, sink, memory)
+        assert query.runId == run
+        assert query.isActive
+    assert planner.refusals == []
+    assert len(planner.begun) == 1
