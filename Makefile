@@ -112,7 +112,7 @@ bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs a
 chaos: setup  ## Every field, every stale look, a million inputs, by SEED and of ONLY -> benchmarks/results/chaos.json
 	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
 
-bench-live: setup jars classes  ## What enters and leaves a backlog: votes, change streams -> benchmarks/results/live.json
+bench-live: setup jars classes  ## Votes, change streams, real-time mode: latency, backlog, switches, kills -> benchmarks/results/live.json
 	$(BIN)/python -m benchmarks.live
 
 bench: bench-local bench-operator bench-kafka bench-door bench-backlog bench-live  ## Every benchmark

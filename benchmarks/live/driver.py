@@ -1,0 +1,114 @@
+"""The drivers that are compared: governed, and plain Spark in real-time mode alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.kafka.scenario import Bench, kept_broker, properties
+from benchmarks.live.scenario import Bench as LiveBench
+from benchmarks.local.child import Child
+from benchmarks.local.drivers import Place, by_document, metrics, plain, publish
+from headgate_contract import ControlDocument, LiveControl, QueryControl, ReentryControl
+
+ECHO = str(Path("benchmarks/live/jobs/echo.py").resolve())
+QUERY = "echo"
+BATCH_SECONDS = 10.0
+PARTITIONS = 1
+KEYS = 100
+START_SECONDS = 180.0
+LIVE = QueryControl(
+    interval_seconds=0.5,
+    interval_during_backlog_seconds=10,
+    live=LiveControl(real_time=True, batch_seconds=BATCH_SECONDS),
+    reentry=ReentryControl(dwell_seconds=5),
+)
+
+
+@contextmanager
+def on_a_broker(given: LiveBench) -> Iterator[Bench]:
+    """Run a broker, and return what a scenario on Kafka is given."""
+    with kept_broker(given.build / "broker") as broker:
+        yield Bench(given.build, given.build, given.rounds, given.tell, broker=broker)
+
+
+@dataclass
+class Topics:
+    """Where a job reads, and where it writes."""
+
+    into: str
+    out: str
+
+
+@contextmanager
+def topics(bench: Bench, name: str) -> Iterator[Topics]:
+    """Make two topics that are gone afterwards."""
+    with (
+        bench.passing_topics(f"{name}-in", 1, PARTITIONS) as (into,),
+        bench.passing_topics(f"{name}-out", 1, 1) as (out,),
+    ):
+        yield Topics(into, out)
+
+
+@dataclass
+class Governed:
+    """A driver under a control document."""
+
+    child: Child
+    place: Place
+    generation: int = 1
+
+    def control(self, *, backlog: bool) -> None:
+        """Have the query be in backlog, or not."""
+        self.generation += 1
+        publish(self.place, document(self.generation, backlog=backlog))
+
+    def await_real_time(self, wanted: bool = True) -> None:
+        """Wait until its batches run in real-time mode, or do not."""
+        self.child.wait_for(f"real-time mode is {wanted}", lambda: self._is(wanted=wanted), START_SECONDS)
+
+    def _is(self, *, wanted: bool) -> bool | None:
+        try:
+            told = {sample.name: sample.value for sample in metrics(self.place)}
+        except OSError:
+            return None
+        return True if told.get("headgate_query_real_time") == float(wanted) else None
+
+
+def document(generation: int, *, backlog: bool) -> ControlDocument:
+    """Return what the driver is told."""
+    return ControlDocument(generation=generation, queries={QUERY: replace(LIVE, backlog=backlog)})
+
+
+def arguments(bench: Bench, place: Place, used: Topics, *, count: bool) -> list[str]:
+    """Return what the job is started with."""
+    given = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={used.into}", f"--out={used.out}"]
+    return [*given, f"--checkpoint={place.checkpoint}", *([f"--count={KEYS}"] if count else [])]
+
+
+def conf(place: Place) -> dict[str, str]:
+    """Return the Spark properties of both."""
+    chosen = properties(place.directory / "events")
+    # RocksDB and format 2 of its state are what real-time mode sets by itself.
+    return {name: value for name, value in chosen.items() if "stateStore" not in name} | {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.log.level": "WARN",
+    }
+
+
+@contextmanager
+def governed(bench: Bench, place: Place, used: Topics, *, count: bool) -> Iterator[Governed]:
+    """Start a governed driver."""
+    given = arguments(bench, place, used, count=count)
+    with by_document(place, ECHO, given, conf(place), document(1, backlog=False)) as child:
+        yield Governed(child, place)
+
+
+@contextmanager
+def real_time(bench: Bench, place: Place, used: Topics, *, count: bool) -> Iterator[Child]:
+    """Start plain Spark in real-time mode."""
+    given: Sequence[str] = arguments(bench, place, used, count=count)
+    with plain(place, ECHO, [*given, f"--real-time={BATCH_SECONDS:g} seconds"], conf(place)) as child:
+        yield child
