@@ -31,7 +31,7 @@ class Clocked:
         self.queue.done(key, self.now, again_in=again_in)
 
     def failed(self, key: str, at_least: float = 0.0) -> float:
-        return self.queue.failed(key, self.now, jitter=1.0, at_least=at_least)
+        return self.queue.failed(key, self.now, jitter=0.0, at_least=at_least)
 
 
 def test_keys_are_taken_in_the_order_in_which_they_were_heard() -> None:

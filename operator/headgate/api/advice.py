@@ -14,9 +14,9 @@ from headgate.api.duration import ZERO, format_duration
 from headgate.api.finding import Finding, Location, Severity
 from headgate.api.query import Query
 from headgate.api.source import Alignment, Source
+from headgate_contract.triggers import TRIGGER_BASE_SECONDS
 
-TRIGGER_BASE: Final = timedelta(milliseconds=100)
-"""How often the planner of a running query is asked; no commit interval is kept more closely than this."""
+TRIGGER_BASE: Final = timedelta(seconds=TRIGGER_BASE_SECONDS)
 SHORTEST_INTERVAL: Final = timedelta(milliseconds=10)
 """What is shorter is refused by a rule, and needs no warning."""
 
@@ -34,7 +34,7 @@ Advice = Iterator[tuple[str, Location]]
 def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:
     grace = application.spec.stop.grace_period
     for index, query in enumerate(application.spec.queries):
-        if query.checkpoint.interval_during_backlog == ZERO:
+        if query.checkpoint.one_batch_spans_backlog:
             length = "as long as the backlog takes, since intervalDuringBacklog is 0s"
         elif grace < (longest := _longest_batch(query)):
             length = f"up to {format_duration(longest)}"

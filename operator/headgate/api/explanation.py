@@ -173,7 +173,7 @@ def _during_backlog(query: Query) -> str:
     length = query.checkpoint.interval_during_backlog
     if length is None:
         return "in a backlog the same interval holds"
-    if length == ZERO:
+    if query.checkpoint.one_batch_spans_backlog:
         return (
             "in a backlog one batch spans what had piled up when it began, with no commit before that has been read; "
             f"a batch takes at most {query.batch.max_records:,} records"

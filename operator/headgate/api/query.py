@@ -41,6 +41,11 @@ class Checkpoint(ApiModel):
     """Least time between the end of a batch and the start of the next one, live and in backlog. Default 0s:
     batches may follow each other at once."""
 
+    @property
+    def one_batch_spans_backlog(self) -> bool:
+        """Whether there is no commit in a backlog before that is read."""
+        return self.interval_during_backlog == ZERO
+
 
 class Batch(ApiModel):
     """How many records a micro-batch takes, sized from what this query was measured to do."""

@@ -16,7 +16,6 @@ import random
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Protocol
 
 import structlog
 
@@ -28,7 +27,7 @@ from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.history import History, Known
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.writes import ReleaseApplication
-from headgate.api.application import SparkApplication
+from headgate.adapters.metrics.poller import Measurements
 from headgate.controller.claims import Claims
 from headgate.controller.record import (
     Declared,
@@ -42,31 +41,8 @@ from headgate.controller.turn import Options, Sight, Surroundings, Turn
 from headgate.errors import ApiConflict, ApiNotFound, TransientError
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Metrics
 
 log = structlog.get_logger("headgate")
-
-
-class Measurements(Protocol):
-    """Reads the metrics of all applications."""
-
-    def watch(self, key: Key, application: SparkApplication) -> None:
-        """Read what this application asks for, from now on."""
-
-    def forget(self, key: Key) -> None:
-        """Read nothing more of this application."""
-
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
-
-        The next one is planned for `again_at` (Unix time).
-        """
-
-    def unchanged_until(self, key: Key) -> float | None:
-        """Return the Unix time until which each look has found what the last turn had read, if any has."""
-
-    def metrics(self, key: Key) -> Metrics:
-        """Return the port that answers from what was read last."""
 
 
 class Controller:

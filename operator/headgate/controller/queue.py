@@ -18,26 +18,21 @@ from typing import Generic, TypeVar
 
 from headgate.controller.lines import Lines, Place
 from headgate.controller.pace import Pace
+from headgate.decision.backoff import wait_seconds
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long a key waits after failures in a row, in seconds.
-
-        delay = min(longest, first * 2 ** (failures - 1)) * (0.5 + jitter / 2)
-
-    with a jitter in 0..1, so that what failed together is not tried again together.
-    """
+    """How long a key waits after failures in a row, in seconds: as a driver does (`decision.backoff`)."""
 
     first: float = 0.5
     longest: float = 30.0
 
     def delay(self, failures: int, jitter: float) -> float:
         """Return the pause after this many failures, at least one."""
-        doublings = min(failures - 1, 64)  # beyond it a float would overflow, and the longest holds anyway
-        return float(min(self.longest, self.first * 2.0**doublings) * (0.5 + jitter / 2))
+        return wait_seconds(self.first, self.longest, failures, jitter)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""When a driver that failed may be started again.
+"""How long to wait after a failure: before a driver is started again, or an application is looked at again.
 
     wait = (1 - jitter / 2) * min(max backoff, backoff * 2^(failures - 1))
 
@@ -24,6 +24,12 @@ class RestartWhen(StrEnum):
     ALWAYS = "Always"
 
 
+def wait_seconds(first: float, longest: float, failures: int, jitter: float) -> float:
+    """Return how long to wait after this many failures in a row, by the formula above; `jitter` is in 0..1."""
+    doublings = min(max(failures - 1, 0), LARGEST_EXPONENT)
+    return min(longest, first * 2.0**doublings) * (1 - jitter / 2)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
     """How often, and how fast, a driver is started again."""
@@ -38,6 +44,4 @@ class RestartPolicy:
 
     def wait_seconds(self, failures: int, jitter: float) -> float:
         """Return how long to wait after this many failures in a row; `jitter` is in 0..1."""
-        exponent = min(max(failures - 1, 0), LARGEST_EXPONENT)
-        full = min(self.max_backoff_seconds, self.backoff_seconds * 2.0**exponent)
-        return full * (1 - jitter / 2)
+        return wait_seconds(self.backoff_seconds, self.max_backoff_seconds, failures, jitter)

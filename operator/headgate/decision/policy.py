@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-TRIGGER_BASE_SECONDS = 0.1
-"""How often a driver asks whether a batch is due; no commit interval is shorter."""
+from headgate_contract.triggers import interval_in_force
 
 
 class ReentryPolicy(StrEnum):
@@ -95,12 +94,10 @@ class QueryPolicy:
     on_outage: OnOutage = OnOutage.HOLD
 
     def interval_in(self, *, backlog: bool) -> float | None:
-        """Return the commit interval in force, in seconds.
+        """Return the commit interval in force, in seconds; 0: none before the backlog is read."""
+        return interval_in_force(self.interval_seconds, self.interval_during_backlog_seconds, backlog=backlog)
 
-        FLIP-309's rule: the interval of a backlog, where one is set, else the normal one. The trigger base holds
-        for what is shorter; 0 is 0.
-        """
-        interval = self.interval_seconds
-        if backlog and self.interval_during_backlog_seconds is not None:
-            interval = self.interval_during_backlog_seconds
-        return max(interval, TRIGGER_BASE_SECONDS) if interval else interval
+    @property
+    def one_batch_spans_backlog(self) -> bool:
+        """Whether there is no commit in a backlog before that is read."""
+        return self.interval_in(backlog=True) == 0

@@ -95,8 +95,7 @@ def _throughput(seen: Seen, verdicts: Mapping[str, Verdict]) -> dict[str, float 
 def _spans_backlog(application: SparkApplication, verdicts: Mapping[str, Verdict]) -> bool:
     policies = query_policies(application)
     return any(
-        verdict.backlog and policies[name].interval_in(backlog=True) == 0
-        for name, verdict in verdicts.items()
+        verdict.backlog and policies[name].one_batch_spans_backlog for name, verdict in verdicts.items()
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
-from headgate.api.duration import ZERO, in_seconds
+from headgate.api.duration import in_seconds
 from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import LiveMode, Query, Reentry, ReentryPolicy
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
@@ -106,8 +106,7 @@ def votes_by_lag(application: SparkApplication, query: Query) -> bool:
 
     Where one batch spans a backlog, and the driver is restarted for it, it must not begin that batch before.
     """
-    spans = query.checkpoint.interval_during_backlog == ZERO
-    return not (spans and application.spec.during_backlog.spark_conf)
+    return not (query.checkpoint.one_batch_spans_backlog and application.spec.during_backlog.spark_conf)
 
 
 def declares_the_same(one: ControlDocument, other: ControlDocument) -> bool:

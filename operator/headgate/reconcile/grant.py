@@ -30,8 +30,7 @@ class Granted(NamedTuple):
     @property
     def spans_backlog(self) -> bool:
         """Whether one batch spans the backlog."""
-        during_backlog = self.query.checkpoint.interval_during_backlog
-        return self.reported.backlog is True and during_backlog is not None and not during_backlog
+        return self.reported.backlog is True and self.query.checkpoint.one_batch_spans_backlog
 
     @property
     def target_seconds(self) -> float | None:

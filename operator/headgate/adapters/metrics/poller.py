@@ -10,8 +10,8 @@ from headgate.key import Key
 from headgate.reconcile.ports import Metrics
 
 
-class Poller(Protocol):
-    """Reads the metrics of all applications that it watches, and answers from what it read."""
+class Measurements(Protocol):
+    """Has the metrics of all applications that it watches, and answers from what was read last."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         """Read what this application asks for, from now on."""
@@ -30,6 +30,10 @@ class Poller(Protocol):
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from what was read last."""
+
+
+class Poller(Measurements, Protocol):
+    """Reads them."""
 
     def poll(self, now: float) -> Collection[Key]:
         """Read, and return the applications that are worth a turn at `now` (Unix time)."""
