@@ -9,7 +9,8 @@ from headgate.adapters.local.files import ControlFile, StoreFile
 from headgate.adapters.local.resource_file import SAVING_SECONDS, Back, Missing, Refused, ResourceFile
 from headgate.adapters.local.status_file import StatusFile
 from headgate.api.application import SparkApplication
-from headgate.api.status import ApplicationState, SparkApplicationStatus
+from headgate.api.status import SparkApplicationStatus
+from headgate.decision.driver import State
 from headgate.errors import InvalidInputError, TransientError, UsageError
 from headgate_contract import ControlDocument, QueryControl
 
@@ -50,7 +51,7 @@ def test_a_damaged_memory_is_set_aside_and_told(text: str, tmp_path: Path) -> No
 def test_a_status_is_read_back_and_a_damaged_one_counts_as_none(tmp_path: Path) -> None:
     file = StatusFile(tmp_path / "status.json")
     assert file.last() is None
-    status = SparkApplicationStatus(state=ApplicationState.RUNNING, attempt=2)
+    status = SparkApplicationStatus(state=State.RUNNING, attempt=2)
     file.write(status)
     assert file.last() == status
     (tmp_path / "status.json").write_text('{"state": "Flying"}')

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.api.status import (
-    ApplicationState,
     Condition,
     ConditionStatus,
     OffsetUnit,
@@ -23,6 +22,7 @@ from headgate.api.status import (
     Votes,
 )
 from headgate.controller.turn import CLUSTER_UPKEEP
+from headgate.decision.driver import State
 from headgate.key import Key
 from headgate.reconcile.moves import Number, has_changed
 from headgate.reconcile.ports import Upkeep
@@ -71,7 +71,7 @@ STATUS = SparkApplicationStatus(
 @pytest.mark.parametrize(
     ("is_news", "members"),
     [
-        (True, {"state": ApplicationState.FAILED}),
+        (True, {"state": State.FAILED}),
         (True, {"observed_generation": 2}),
         (True, {"attempt": 2}),
         (True, {"executor_instances": 4}),

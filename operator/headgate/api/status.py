@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringCo
 
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Name, list_map
+from headgate.decision.driver import State
 
 MOST_CHARACTERS: Final = 1024
 MOST_OF_A_WORD: Final = 128
@@ -46,24 +47,6 @@ class StatusModel(ApiModel):
     """Base of what is reported: fields of a later version are passed over when it is read back."""
 
     model_config = ConfigDict(extra="ignore")
-
-
-class ApplicationState(StrEnum):
-    """Where the driver is in its life."""
-
-    PENDING = "Pending"
-    STARTING = "Starting"
-    RUNNING = "Running"
-    STOPPING = "Stopping"
-    SUSPENDED = "Suspended"
-    BACKING_OFF = "BackingOff"
-    COMPLETED = "Completed"
-    FAILED = "Failed"
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing will run again unless the resource is changed."""
-        return self in (ApplicationState.COMPLETED, ApplicationState.FAILED)
 
 
 class ConditionStatus(StrEnum):
@@ -269,7 +252,7 @@ class Summary(StatusModel):
 class SparkApplicationStatus(StatusModel):
     """What was observed and decided. Written when something changed that a person would care about."""
 
-    state: ApplicationState | None = None
+    state: State | None = None
     """Where the driver is in its life."""
 
     observed_generation: Annotated[

@@ -15,7 +15,6 @@ from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.api.status import (
-    ApplicationState,
     Condition,
     ConditionStatus,
     QueryStatus,
@@ -86,7 +85,7 @@ def changes(
 def _life(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Event]:
     """Yield the step in the driver's life, and the end of an attempt that another one follows at once."""
     step, driver = plan.step, seen.driver
-    is_unexpected = before.state in {ApplicationState.STARTING, ApplicationState.RUNNING}
+    is_unexpected = before.state in {State.STARTING, State.RUNNING}
     if isinstance(step.action, Start) and is_unexpected and driver is not None and driver.exit is not None:
         how = "ended" if driver.exit.code is None else f"ended with exit code {driver.exit.code}"
         note = "" if driver.exit.note is None else f" ({driver.exit.note})"

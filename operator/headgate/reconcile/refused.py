@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from headgate.api.status import (
-    ApplicationState,
     Condition,
     ConditionStatus,
     SparkApplicationStatus,
 )
 from headgate.decision.booking import unbooked_end, with_exit
-from headgate.decision.driver import Driver, History
+from headgate.decision.driver import Driver, History, State
 from headgate.decision.lifecycle import how_it_ended
 from headgate.reconcile.times import moment
 
@@ -45,7 +44,7 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
     now: float,
 ) -> SparkApplicationStatus:
     """Return `before` with the word that this generation is refused, and why, and with what became of the driver."""
-    status = before or SparkApplicationStatus(state=ApplicationState.PENDING)
+    status = before or SparkApplicationStatus(state=State.PENDING)
     message = with_end(message, driver, history, now)
     answers = {
         "Ready": ConditionStatus.FALSE,
@@ -63,16 +62,16 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
     return status.model_copy(update=changes)
 
 
-def _state(driver: Driver | None, history: History, now: float) -> ApplicationState | None:
+def _state(driver: Driver | None, history: History, now: float) -> State | None:
     """Return where the driver is in its life; `None`: nothing has become of it since that was told last."""
     if driver is not None and driver.exit is None:
         if driver.is_leaving:
-            return ApplicationState.STOPPING
-        return ApplicationState.RUNNING if driver.is_ready else ApplicationState.STARTING
+            return State.STOPPING
+        return State.RUNNING if driver.is_ready else State.STARTING
     end = unbooked_end(driver, history, now)
     if end is None:
         return None
-    return ApplicationState.COMPLETED if end.code == 0 else ApplicationState.FAILED
+    return State.COMPLETED if end.code == 0 else State.FAILED
 
 
 def _condition(  # noqa: PLR0913  a condition has six members

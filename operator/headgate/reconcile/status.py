@@ -17,7 +17,6 @@ from headgate.api.labels import executors_of
 from headgate.api.query import Query
 from headgate.api.status import (
     AlignmentStatus,
-    ApplicationState,
     ConditionStatus,
     OffsetUnit,
     QueryStatus,
@@ -60,7 +59,7 @@ def status_of(
     queries = tuple(_query(query, seen, plan, memory, aligned) for query in application.spec.queries)
     attempt = plan.step.history.attempt
     return SparkApplicationStatus(
-        state=ApplicationState(plan.step.state),
+        state=plan.step.state,
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
         spark_version=_spark_version(seen, memory, attempt),

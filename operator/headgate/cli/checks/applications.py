@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from headgate.api.status import ApplicationState, Condition, ConditionStatus
+from headgate.api.status import Condition, ConditionStatus
 from headgate.cli.checks import RUNBOOK, Finding, Level
 from headgate.cli.cluster.application import ClusterApplication
+from headgate.decision.driver import State
 from headgate.reconcile.ports import OutageReason
 from headgate.reconcile.readiness import CONTROL_PENDING
 from headgate.reconcile.times import duration_text
@@ -44,7 +45,7 @@ def check_application(application: ClusterApplication, now: float) -> Iterator[F
     if any(finding.level is Level.PROBLEM for finding in told):
         return
     yield from _life(application)
-    if application.state is ApplicationState.RUNNING:
+    if application.state is State.RUNNING:
         yield from _metrics(application)
         yield from _control(application, now)
         yield from _sources(application)
@@ -57,7 +58,7 @@ def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Fin
     told = [
         condition
         for application in applications
-        if application.state is ApplicationState.RUNNING and application.metrics_source == "Prometheus"
+        if application.state is State.RUNNING and application.metrics_source == "Prometheus"
         if (condition := application.condition("MetricsAvailable")) is not None
     ]
     failed = [condition for condition in told if condition.reason in OF_PROMETHEUS]
@@ -97,7 +98,7 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
     ready, stalled = application.condition("Ready"), application.condition("Stalled")
     if stalled is not None and stalled.status is ConditionStatus.TRUE:
         yield _told("life", application, Level.PROBLEM, stalled)
-    elif application.state is ApplicationState.BACKING_OFF and ready is not None:
+    elif application.state is State.BACKING_OFF and ready is not None:
         yield _told("life", application, Level.WARNING, ready)
     else:
         yield _found("life", application, Level.OK, f"it is {application.state}")

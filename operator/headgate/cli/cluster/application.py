@@ -11,7 +11,8 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from headgate.api.annotations import SourceId, paused_sources
-from headgate.api.status import ApplicationState, Condition, SparkApplicationStatus
+from headgate.api.status import Condition, SparkApplicationStatus
+from headgate.decision.driver import State
 
 OPERATOR = "headgate"
 """Field manager of the operator."""
@@ -85,7 +86,7 @@ class ClusterApplication:
         return self.generation is not None and observed is not None and observed >= self.generation
 
     @property
-    def state(self) -> ApplicationState | None:
+    def state(self) -> State | None:
         """Where the driver is in its life."""
         return self.status.state
 

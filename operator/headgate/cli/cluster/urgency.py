@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from headgate.api.status import ApplicationState, ConditionStatus
+from headgate.api.status import ConditionStatus
 from headgate.cli.cluster.application import ClusterApplication
+from headgate.decision.driver import State
 
 
 def is_stalled(application: ClusterApplication) -> bool:
     """Whether nothing will happen before a person does something."""
-    return application.state is ApplicationState.FAILED or _is(application, "Stalled", ConditionStatus.TRUE)
+    return application.state is State.FAILED or _is(application, "Stalled", ConditionStatus.TRUE)
 
 
 def keeps_failing(application: ClusterApplication) -> bool:
     """Whether its driver ended in failure and is tried again."""
-    return application.state is ApplicationState.BACKING_OFF
+    return application.state is State.BACKING_OFF
 
 
 def is_unreadable(application: ClusterApplication) -> bool:
@@ -55,12 +56,10 @@ def is_on_its_way(application: ClusterApplication) -> bool:
 
 def is_running(application: ClusterApplication) -> bool:
     """Whether its driver runs."""
-    return application.state is ApplicationState.RUNNING
+    return application.state is State.RUNNING
 
 
-_TRANSITIONS: Final = frozenset(
-    {ApplicationState.PENDING, ApplicationState.STARTING, ApplicationState.STOPPING}
-)
+_TRANSITIONS: Final = frozenset({State.PENDING, State.STARTING, State.STOPPING})
 _WORST_FIRST: Final[tuple[Callable[[ClusterApplication], bool], ...]] = (
     is_stalled,
     keeps_failing,

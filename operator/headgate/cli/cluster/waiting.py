@@ -5,22 +5,22 @@ from __future__ import annotations
 from time import monotonic, sleep
 from typing import Final
 
-from headgate.api.status import ApplicationState
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
+from headgate.decision.driver import State
 from headgate.errors import HeadgateError, TransientError
 from headgate.reconcile.times import duration_text
 
 LOOK_EVERY_SECONDS: Final = 1.0
 
-STOPPED: Final = frozenset({ApplicationState.SUSPENDED, ApplicationState.COMPLETED, ApplicationState.FAILED})
+STOPPED: Final = frozenset({State.SUSPENDED, State.COMPLETED, State.FAILED})
 """Nothing runs."""
-STARTED: Final = frozenset({ApplicationState.RUNNING, ApplicationState.COMPLETED})
+STARTED: Final = frozenset({State.RUNNING, State.COMPLETED})
 """It runs, or has run to its end already."""
 
 
 def wait_for(
-    cluster: Cluster, name: str, goal: frozenset[ApplicationState], timeout_seconds: float
+    cluster: Cluster, name: str, goal: frozenset[State], timeout_seconds: float
 ) -> ClusterApplication:
     """Return the application once the operator reports one of `goal` for the `spec` as it is now.
 
@@ -51,7 +51,7 @@ def _unfinished(application: ClusterApplication) -> str:
         return f"no operator has acted on {name} yet"
     stalled = application.condition("Stalled")
     why = "" if stalled is None else f": {stalled.message}"
-    if application.state is ApplicationState.FAILED:
+    if application.state is State.FAILED:
         raise HeadgateError(f"{name} has failed{why}; see headgate status {name}")
     reconciling = application.condition("Reconciling")
     message = "" if reconciling is None else f" ({reconciling.message})"

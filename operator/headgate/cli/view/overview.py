@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from headgate.api.status import ApplicationState, QueryStatus, SparkApplicationStatus
+from headgate.api.status import QueryStatus, SparkApplicationStatus
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.columns import Cell, columns
 from headgate.cli.view.words import UNKNOWN, age, amount, rate
+from headgate.decision.driver import State
 
 STATE_STYLES = {
-    ApplicationState.RUNNING: "green",
-    ApplicationState.FAILED: "bold red",
-    ApplicationState.BACKING_OFF: "bold yellow",
+    State.RUNNING: "green",
+    State.FAILED: "bold red",
+    State.BACKING_OFF: "bold yellow",
 }
 HEADINGS = (
     *("NAME", "STATE", "READY", "EXECUTORS", "QUERY", "BACKLOG", "LAG", "PENDING", "RATE", "INTERVAL", "ETA"),
