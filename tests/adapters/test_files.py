@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from headgate.adapters.local.driver_log import DriverLog
-from headgate.adapters.local.files import ControlFile, StoreFile
+from headgate.adapters.local.files import ControlFile, StatusFile, StoreFile
 from headgate.adapters.local.resource_file import SAVING_SECONDS, Back, Missing, Refused, ResourceFile
-from headgate.adapters.local.status_file import StatusFile
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import State

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from headgate.handlers.health import Health, Limits, ProbeServer
-from headgate.handlers.listening import listening_host
+from headgate_contract.listening import every_address
 
 
 @dataclass
@@ -135,7 +135,7 @@ def test_probes_answer_on_an_address_of_ipv6(watched: Watched) -> None:
 
 
 def test_probes_answer_on_every_address_where_none_is_given(watched: Watched) -> None:
-    server = ProbeServer(watched.health, (listening_host(""), 0))
+    server = ProbeServer(watched.health, (every_address(), 0))
     try:
         assert probed(server, "/healthz") == (200, "ok\n")
     finally:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from headgate.adapters.local.driver import LAUNCHER, LocalDrivers
 from headgate.adapters.local.driver_log import DriverLog
-from headgate.adapters.local.files import ControlFile, StoreFile
+from headgate.adapters.local.files import ControlFile, StatusFile, StoreFile
 from headgate.adapters.local.state_dir import StateDir
-from headgate.adapters.local.status_file import StatusFile
 from headgate.adapters.metrics.scrape import DriverScrape
 from headgate.reconcile.ports import Ports
 

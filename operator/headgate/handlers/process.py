@@ -22,11 +22,11 @@ from headgate import __version__, logs
 from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.election import FAILED, Election, end_at_once, nothing_to_hold
 from headgate.handlers.health import ProbeServer
-from headgate.handlers.listening import listening_host
 from headgate.handlers.namespaces import Namespaces
 from headgate.handlers.rights import Preflight
 from headgate.handlers.service import Instruments, Service, end, service_of
 from headgate.settings import Settings, address_parts
+from headgate_contract.listening import every_address
 from headgate_contract.serving import BoundedServer, FreshPage
 from headgate_contract.signals import StopSignals
 
@@ -118,11 +118,9 @@ class Process:
         return Preflight(operator.cluster, Namespaces(settings.namespaces), lease, report)
 
     def _serve_metrics_and_probes(self) -> None:
-        host, port = address_parts(self.settings.metrics_bind_address)
-        server = BoundedServer((listening_host(host), port), FreshPage(self._page))
+        server = BoundedServer(_to_bind(self.settings.metrics_bind_address), FreshPage(self._page))
         server.start("metrics")
-        host, port = address_parts(self.settings.probe_bind_address)
-        probes = ProbeServer(self.instruments.health, (listening_host(host), port))
+        probes = ProbeServer(self.instruments.health, _to_bind(self.settings.probe_bind_address))
         log.info(
             "headgate operator",
             version=__version__,
@@ -159,3 +157,9 @@ class Process:
 
 def _explain(task: asyncio.Task[None]) -> None:
     log.error(f"cannot go on: {task.get_name()} ended", exc_info=task.exception())
+
+
+def _to_bind(address: str) -> tuple[str, int]:
+    """Return host and port to bind; without a host that is every address of the machine, of both families."""
+    host, port = address_parts(address)
+    return host or every_address(), port

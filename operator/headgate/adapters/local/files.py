@@ -1,8 +1,9 @@
-"""The control document and the loop's memory as files.
+"""The control document, the loop's memory and the status as files.
 
-Both may be damaged by whatever damages files. A control document that cannot be read counts as absent and
+Each may be damaged by whatever damages files. A control document that cannot be read counts as absent and
 is written anew. A memory that cannot be read is set aside, so that nobody loses the evidence, and the loop
-starts with an empty one: it costs latches and counters, not the application.
+starts with an empty one: it costs latches and counters, not the application. The status is read by people, by
+scripts, and by the next loop, which takes over from it when each condition last changed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from headgate.adapters.local.atomic import read_text, replace_text
+from headgate.api.status import SparkApplicationStatus
+from headgate.reconcile.ports import Event
 from headgate_contract import ControlDocument, Refusal
 from headgate_contract.receiving import read, write
 
@@ -68,3 +73,25 @@ class StoreFile:
         self._complain(
             f"{self._path} {fault}; it was renamed to {aside.name} and the loop starts without memory"
         )
+
+
+class StatusFile:
+    """The port `Reports`: one JSON file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def last(self) -> SparkApplicationStatus | None:
+        """Return the status in the file; one that cannot be read counts as none."""
+        text = read_text(self._path)
+        try:
+            return None if text is None else SparkApplicationStatus.model_validate_json(text)
+        except ValidationError:
+            return None
+
+    def write(self, status: SparkApplicationStatus) -> None:
+        """Replace the file."""
+        replace_text(self._path, status.model_dump_json(exclude_none=True, indent=1) + "\n")
+
+    def tell(self, event: Event) -> None:
+        """Do nothing: events are shown by whoever turns the loop."""
