@@ -367,6 +367,16 @@ def test_an_application_that_nobody_has_seen(headgate: Headgate, well: HttpClust
     assert "-> see that an operator runs, and that it serves namespace default" in ended.out
 
 
+def test_an_application_that_is_not_there_is_a_finding_beside_the_others(
+    headgate: Headgate, well: HttpCluster
+) -> None:
+    ended = headgate("doctor", "flihgts", "--json")
+
+    assert ended.code == 1
+    assert found(ended)["crd"][0] == "ok"
+    assert "did you mean flights?" in found(ended)["applications"][1]
+
+
 def test_a_change_that_is_not_acted_upon_yet_is_told_beside_the_rest(
     headgate: Headgate, well: HttpCluster
 ) -> None:
