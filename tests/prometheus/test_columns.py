@@ -182,11 +182,13 @@ def test_who_is_not_listed_in_a_whole_answer_is_in_no_phase() -> None:
     made = pulses()
     lag = series("source_watermark_lag_seconds", "5")
     filled(Column.LAGS, lag, into=made)
-    filled(Column.EXCEPTIONS, series("source_phase", "1", source="history"), into=made)
+    history = [series(f"source_{flag}", "1", source="history") for flag in ("phase", "paused")]
+    filled(Column.EXCEPTIONS, *history, into=made)
     complete(made)
     sources = made[POD].driver.queries["delays"].sources
     assert (sources["flights"].phase, sources["history"].phase) == (False, True)
-    assert sources["flights"].held_lately == {}
+    assert (sources["history"].paused, sources["history"].finished) == (True, False)
+    assert (sources["flights"].held_lately, sources["history"].held_lately) == ({}, {})
 
 
 STARTED = driver("query_started_timestamp_seconds", "5", "delays")

@@ -21,18 +21,16 @@ from headgate.controller.turn import CLUSTER_UPKEEP
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason
-from headgate.reconcile.readings import Answered, Column, DriverMetrics, SourceMetrics
-from headgate_contract.lag_votes import LagVoter
+from headgate.reconcile.readings import Column, DriverMetrics
 from support.fakes import FakeWorld
 from support.looping import Loop, application, query, source
 
 KEY = Key("team", "flights")
 NOTHING = Outage(OutageReason.NO_SERIES, "not scraped")
-EXPRESSION = "vector(1)"
 
-FLIGHTS = source(backlog={"watermarkLag": "5m", "pendingRecords": 1000, "query": EXPRESSION})
+FLIGHTS = source(backlog={"watermarkLag": "5m", "pendingRecords": 1000})
 DECLARED = {
-    "both lags and an expression": application(queries=[query(sources=[FLIGHTS, source(name="weather")])]),
+    "both lags": application(queries=[query(sources=[FLIGHTS, source(name="weather")])]),
     "never again": application(queries=[query(backlog={"reentry": {"policy": "Never"}})]),
     "short dwell, far re-entry": application(
         queries=[
@@ -42,17 +40,16 @@ DECLARED = {
     "normal in an outage": application(
         metrics={"onOutage": "Normal", "staleAfter": "20s"}, queries=[query()]
     ),
-    "paused": application(queries=[query(sources=[source(paused=True)])]),
     "restarts for a backlog": application(duringBacklog={"sparkConf": {"spark.x": "2"}}),
-    "two queries": application(queries=[query(), query(name="totals", sources=[source(name="weather")])]),
 }
 LAGS = st.sampled_from([None, -5.0, 0.0, 299.0, 300.0, 300.5, 599.0, 601.0, 1700.0, 1801.0, 9e9])
 PENDING = st.sampled_from([None, 0.0, 1.0, 1000.0, 1001.0, 2001.0, 999_999.0, 1_000_001.0, 2_000_001.0, 6e6])
 PHASES = st.sampled_from([None, False, False, False, True])
-HELD = st.sampled_from([None, {}, {"RateLimit": 3.0}, {"Alignment": 9.0, "RateLimit": 3.0}])
-LAG, WAITING = LagVoter.WATERMARK_LAG, LagVoter.PENDING_RECORDS
-VOTES: st.SearchStrategy[tuple[LagVoter, ...]] = st.sampled_from([(), (), (LAG,), (WAITING,), (WAITING, LAG)])
-SOURCES = (("delays", "flights"), ("delays", "weather"), ("totals", "weather"))
+SOURCES = (("delays", "flights"), ("delays", "weather"))
+
+
+def unasked(key: Key, expression: str, oldest: float) -> None:
+    """There are no expressions."""
 
 
 class Prometheus:
@@ -60,18 +57,11 @@ class Prometheus:
 
     def __init__(self) -> None:
         self.driver: DriverMetrics | None = None
-        self.answer: tuple[float, float] | None = None
-        self.published: tuple[DriverMetrics | None, tuple[float, float] | None] = (None, None)
+        self.published: DriverMetrics | None = None
 
     def publish(self) -> dict[Key, DriverMetrics]:
-        self.published = (self.driver, self.answer)
+        self.published = self.driver
         return {} if self.driver is None else {KEY: self.driver}
-
-    def said(self, key: Key, expression: str, oldest: float) -> float | None:
-        assert key == KEY
-        assert expression == EXPRESSION
-        answer = self.published[1]
-        return answer[0] if answer is not None and answer[1] >= oldest else None
 
 
 class Metrics:
@@ -82,12 +72,10 @@ class Metrics:
         self.read = read
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
-        driver, answer = self.prometheus.published
+        driver = self.prometheus.published
         heard = driver if driver is not None and driver.attempt == attempt else None
         self.read(heard, now)
-        answers = {} if answer is None else {("delays", "flights"): Answered(*answer)}
-        known = replace(heard or DriverMetrics(), answers=answers)
-        return known if heard is not None else Outage(NOTHING.reason, NOTHING.message, known)
+        return heard or Outage(NOTHING.reason, NOTHING.message, DriverMetrics())
 
 
 def world(metrics: Metrics) -> FakeWorld:
@@ -133,37 +121,11 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         source = self.driver.source(*where)
         source.watermark_lag_seconds, source.pending_records, source.phase = lag, pending, phase
 
-    @rule(where=st.sampled_from(SOURCES), votes=VOTES, itself=st.booleans())
-    def vote(self, where: tuple[str, str], votes: tuple[LagVoter, ...], itself: bool) -> None:
-        """The driver votes by lag itself, or no more; its votes may come late."""
-        self.driver.query(where[0]).votes = itself
-        if (source := self.known(where)) is not None:
-            source.votes = votes
-
-    @rule(where=st.sampled_from(SOURCES), held=HELD, paused=st.booleans(), finished=st.booleans())
-    def hold(self, where: tuple[str, str], held: Any, paused: bool, finished: bool) -> None:
-        if (source := self.known(where)) is not None:
-            source.held_lately, source.paused, source.finished = held, paused, finished
-
-    @rule()
-    def source_goes(self) -> None:
-        if (query := self.driver.queries.get("delays")) is not None and query.sources:
-            query.sources.popitem()
-            self.driver.source_count -= 1
-
-    def known(self, where: tuple[str, str]) -> SourceMetrics | None:
-        query = self.driver.queries.get(where[0])
-        return None if query is None else query.sources.get(where[1])
-
     @rule(ends=st.booleans())
     def query_starts_again_or_ends(self, ends: bool) -> None:
         self.started_at += 1.0
         query = self.driver.query("delays")
         query.active, query.started_at = (False, None) if ends else (True, self.started_at)
-
-    @rule(generation=st.sampled_from([None, 1, 2]))
-    def acknowledge(self, generation: int | None) -> None:
-        self.driver.control_generation = generation
 
     @rule()
     def driver_is_replaced(self) -> None:
@@ -181,10 +143,6 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             if loop.world.drivers.driver is not None and loop.world.drivers.driver.exit is None:
                 loop.world.drivers.becomes_ready()
             self.turn(loop)
-
-    @rule(value=st.sampled_from([None, 0.0, 1.0, -2.5]))
-    def answer(self, value: float | None) -> None:
-        self.metrics.answer = None if value is None else (value, self.restless.now)
 
     @rule(failed=st.sets(st.sampled_from(list(Column)), max_size=2), attempt=st.sampled_from([0, 0, 0, -1]))
     def scrape(self, failed: frozenset[Column] = frozenset(), attempt: int = 0) -> None:
@@ -213,7 +171,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         drivers = self.metrics.publish()
         self.turn(self.restless)
         now = self.attentive.now
-        due = self.due.look(drivers, self.metrics.said, now)
+        due = self.due.look(drivers, unasked, now)
         self.due.turned(due, drivers, now)
         if due or self.asked_to_be_woken(now):
             self.turn(self.attentive)
@@ -236,7 +194,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.tick(10.0)
 
     def read(self, driver: DriverMetrics | None, now: float) -> None:
-        self.due.read(KEY, driver, self.metrics.said, now)
+        self.due.read(KEY, driver, unasked, now)
 
     def asked_to_be_woken(self, now: float) -> bool:
         """Whether the loop itself knows that something is to be done by now."""

@@ -359,7 +359,8 @@ def test_a_driver_that_was_not_scraped_since_is_not_read_again() -> None:
     def answer(asked: Mapping[str, str]) -> Answer:
         if asked["query"].startswith("timestamp("):
             return vector([(labels, scraped_at)])
-        return vector([(labels, lag)] if "watermark_lag" in asked["query"] else [])
+        of_lag = {"__name__": names.SOURCE_WATERMARK_LAG.name, **labels}
+        return vector([(of_lag, lag)] if "watermark_lag" in asked["query"] else [])
 
     with fake_prometheus(answer) as server:
         poller = PrometheusPoller(PrometheusOptions(url=server.url))

@@ -99,7 +99,7 @@ def complete(pulses: Pulses) -> None:
     for _, driver in pulses.values():
         for query in driver.queries.values():
             for source in query.sources.values():
-                if source.phase is None or source.paused is None:
+                if None in (source.phase, source.paused, source.finished, source.held_lately):
                     _complete(source)
 
 
