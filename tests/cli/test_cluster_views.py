@@ -145,6 +145,7 @@ def test_everything_that_is_known_is_shown() -> None:
         "name": "flights",
         "outOfReach": "query q: source flights: broker:9092 has not answered yet",
         "votes": {"phase": "Unknown", "watermarkLag": "True", "query": "False"},
+        "watermarkHeldBySplit": "flights/7",
         "rateLimit": 50_000,
         "held": "Alignment",
         "alignment": {
@@ -189,6 +190,7 @@ def test_everything_that_is_known_is_shown() -> None:
         in text
     )
     assert "  query q: source flights: broker:9092 has not answered yet" in text
+    assert "  flights: furthest behind is split flights/7" in text
     assert "future     1,234 batches with records dated further ahead than maxFuture" in text
 
 

@@ -36,6 +36,7 @@ REASSURING = {
     "Reconciling": ConditionStatus.FALSE,
     "Stalled": ConditionStatus.FALSE,
     "Backlog": ConditionStatus.FALSE,
+    "LagKnown": ConditionStatus.TRUE,
     "Aligned": ConditionStatus.TRUE,
     "Throttled": ConditionStatus.FALSE,
     "MetricsAvailable": ConditionStatus.TRUE,
@@ -206,6 +207,8 @@ def _votes(votes: Votes) -> str:
 def _remarks(source: SourceStatus) -> Iterator[Text]:
     if source.out_of_reach is not None:
         yield Text(f"{INDENT}{source.out_of_reach}", style="red")
+    if source.watermark_held_by_split is not None and source.votes.watermark_lag is ConditionStatus.TRUE:
+        yield Text(f"{INDENT}{source.name}: furthest behind is split {source.watermark_held_by_split}")
     if source.alignment is not None:
         yield Text(f"{INDENT}{source.name}: {_alignment(source.alignment)}")
 
