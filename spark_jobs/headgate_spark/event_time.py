@@ -5,10 +5,11 @@
     event_time.register("rides", lambda value: fastavro.schemaless_reader(BytesIO(value), SCHEMA))
 
 The resource says where in what the decoder returns the event time is: `eventTime: {column: $.pickup.time, format:
-Avro}`. A decoder is called in the driver, on a thread of Headgate's, with the values of the few records that the
-planner looks at; what executors read does not pass through it. That thread is in the planner's process, so a decoder
-travels there as what is sent to executors does, by cloudpickle: what it imports must be there too, which it is for
-modules beside the script and for installed ones.
+Avro}`. Of a change stream (`backlog: {snapshot: Debezium}`) it returns the envelope. A decoder is called in the
+driver, on a thread of Headgate's, with the values of the few records that the planner looks at; what executors read
+does not pass through it. That thread is in the planner's process, so a decoder travels there as what is sent to
+executors does, by cloudpickle: what it imports must be there too, which it is for modules beside the script and for
+installed ones.
 
 A job that does not import Headgate names its decoder by a setting instead: `headgate.eventTime.decoder`, see
 `headgate_spark.engine.decoders`. Such a one is of its query alone, and takes the place of one that is registered.

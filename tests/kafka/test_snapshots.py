@@ -135,3 +135,14 @@ def test_a_source_that_is_none_of_kafka_says_what_to_do() -> None:
     never = KafkaSnapshots(lambda _: pytest.fail("nothing is connected"))
     assert never.known("files") is None
     assert "only Kafka sources" in never.problems("files")[""]
+
+
+def test_a_decoder_that_the_query_names_holds(searching: Callable[..., SourceSnapshots]) -> None:
+    broker = Broker({"t/0": (70, 30)}, lambda flag: avro(CONNECTORS["mysql"](flag)))
+    sources = KafkaSnapshots(lambda _: lambda: broker)
+    sources.decode_by({"orders": of_avro})
+    sources.open("orders", {})
+    sources.search("orders", {"t/0": Place(0, 100)})
+    wait_until(lambda: bool(sources.known("orders")), "the end")
+    assert (sources.known("orders") or {})["t/0"].end == 70
+    sources.close()

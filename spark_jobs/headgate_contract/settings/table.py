@@ -251,8 +251,9 @@ OF_THE_JOB = (
         Form("`module:function`", function_name),
         (),
         has_default=False,
-        meaning="What decodes the payload that `eventTime.column` points into, where it is not plain JSON: a "
-        "function from the bytes of a value to what `json.loads` would have made of it. Its module is imported in "
+        meaning="What decodes the payload that `eventTime.column` points into, or the envelopes of a change stream "
+        "(`backlog.snapshot`), where it is not plain JSON: a function from the bytes of a value to what `json.loads` "
+        "would have made of it. Its module is imported in "
         "the planner's process, from what is installed beside its Python, from `spark.submit.pyFiles`, and from "
         "`spark.headgate.pythonPath`. It holds against one that the job has registered.",
     ),

@@ -114,7 +114,9 @@ class QueryRun:
         told = {names[each.handle]: each.settings for each in every}
         of_job = OfJob() if self.started is None else self.started.settings
         job = of_job.read(self.name, told)
-        self.alignment.decode_by(named(self.name, job, of_job.properties))
+        decoders = named(self.name, job, of_job.properties)
+        self.alignment.decode_by(decoders)
+        self.sources.unread.decode_by(decoders)
         self.settings.job_says(job)
         self.sources.open(descriptor)
         self.planner = None

@@ -10,12 +10,16 @@ from typing import Protocol
 
 from headgate_contract import EventTimeControl, QueryControl
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.event_time import Decoder
 from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds
 from headgate_spark.planner.unread import NobodyLooks, UnreadTimes
 
 
 class SourceUnreadTimes(UnreadTimes, Protocol):
     """Looks for the first unread records of the sources of one run."""
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take the decoders that the query names for its sources."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a Kafka source that was opened with these options."""
@@ -33,6 +37,9 @@ class SourceUnreadTimes(UnreadTimes, Protocol):
 class NobodyLooksAtSources(NobodyLooks):
     """Of a driver in which nobody looks at records."""
 
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Nothing will be decoded."""
+
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Nothing will be looked at."""
 
@@ -49,6 +56,9 @@ class NobodyLooksAtSources(NobodyLooks):
 class SourceSnapshotEnds(SnapshotEnds, Protocol):
     """Searches where snapshots end in the sources of one run."""
 
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take the decoders that the query names for its sources."""
+
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a Kafka source that was opened with these options."""
 
@@ -61,6 +71,9 @@ class SourceSnapshotEnds(SnapshotEnds, Protocol):
 
 class NobodySearchesSources(NobodySearches):
     """Of a driver in which nobody searches."""
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Nothing will be decoded."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Nothing will be searched."""
@@ -78,6 +91,11 @@ class RunUnread:
     def __init__(self, times: SourceUnreadTimes, snapshots: SourceSnapshotEnds) -> None:
         self.times = times
         self.snapshots = snapshots
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take the decoders that the query names for its sources."""
+        self.times.decode_by(decoders)
+        self.snapshots.decode_by(decoders)
 
     def opened(self, source: str, descriptor: Descriptor) -> None:
         """A stream was opened."""

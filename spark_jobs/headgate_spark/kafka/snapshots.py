@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import structlog
@@ -228,13 +227,20 @@ class KafkaSnapshots:
         """`connect` makes what connects a source, from its options."""
         self._connect = connect
         self._sources: dict[str, SourceSnapshots] = {}
+        self._decoders: Mapping[str, Decoder] = {}
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take what the query names for its sources; for all others it is what the job has registered."""
+        self._decoders = decoders
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source; nothing is connected before it is searched."""
         if source in self._sources:
             self._sources[source].close()
         self._sources[source] = SourceSnapshots(
-            source, self._connect(options), partial(event_time.registered, source)
+            source,
+            self._connect(options),
+            lambda: self._decoders.get(source) or event_time.registered(source),
         )
 
     def search(self, source: str, places: Mapping[str, Place]) -> None:

@@ -17,12 +17,12 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple, Optional
 
 import structlog
 
 from headgate_contract import EventTimeControl
+from headgate_spark.event_time import Decoder
 from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads
@@ -246,17 +246,26 @@ class SourceUnread:
 class KafkaUnread:
     """The Kafka sources of one run; implements the planner's `UnreadTimes`."""
 
-    def __init__(self, connect: Callable[[Mapping[str, str], str], Connect]) -> None:
-        """`connect` makes what connects a source, from its options and its name."""
+    def __init__(self, connect: Callable[[Mapping[str, str], bool], Reads]) -> None:
+        """`connect` makes what reads records, from the options of their source, with their values or without."""
         self._connect = connect
         self._sources: dict[str, SourceUnread] = {}
-        self._asked: set[str] = set()
+        self._decoders: Mapping[str, Decoder] = {}
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take what the query names for its sources; for all others it is what the job has registered."""
+        self._decoders = decoders
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source; nothing is connected before it is looked at."""
         if source in self._sources:
             self._sources[source].close()
-        self._sources[source] = SourceUnread(source, self._connect(options, source))
+
+        def connect(where: EventTimeControl | None) -> tuple[Reads, Reader | None]:
+            reader = None if where is None else reader_of(source, where, self._decoders.get(source))
+            return self._connect(options, reader is not None), reader
+
+        self._sources[source] = SourceUnread(source, connect)
 
     def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
         """Take from where on event times do not count, and where in its records they are."""
@@ -286,10 +295,4 @@ class KafkaUnread:
 def by_consumers_of(jvm: Any) -> KafkaUnread:
     """Return what looks at unread records by the Kafka client that Spark's connector has brought into the JVM."""
 
-    def connect(
-        options: Mapping[str, str], source: str, where: EventTimeControl | None
-    ) -> tuple[Reads, Reader | None]:
-        reader = None if where is None else reader_of(source, where)
-        return JvmReads(jvm, options, values=reader is not None), reader
-
-    return KafkaUnread(lambda options, source: partial(connect, options, source))
+    return KafkaUnread(lambda options, values: JvmReads(jvm, options, values=values))
