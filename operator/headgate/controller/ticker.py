@@ -48,7 +48,7 @@ class Told(Protocol):
 
 
 @dataclass(slots=True)
-class _Round:
+class _Look:
     """One look, and who has still to get a turn for it."""
 
     began: float
@@ -56,7 +56,7 @@ class _Round:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _Place:
     """One place to look at. Times are on the monotonic clock."""
 
     source: str
@@ -83,14 +83,14 @@ class Ticker:
     beat: Callable[[], None]
     metrics: Told
     clock: Callable[[], float] = time.monotonic
-    _lanes: list[_Lane] = field(init=False)
-    _rounds: list[_Round] = field(default_factory=list)
+    _places: list[_Place] = field(init=False)
+    _looks: list[_Look] = field(default_factory=list)
     """Looks that are not applied yet."""
     _ticks: bool = False
 
     def __post_init__(self) -> None:
-        self._lanes = [
-            _Lane(source, poller, DaemonThreads(1, f"look-{source.lower()}"), self.clock())
+        self._places = [
+            _Place(source, poller, DaemonThreads(1, f"look-{source.lower()}"), self.clock())
             for source, poller in self.pollers.items()
         ]
 
@@ -102,7 +102,7 @@ class Ticker:
         began = self.clock()
         found: set[Key] = set()
         while not enough(found):
-            looks = {asyncio.create_task(self._poll(lane)): lane for lane in self._lanes}
+            looks = {asyncio.create_task(self._poll(place)): place for place in self._places}
             done, late = await asyncio.wait(looks, timeout=seconds - (self.clock() - began))
             for look in late:
                 looks[look].task = asyncio.create_task(self._queue(looks[look], look))
@@ -125,60 +125,60 @@ class Ticker:
 
     def _tick(self) -> None:
         self.beat()
-        busy = [lane.is_busy for lane in self._lanes]
-        for lane, is_busy in zip(self._lanes, busy, strict=True):
+        busy = [place.is_busy for place in self._places]
+        for place, is_busy in zip(self._places, busy, strict=True):
             if not is_busy:
-                lane.task = asyncio.create_task(self._queue(lane), name=f"look at {lane.source}")
+                place.task = asyncio.create_task(self._queue(place), name=f"look at {place.source}")
         if any(busy):
             self.metrics.skipped_a_tick()
 
     @property
     def is_idle(self) -> bool:
         """Whether the last looks have ended, and every turn that they led to."""
-        return not any(lane.is_busy for lane in self._lanes) and not self._rounds
+        return not any(place.is_busy for place in self._places) and not self._looks
 
     def ages(self) -> Mapping[str, float]:
         """Return for how many seconds no look has ended well, by source; none before ticks. Any thread may ask."""
         now = self.clock()
-        return {lane.source: now - lane.looked_at for lane in self._lanes} if self._ticks else {}
+        return {place.source: now - place.looked_at for place in self._places} if self._ticks else {}
 
     def longest_look(self) -> float:
         """Return for how many seconds the oldest look that has not ended has been going on; any thread may ask."""
         now = self.clock()
-        begun = [began for lane in self._lanes if (began := lane.began) is not None]
+        begun = [began for place in self._places if (began := place.began) is not None]
         return max((now - began for began in begun), default=0.0)
 
     def turned(self, key: Key) -> None:
         """A turn of an application has ended, however it did."""
-        for one in self._rounds:
+        for one in self._looks:
             one.keys.discard(key)
-        self._end_rounds()
+        self._end_looks()
 
-    async def _queue(self, lane: _Lane, look: asyncio.Task[Collection[Key]] | None = None) -> None:
+    async def _queue(self, place: _Place, look: asyncio.Task[Collection[Key]] | None = None) -> None:
         began = self.clock()
-        keys = await (self._poll(lane) if look is None else look)
-        self._rounds.append(_Round(began, set(keys)))
+        keys = await (self._poll(place) if look is None else look)
+        self._looks.append(_Look(began, set(keys)))
         for key in keys:
             self.add(key)
-        self._end_rounds()
+        self._end_looks()
 
-    async def _poll(self, lane: _Lane) -> Collection[Key]:
+    async def _poll(self, place: _Place) -> Collection[Key]:
         """Look at one place; returns who is worth a turn, the most urgent first, nobody where the look fails."""
-        began = lane.began = self.clock()
+        began = place.began = self.clock()
         try:
-            keys = await asyncio.wrap_future(lane.thread.call(lane.poller.poll, time.time()))
+            keys = await asyncio.wrap_future(place.thread.call(place.poller.poll, time.time()))
         except Exception:
-            log.exception("a defect of the operator: metrics could not be looked at", source=lane.source)
-            self.metrics.look_failed(lane.source)
+            log.exception("a defect of the operator: metrics could not be looked at", source=place.source)
+            self.metrics.look_failed(place.source)
             return ()
         finally:
-            lane.began = None
-        lane.looked_at = self.clock()
-        self.metrics.ticked(lane.looked_at - began)
+            place.began = None
+        place.looked_at = self.clock()
+        self.metrics.ticked(place.looked_at - began)
         return keys
 
-    def _end_rounds(self) -> None:
-        for one in self._rounds:
+    def _end_looks(self) -> None:
+        for one in self._looks:
             if not one.keys:
                 self.metrics.applied(self.clock() - one.began)
-        self._rounds = [one for one in self._rounds if one.keys]
+        self._looks = [one for one in self._looks if one.keys]
