@@ -29,11 +29,6 @@ class State(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing will run again unless the resource is changed."""
-        return self in (State.COMPLETED, State.FAILED)
-
 
 class StepReason(StrEnum):
     """Why a step is taken."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.targets import Pod, Target
 from headgate.reconcile.metric_table import BY_SAMPLE, LARGEST, fields
-from headgate.reconcile.readings import Column, DriverMetrics, Place, QueryMetrics, SourceMetrics
+from headgate.reconcile.readings import Column, DriverMetrics, QueryMetrics, SourceMetrics
 
 
 class Unmeasured(NamedTuple):
@@ -27,11 +27,6 @@ class Unmeasured(NamedTuple):
     source: str
     started_at: float | None
     """When the run started, by the driver's clock."""
-
-    @property
-    def place(self) -> Place:
-        """Where it belongs."""
-        return (self.query, self.source)
 
 
 class Scraped(NamedTuple):
