@@ -7,8 +7,13 @@ from typing import Final
 _SCALES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
+LARGEST = 1e30
+"""More than any log holds. A whole number of hundreds of digits, in a status of somebody else, is no float."""
+
+
 def amount_text(value: float) -> str:
     """Write a number of records: `950`, `12.3k`, `4.05M`."""
+    value = min(value, LARGEST)
     for scale, unit in _SCALES:
         if abs(value) >= scale:
             return f"{value / scale:.3g}{unit}"
