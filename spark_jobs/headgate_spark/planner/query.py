@@ -295,7 +295,9 @@ class QueryPlanner:
         )
 
     def _snapshot_of(self, name: str, now: float) -> SourceSnapshot:
-        query, behind = self._query, self._query.behind(name)
+        query = self._query
+        # in real-time mode what is committed is as old as the batch: what it has read since is not known
+        behind = None if query.real_time.is_on else query.behind(name)
         return replace(
             query.snapshot_of(name, now, in_flight=self._is_in_flight(name, now)),
             alignment=query.alignment.snapshot(name),
