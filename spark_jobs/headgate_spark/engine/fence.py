@@ -1,0 +1,280 @@
+"""The fence on a checkpoint: which of several drivers may commit to it, as a protocol over files and nothing else.
+
+An *epoch* is a file beside the checkpoint that one run creates and nobody writes again. Its name has a number, which
+is higher than that of all epochs that its driver found, and a token of that run alone. **A run may write an entry of
+the offset log or of the commit log while its epoch is there.** The run that comes after it deletes it. So what a run
+has to ask before it commits is whether one file exists; and once the answer was no, it is no for ever, since nobody
+creates a file of that name again. `docs/guarantees.md` has the argument, `tests/laws/test_fence.py` tries the steps
+in all orders.
+
+`take` is the newcomer's part. It does nothing itself: it yields what is to be done (`Act`) and is sent what came of
+it, so that a test may put any other step between two of its own. It asks of a store that a listing has what was
+created before it and has not what was deleted before it (HDFS, ABFS, GCS and, since December 2020, S3).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import field
+from datetime import datetime, timezone
+from typing import Any, Optional, Union
+
+from headgate_contract.newer import dataclass
+
+LOOK_SECONDS = 1.0
+"""Between two looks at a driver of which it is not known whether it is dead."""
+SETTLE_SECONDS = 3.0
+"""How long a newcomer waits after it has shut out a driver that may be alive, before it reads where the checkpoint
+ends: what that driver is about to write has come by then. A run trusts an answer for a second (`Fence.java`), and the
+rest is for one write."""
+PATTERN = re.compile(r"epoch\.(\d{1,18})\.([0-9a-f]{1,32})")
+LONGEST = 200
+"""Characters of a name that an owner has given itself."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Epoch:
+    """The name of an epoch. The higher one is the later one."""
+
+    number: int
+    token: str
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"epoch.{self.number}.{self.token}"
+
+    @classmethod
+    def parse(cls, name: str) -> Epoch | None:
+        """Return the epoch with a file of this name; `None`: it is another file."""
+        found = PATTERN.fullmatch(name)
+        return None if found is None else cls(int(found[1]), found[2])
+
+
+def epochs_among(names: Collection[str]) -> list[Epoch]:
+    """Return the epochs among the names of files, the earliest first."""
+    return sorted(epoch for epoch in map(Epoch.parse, names) if epoch is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who holds an epoch, as the file tells it. What is not known is empty, or `None`."""
+
+    application: str = ""
+    host: str = ""
+    pid: Optional[int] = None
+    since: Optional[float] = None
+    """Unix seconds, by the clock of that driver."""
+    machine: str = ""
+    """Where process ids mean the same: one boot of one machine, and one namespace of processes."""
+    started: str = ""
+    """When the process began, in whatever unit that machine has: another process with its id has another one."""
+    lineage: str = ""
+    """What starts this driver again when it has ended, and never two of them knowingly."""
+    attempt: Optional[int] = None
+    """Which start of that lineage it is."""
+
+    def is_succeeded_by(self, other: Owner) -> bool:
+        """Tell whether `other` was started since this one was found to have ended."""
+        same = self.lineage != "" and self.lineage == other.lineage
+        return (
+            same and self.attempt is not None and other.attempt is not None and self.attempt < other.attempt
+        )
+
+    @property
+    def words(self) -> str:
+        """Who it is, for a sentence."""
+        if not self.host:
+            return "a driver that cannot be told"
+        since = "" if self.since is None else f" since {_time(self.since)}"
+        pid = "" if self.pid is None else f", pid {self.pid}"
+        return f"the driver of application {self.application or 'unknown'} on host {self.host}{pid}{since}"
+
+    def text(self) -> str:
+        """Return what the file of an epoch has in it: JSON; `who` is for the driver that it shuts out."""
+        members = {slot: getattr(self, slot) for slot in _MEMBERS}
+        return json.dumps(members | {"who": self.words})
+
+    @classmethod
+    def parse(cls, text: str) -> Owner:
+        """Return whom a file tells of, as far as it can be understood: it may be damaged, or of another version."""
+        try:
+            told = json.loads(text)
+        except ValueError:
+            return cls()
+        if not isinstance(told, Mapping):
+            return cls()
+        kept = {key: told[key] for key, fits in _MEMBERS.items() if key in told and fits(told[key])}
+        return cls(**kept)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST and value.isprintable()
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**35
+
+
+_MEMBERS: Mapping[str, Callable[[object], bool]] = {
+    "application": _is_text,
+    "host": _is_text,
+    "pid": _is_whole,
+    "since": _is_time,
+    "machine": _is_text,
+    "started": _is_text,
+    "lineage": _is_text,
+    "attempt": _is_whole,
+}
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# What is to be done ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Answered by the names of the files beside the checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Answered by the text of a file; `None`: it is gone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a file that is not there."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a file; it may be gone already."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Answered by where the logs of the checkpoint end: a value that is another one as soon as a batch is planned or
+    committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Go on after so many seconds, at least."""
+
+    seconds: float
+    owner: Optional[Owner] = None
+    """For whom it waits; `None`: it has been shut out, and only what it was writing may still come."""
+
+
+Act = Union[Names, Read, Create, Delete, Ends, Wait]
+
+
+class AliveError(RuntimeError):
+    """Another driver has the checkpoint, and keeps it; `owner` is who."""
+
+    def __init__(self, owner: Owner, why: str) -> None:
+        """`why` goes on from the name of the owner."""
+        super().__init__(f"{owner.words}, {why}")
+        self.owner = owner
+
+
+# The newcomer ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomer:
+    """A run that wants to commit to a checkpoint."""
+
+    owner: Owner
+    token: str
+    """Of this run alone."""
+    is_dead: Callable[[Epoch, Owner], bool] = lambda _epoch, _owner: False
+    """Whether the driver that holds an epoch is known to run no more."""
+    now_millis: Callable[[], int] = lambda: 0
+    """Milliseconds since 1970. Nothing relies on it but that numbers are not used again when all epochs are gone."""
+    take_over_seconds: float = 30.0
+    """After which a driver is shut out that may be alive, and has planned and committed nothing in that time."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """Drivers that may be alive, and what they have done since they are looked at."""
+
+    epochs: Optional[list[Epoch]] = None
+    ends: object = None
+    seconds: float = field(default=0.0)
+
+
+def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
+    """Take the checkpoint; return the epoch by which it is held. Raises `AliveError`: nothing was changed then.
+
+    When it returns, no other run's epoch is there, or that run has not returned from this yet and deletes this one
+    before it does.
+    """
+    watched = _Watched()
+    while True:
+        found = yield from _found(newcomer)
+        doubtful = {epoch: owner for epoch, owner in found.items() if owner is not None}
+        if doubtful:
+            last = max(doubtful)
+            ends = yield Ends()
+            if watched.epochs != list(doubtful):
+                watched = _Watched(list(doubtful), ends)
+            elif watched.ends != ends:
+                raise AliveError(doubtful[last], "which has just planned or committed a batch")
+            if watched.seconds < newcomer.take_over_seconds:
+                yield Wait(LOOK_SECONDS, doubtful[last])
+                watched.seconds += LOOK_SECONDS
+                continue
+        taken = yield from _claim(newcomer, found)
+        if taken is not None:
+            return taken
+        watched = _Watched()  # a later one was quicker: it is looked at as any other
+
+
+def _found(newcomer: Newcomer) -> Generator[Act, Any, dict[Epoch, Optional[Owner]]]:
+    """Return the epochs that are there, the earliest first, with the owner of each that may be alive."""
+    found: dict[Epoch, Optional[Owner]] = {}
+    for epoch in epochs_among((yield Names())):
+        text = yield Read(epoch.name)
+        if text is not None:
+            owner = Owner.parse(text)
+            if newcomer.owner.is_succeeded_by(owner):
+                raise AliveError(owner, "which is a later start of the same application")
+            is_dead = owner.is_succeeded_by(newcomer.owner) or newcomer.is_dead(epoch, owner)
+            found[epoch] = None if is_dead else owner
+    return found
+
+
+def _claim(
+    newcomer: Newcomer, found: Mapping[Epoch, Optional[Owner]]
+) -> Generator[Act, Any, Optional[Epoch]]:
+    """Create an epoch, and shut out all earlier ones; `None`: there is a later one, and this one is given up."""
+    mine = Epoch(max([newcomer.now_millis(), *(epoch.number + 1 for epoch in found)]), newcomer.token)
+    yield Create(mine.name, newcomer.owner.text())
+    others = [epoch for epoch in epochs_among((yield Names())) if epoch != mine]
+    if any(epoch > mine for epoch in others):
+        yield Delete(mine.name)
+        return None
+    for epoch in others:
+        yield Delete(epoch.name)
+    if any(epoch not in found or found[epoch] is not None for epoch in others):
+        yield Wait(SETTLE_SECONDS)
+    return mine
