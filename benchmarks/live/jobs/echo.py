@@ -9,6 +9,7 @@ does, the last being the latest of the key's records.
 import argparse
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
             f"CAST(split(value, ' ')[0] AS BIGINT) % {args.count} AS key",
             "CAST(split(value, ' ')[1] AS BIGINT) AS ms",
         )
-        counts = parts.groupBy("key").agg({"*": "count", "ms": "max"}).toDF("key", "n", "ms")
+        counts = parts.groupBy("key").agg(F.count("*").alias("n"), F.max("ms").alias("ms"))
         rows = counts.selectExpr("concat_ws(' ', key, n, ms) AS value")
     writer = rows.writeStream.queryName("echo").format("kafka").outputMode("update")
     writer = writer.option("kafka.bootstrap.servers", args.bootstrap).option("topic", args.out)
