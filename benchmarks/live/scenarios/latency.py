@@ -20,7 +20,7 @@ from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
 
 RATES = (1_000, 10_000, 20_000)
-SECONDS = 60.0
+SECONDS, SHORTEST_SECONDS = 60.0, 10.0
 FIRST_RECORDS = 1_000
 KINDS = ("governed", "plain")
 
@@ -28,20 +28,22 @@ KINDS = ("governed", "plain")
 def measure(given: LiveBench) -> Mapping[str, Measured]:
     """Run everything on a broker."""
     with on_a_broker(given) as bench:
-        return measured(bench)
+        return measured(
+            bench, RATES if given.scale >= 1 else RATES[:1], max(SHORTEST_SECONDS, SECONDS * given.scale)
+        )
 
 
-def measured(bench: Bench) -> Mapping[str, Measured]:
+def measured(bench: Bench, rates: Sequence[int], seconds: float) -> Mapping[str, Measured]:
     """Run everything; the rows are those of the worst shape and rate."""
     p99: dict[str, list[float]] = {kind: [] for kind in KINDS}
     details: dict[str, object] = {}
     ratios = []
-    for count, rate in itertools.product((False, True), RATES):
+    for count, rate in itertools.product((False, True), rates):
         shape = f"{'count' if count else 'stateless'}_{rate}"
         found: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for _ in range(bench.rounds):
             for kind in KINDS:
-                ages = run(bench, kind, rate, count=count)
+                ages = run(bench, kind, rate, seconds, count=count)
                 found[kind].append(percentile(ages, 99))
                 bench.tell(f"{shape} {kind}: p50 {percentile(ages, 50):.3f} s, p99 {found[kind][-1]:.3f} s")
         details[shape] = {kind: list(values) for kind, values in found.items()}
@@ -53,7 +55,7 @@ def measured(bench: Bench) -> Mapping[str, Measured]:
     }
 
 
-def run(bench: Bench, kind: str, rate: int, *, count: bool) -> Sequence[float]:
+def run(bench: Bench, kind: str, rate: int, seconds: float, *, count: bool) -> Sequence[float]:
     """Return the ages of the records of one run."""
     place = bench.place(f"latency-{kind}")
     with topics(bench, "latency") as used, reading(bench.broker.bootstrap, used.out) as output:
@@ -61,17 +63,17 @@ def run(bench: Bench, kind: str, rate: int, *, count: bool) -> Sequence[float]:
         sender.at_once(FIRST_RECORDS)
         if kind == "plain":
             with real_time(bench, place, used, count=count) as child:
-                return steadily(child, sender, output, rate)
+                return steadily(child, sender, output, rate, seconds)
         with governed(bench, place, used, count=count) as driver:
             driver.await_real_time()
-            return steadily(driver.child, sender, output, rate)
+            return steadily(driver.child, sender, output, rate, seconds)
 
 
-def steadily(child: Child, sender: Sender, output: Output, rate: int) -> Sequence[float]:
-    """Send for a minute, and return the ages in its second half."""
+def steadily(child: Child, sender: Sender, output: Output, rate: int, seconds: float) -> Sequence[float]:
+    """Send, and return the ages in its second half."""
     child.wait_for("the first output", lambda: True if output.seen else None, START_SECONDS)
-    counts_from = time.time() + SECONDS / 2
-    sender.steadily(rate, SECONDS)
+    counts_from = time.time() + seconds / 2
+    sender.steadily(rate, seconds)
     last = sender.sent - 1
     due = time.time()
     child.wait_for("the last output", lambda: is_there(output, last, due), START_SECONDS)

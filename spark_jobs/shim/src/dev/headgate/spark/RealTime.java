@@ -245,7 +245,7 @@ final class RealTime {
       try {
         execution.session().sparkContext().cancelJobGroup(query.runId().toString());
         Object log = execution.call("offsetLog");
-        execution.setIfThere("initialLatestOffsetSeq", log.getClass().getMethod("getLatest").invoke(log)); // kept since the start, from 4.3 on
+        execution.setIfThere("initialLatestOffsetSeq", log.getClass().getMethod("getLatest").invoke(log)); // kept since the start, from 4.2 on
         Method initialize = query.getClass().getDeclaredMethod("initializeExecution", SparkSession.class);
         initialize.setAccessible(true);
         Object context = initialize.invoke(query, execution.session());

@@ -66,6 +66,9 @@ final class RealTimeChecks {
     if (conf.contains(RealTime.SORTS) && Boolean.parseBoolean(conf.get(RealTime.SORTS))) {
       return RealTime.SORTS + " is true, and its sort would never end; leave it out";
     }
+    if (keepsState() && !isPossibleWithState()) {
+      return "the query keeps state, which Spark " + Version.OF_SPARK + " does not in real-time mode; it takes Spark 4.3";
+    }
     boolean mayBeOld = !Boolean.parseBoolean(conf.get(ALLOWS_V1, "false"));
     if (mayBeOld && keepsState() && Integer.parseInt(conf.get(RealTime.FORMAT, "1")) < 2) {
       return "the checkpoint's state has format 1, with which a failed batch could lose state; start the query on a new checkpoint";
