@@ -89,7 +89,9 @@ def read_up_to(kind: Java, of: Query) -> list[dict[str, int]]:
     for batch in committed(kind, of):
         _, _, *sources = (kind.checkpoint(of) / "offsets" / str(batch)).read_text().splitlines()
         ends = [json.loads(line) for line in sources if line.startswith("{")]
-        found.append({topic: end["0"] for each in ends for topic, end in each.items()})
+        found.append(
+            dict.fromkeys(of.topics, 0) | {topic: end["0"] for each in ends for topic, end in each.items()}
+        )
     return found
 
 
