@@ -16,7 +16,8 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine.alignment import DriverAlignment
-from headgate_spark.engine.checkpoint import HadoopCheckpoint
+from headgate_spark.engine.checkpoint import Checkpoint, HadoopCheckpoint
+from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.services import Positions, Services
@@ -27,6 +28,7 @@ from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.planner.model import SourceSnapshot
+from headgate_spark.runtime.fences import FencedPlace, open_fence
 from support.spark import batch_sizes, be_patient, governed, wait_until
 
 NAME = "governed"
@@ -59,14 +61,18 @@ class Driver:
         clock: Callable[[], float] = time.monotonic,
         forbearance: Forbearance = USUAL,
         wall_clock: Callable[[], float] | None = None,
+        *,
+        is_fenced: bool = False,
     ) -> None:
+        """`is_fenced`: the checkpoints of its queries are, as with a real driver."""
         self.spark = spark
         self._generation = 0
-        jvm = DriverJvm.of(spark.sparkContext)
+        self.jvm = jvm = DriverJvm.of(spark.sparkContext)
         self.governor = Governor(
             Services(
                 acquire_lock=lambda _: None,
                 open_checkpoint=self._checkpoint,
+                open_fence=self._fence if is_fenced else lambda *_: None,
                 observer=Unmeasured(),
                 positions=positions,
                 find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
@@ -125,6 +131,10 @@ class Driver:
     def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
         return JvmLookups(self.spark.sparkContext._jvm, options)
 
+    def _fence(self, query: str, location: str, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
+        place = FencedPlace(query, location, checkpoint)
+        return open_fence(place, self.jvm, application="tests", is_locked=is_locked)
+
     def _checkpoint(self, uri: str) -> HadoopCheckpoint:
         context = self.spark.sparkContext
         return HadoopCheckpoint(context._jvm, context._jsc.hadoopConfiguration(), uri)
@@ -137,12 +147,14 @@ def driver_in(
     clock: Callable[[], float] = time.monotonic,
     forbearance: Forbearance = USUAL,
     wall_clock: Callable[[], float] | None = None,
+    *,
+    is_fenced: bool = False,
 ) -> Iterator[Driver]:
     """Put a governor in charge of all queries of the session while the block runs; `clock` is the planner's.
 
     Without a `wall_clock` no lag of a watermark is known, and triggers keep no grid.
     """
-    driver = Driver(spark, positions, clock, forbearance, wall_clock)
+    driver = Driver(spark, positions, clock, forbearance, wall_clock, is_fenced=is_fenced)
     be_patient(spark)
     with governed(spark, driver.governor):
         yield driver

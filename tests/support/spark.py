@@ -25,6 +25,7 @@ from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.protocol import ShimPlanner
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import DriverJvm, jar_path
+from support import faulty_files
 from support.kafka_connector import connector_conf
 
 SETTINGS = {
@@ -53,9 +54,9 @@ def shared_session() -> SparkSession:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
-    for key, value in (
-        SETTINGS | {"spark.driver.extraClassPath": str(jar_path())} | connector_conf()
-    ).items():
+    class_path = {"spark.driver.extraClassPath": f"{jar_path()}:{faulty_files.jar()}"}
+    stores = faulty_files.conf() | {"spark.hadoop.fs.faulty.impl.disable.cache": "true"}
+    for key, value in (SETTINGS | class_path | stores | connector_conf()).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
@@ -112,6 +113,9 @@ class ScriptedPlanner:
     def opened(self, handle: int, descriptor: str) -> str:
         self.sources[handle] = json.loads(descriptor)
         return "ok"
+
+    def fence(self, run_id: str) -> str:
+        return "none"
 
     def progressed(self, run_id: str, progress: str) -> None:
         self.progress.append(json.loads(progress))

@@ -40,6 +40,8 @@ PROCESS = frozenset(
         "application",
         "control",
         "enabled",
+        "fence",
+        "fence.takeOverAfter",
         "metrics.address",
         "metrics.port",
         "onFailure",

@@ -15,6 +15,7 @@ from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beside import Beside, FolderError, Kept, words_of
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, release
+from headgate_spark.engine.fencing import UNFENCED, Fencing, Standing
 from headgate_spark.engine.histories import memory_in, value_of
 from headgate_spark.engine.refusals import damaged, unknown_histories
 from headgate_spark.engine.resumption import Resumption
@@ -29,13 +30,20 @@ class CheckpointState:
     """The checkpoint of one run: what earlier runs left, and what this one adds."""
 
     def __init__(
-        self, query: str, checkpoint: Checkpoint, *, folder: str = "", lock: CheckpointLock | None = None
+        self,
+        query: str,
+        checkpoint: Checkpoint,
+        *,
+        folder: str = "",
+        lock: CheckpointLock | None = None,
+        fence: Fencing | None = None,
     ) -> None:
         """`folder` is the one beside the checkpoint, for what is said of it; `lock` is held until `release`."""
         self._query = query
         self._checkpoint = checkpoint
         self._beside = Beside(query, folder)
         self._lock = lock
+        self._fence = fence
         self.resumption = Resumption()
         """Where the run has taken up."""
         self.memory = BatchMemory()
@@ -71,6 +79,17 @@ class CheckpointState:
                 query=self._query,
                 batch=self.resumption.batch,
             )
+
+    def stand(self) -> Standing:
+        """Return whether this run has the checkpoint, and by what. Raises `CheckpointInUseError` and what the file
+        system raises."""
+        if self._fence is None:
+            return UNFENCED
+        standing = self._fence.go_on()
+        if standing.held is not None and self._fence.has_waited:
+            self.resumption = self._checkpoint.resumption()  # another driver may have gone on meanwhile
+            self._fence.has_waited = False
+        return standing
 
     def left(self) -> Resumption:
         """Return where the checkpoint ends now. Raises what the file system raises."""

@@ -22,6 +22,8 @@ from headgate_spark.engine.services import Services
 
 log = structlog.get_logger("headgate")
 
+FENCED = "dev.headgate.spark.FencedException"
+"""In what such a query has failed of."""
 MOST = 50
 """Queries that are kept of those that have ended, the last ones: one without a name and without a checkpoint location
 has a new id each time."""
@@ -104,6 +106,8 @@ class Endings:
             self._note_too_large(run, run.memory.run_failed(causes, run.records_in_flight))
         run.state.release()
         explanation = None if run.is_cut else explanation_of(run)
+        if explanation is not None and was_fenced(run):
+            self.checkpoint_in_use = explanation
         if explanation is not None:
             self.failed(run.name, explanation)
         with run.lock:
@@ -209,6 +213,12 @@ def explanation_of(run: QueryRun) -> str | None:
     thrown = {opened.name: opened.thrown for opened in run.sources if opened.thrown is not None}
     causes = "\n".join([query.causes() or "", *thrown.values()])
     return told(run.name, failure, run.sources.descriptors, causes, thrown or run.sources.out_of_reach)
+
+
+def was_fenced(run: QueryRun) -> bool:
+    """Tell whether a query has failed because another driver has taken its checkpoint over."""
+    query = run.started.query if run.started else None
+    return query is not None and FENCED in f"{query.failure()}\n{query.causes()}"
 
 
 def left_unread(run: QueryRun) -> str | None:

@@ -21,6 +21,7 @@ from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.failures import told
+from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.openings import Openings
 from headgate_spark.engine.protocol import Asking, Reply
 from headgate_spark.engine.queries import begun, called, in_words
@@ -89,6 +90,20 @@ class Governor:
         another call makes the run and the file system is slow: the shim asks again.
         """
         return self._opened(handle, Descriptor.parse(descriptor)).words
+
+    def fence(self, run_id: str) -> str:
+        """Spark is about to read where the checkpoint of a query ends: is it this run's alone?"""
+        run = self.table.run(run_id)
+        if run is None:
+            raise LookupError(f"no run {run_id} is open")
+        try:
+            standing = run.state.stand() if run.governed else UNFENCED
+        except CheckpointInUseError as error:
+            self.endings.refused(error)
+            return protocol.refuse(str(error)).words
+        if standing.ask_again_seconds is not None:
+            return protocol.wait(standing.ask_again_seconds).words
+        return (protocol.NOTHING if standing.held is None else protocol.held(standing.held)).words
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """First step of a planning."""
@@ -217,6 +232,8 @@ class Governor:
         except CheckpointInUseError as error:
             self.endings.refused(error)
             return protocol.refuse(str(error))
+        except SettingsError as error:
+            return protocol.refuse(str(error))
         if run is None:
             self.endings.give_up()
             return protocol.refuse(too_large[name].message)
@@ -233,7 +250,10 @@ class Governor:
         return new if resumes_at is None else protocol.resume(resumes_at)
 
     def _run_of(self, described: Descriptor) -> QueryRun | None:
-        """Return the run; `None`: with what earlier runs left, another try would only repeat a failure."""
+        """Return the run; `None`: with what earlier runs left, another try would only repeat a failure.
+
+        Raises `CheckpointInUseError`, and `SettingsError` for properties of the fence that make no sense.
+        """
 
         def make() -> QueryRun | None:
             if (run := self.table.run(described.run_id)) is not None:
@@ -250,7 +270,9 @@ class Governor:
     def _new_run(self, described: Descriptor, lock: CheckpointLock | None) -> QueryRun | None:
         name, services = described.query, self._services
         checkpoint = services.open_checkpoint(described.checkpoint)
-        state = CheckpointState(name, checkpoint, folder=side_directory(described.checkpoint), lock=lock)
+        fence = services.open_fence(name, described.checkpoint, checkpoint, lock is not None)
+        folder = side_directory(described.checkpoint)
+        state = CheckpointState(name, checkpoint, folder=folder, lock=lock, fence=fence)
         run = QueryRun(described.run_id, name, state, services, self.table.started(described.run_id))
         gauge = services.gauge()
         if gauge is not None:

@@ -14,7 +14,7 @@ from typing import Protocol
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.lease import Lease
 
-PROTOCOL = 8
+PROTOCOL = 9
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 
@@ -34,6 +34,9 @@ class ShimPlanner(Protocol):
     def opened(self, handle: int, descriptor: str) -> str:
         """A source was opened; `descriptor` is a JSON object. Answers `ok`, `prepare:realtime`,
         `resume:<json>` or `refuse:<message>`."""
+
+    def fence(self, run_id: str) -> str:
+        """Spark is about to read where the checkpoint ends. Answers `held:<path>`, `none`, `wait:…` or `refuse:…`."""
 
     def progressed(self, run_id: str, progress: str) -> None:
         """A batch of a query has ended; `progress` is a JSON object."""
@@ -162,8 +165,13 @@ def resume(offset: str) -> Reply:
     return Reply("resume", offset)
 
 
+def held(path: str) -> Reply:
+    """Return the answer to `fence` that lets a run write its checkpoint as long as this file is there."""
+    return Reply("held", path)
+
+
 def refuse(message: str) -> Reply:
-    """Return the answer to `opened` with which the query fails."""
+    """Return the answer to `opened` or `fence` with which the query fails."""
     return Reply("refuse", message)
 
 

@@ -81,6 +81,7 @@ def verbs(planner: ShimPlanner) -> dict[str, Verb]:
     return {
         "begins": planner.begins,
         "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
+        "fence": planner.fence,
         "progressed": planner.progressed,
         "admit": lambda handle, trigger, start: planner.admit(int(handle), trigger, start),
         "plan": lambda handle, *about: planner.plan(int(handle), *about),

@@ -24,6 +24,7 @@ from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopC
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.decoders import look_in
 from headgate_spark.engine.executors import Executors, look_after
+from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
@@ -39,6 +40,7 @@ from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
+from headgate_spark.runtime.fences import FencedPlace, open_fence
 from headgate_spark.runtime.jvm import connect
 from headgate_spark.runtime.settings import Settings
 from headgate_spark.runtime.stopping import await_boundaries, stop_queries
@@ -70,6 +72,7 @@ class Runtime:
         services = Services(
             acquire_lock=self._acquire_lock,
             open_checkpoint=self._open_checkpoint,
+            open_fence=self._open_fence,
             observer=self._exporter,
             gauge=lambda: self._gauge,
             give_up=self._wants_to_end.set,
@@ -263,6 +266,12 @@ class Runtime:
     def _open_checkpoint(self, location: str) -> Checkpoint:
         jvm = self._driver
         return HadoopCheckpoint(jvm.view, jvm.context.hadoopConfiguration(), location)
+
+    def _open_fence(
+        self, query: str, location: str, checkpoint: Checkpoint, is_locked: bool
+    ) -> Fencing | None:
+        place = FencedPlace(query, location, checkpoint)
+        return open_fence(place, self._driver, application=self._full_name(), is_locked=is_locked)
 
     def _stop_query(self, run_id: str) -> None:
         self._driver.stop(run_id)

@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 /** What a planner has said, taken apart. */
 record Answer(String verb, String rest) {
   static final Set<String> TO_OPENED = Set.of("ok", "prepare", "resume", "refuse");
+  static final Set<String> TO_FENCE = Set.of("held", "none", "wait", "refuse");
   static final Set<String> TO_ADMIT = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "survey", "lease", "wait", "realtime", "fail");
   static final Set<String> TO_PLAN = Set.of("hold", "none", "all", "rows", "files", "bytes", "offset", "lease", "wait", "realtime", "fail");
   private static final Set<String> ALONE = Set.of("ok", "hold", "none", "all");

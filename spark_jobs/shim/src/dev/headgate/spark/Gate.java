@@ -102,6 +102,7 @@ final class Gate implements Governed.Handler {
         break;
       case "getDefaultReadLimit":
         if (Shim.planner() != null) {
+          awaitFence();
           query.trigger().handOver();
         }
         break;
@@ -261,6 +262,19 @@ final class Gate implements Governed.Handler {
       announcedTo = planner;
     }
     return true;
+  }
+
+  /** Waits until the checkpoint is this run's, or has no fence. */
+  private void awaitFence() throws InterruptedException {
+    Planner planner;
+    while (!query.isFenceKnown() && (planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
+      Planner asked = planner;
+      Answer answer = areOpenedBy(planner) ? ask(() -> asked.fence(query.runId()), Answer.TO_FENCE) : null;
+      if (answer != null) {
+        patience.served();
+      }
+      Thread.sleep(answer == null ? RETRY_MILLIS : query.isFenced(answer));
+    }
   }
 
   private Answer ask(Patience.Question question, Set<String> understood) throws InterruptedException {

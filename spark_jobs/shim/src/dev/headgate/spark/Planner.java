@@ -67,6 +67,16 @@ final class Planner {
   }
 
   /**
+   * Asked when all streams of a query are opened, and before Spark reads where its checkpoint ends.
+   *
+   * @return {@code held:<path>}: its checkpoint may be written as long as this file is there, see {@link Fence}; {@code none}: it has
+   *     no fence; {@code wait:<milliseconds>}, then this is asked again; or {@code refuse:<message>}
+   */
+  String fence(String runId) throws Failed, InterruptedException {
+    return ask("fence", runId);
+  }
+
+  /**
    * Spark has reported something of the query since this was last called: a batch has ended, or there was none for a while.
    *
    * @param progress JSON object, see {@link Progress}

@@ -1,5 +1,7 @@
 package dev.headgate.spark;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -48,6 +50,8 @@ final class RunningQuery {
   private final String session;
   private final Protection protection;
   private final OwnTrigger trigger;
+  private boolean fenceIsKnown;
+  private volatile Fence fence;
   private volatile boolean leftAlone;
 
   private RunningQuery(StreamingQuery query, Map<String, String> options) {
@@ -241,9 +245,43 @@ final class RunningQuery {
     return Origin.json(Map.of("failure", exception.get().toString(), "causes", Outage.text(exception.get().getCause())));
   }
 
+  /** Whether it is known by which file it holds its checkpoint, or that it has no fence. */
+  boolean isFenceKnown() {
+    return fenceIsKnown;
+  }
+
+  /**
+   * Does what {@link Planner#fence} has answered; returns after how many milliseconds to ask again, if it has not said more.
+   *
+   * <p>Spark asks for a default limit when all streams are opened, and reads the logs of the checkpoint only then (read in the bytecode
+   * of {@code MicroBatchExecution}, 4.0.5 and 4.3.0), so nothing has been read that another driver might still change.
+   */
+  long isFenced(Answer answer) {
+    if (answer.is("wait")) {
+      return Math.max(1, answer.millis());
+    }
+    if (answer.is("refuse")) {
+      throw new PlannerException(answer.rest());
+    }
+    fenceIsKnown = true;
+    if (answer.is("held")) {
+      try {
+        String name = query.name() != null ? query.name() : query.id().toString();
+        fence = Fence.around(query, name, answer.rest(), SparkContext.getOrCreate().hadoopConfiguration());
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+    return 0;
+  }
+
   /** Its last stream is closed. */
   void ends() {
     realTime.ends();
+    if (fence != null) {
+      fence.leave();
+      fence = null;
+    }
     BY_RUN.remove(runId());
     if (OF_THIS_THREAD.get() == this) {
       OF_THIS_THREAD.remove();

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 8;
+  private static final int PROTOCOL = 9;
 
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
@@ -129,6 +129,11 @@ public final class Shim {
   public static long fileBytes(String handle) {
     Gate gate = gate(handle);
     return gate == null ? -1 : gate.fileBytes();
+  }
+
+  /** Whether a run of this driver holds its checkpoint by an epoch of this name. */
+  public static boolean holds(String epoch) {
+    return Fence.holds(epoch);
   }
 
   static long open(Gate gate) {

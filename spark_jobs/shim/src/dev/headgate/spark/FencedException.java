@@ -1,0 +1,10 @@
+package dev.headgate.spark;
+
+/** Another driver has taken the checkpoint of a query over. The planner's process knows this by its name. */
+public final class FencedException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  FencedException(String message) {
+    super(message);
+  }
+}

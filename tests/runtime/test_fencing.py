@@ -1,0 +1,198 @@
+"""The fence as it is taken step by step, on a folder that fails."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from headgate_spark.engine.checkpoint import CheckpointInUseError
+from headgate_spark.engine.fence import Epoch, Newcomer, Owner, epochs_among
+from headgate_spark.engine.fencing import (
+    FenceSettings,
+    Fencing,
+    Standing,
+    begun,
+    folder_of,
+    is_for_one_run,
+    is_gone,
+    newcomer,
+    owner,
+    settings_in,
+)
+from support.faulty_directory import Fault, FaultyDirectory
+
+OTHER = Owner(application="orders", host="node-3", pid=4711)
+
+
+def fencing(folder: FaultyDirectory, *, ends: object = None, take_over_seconds: float = 0.0) -> Fencing:
+    wanted = Newcomer(
+        owner=replace(OTHER, host="here"),
+        token="ab",
+        now_millis=lambda: 9,
+        take_over_seconds=take_over_seconds,
+    )
+    return Fencing("copy", "s3a://b/ck", folder, ends if callable(ends) else lambda: ends, wanted)
+
+
+def test_a_checkpoint_that_nobody_holds_is_held_at_once() -> None:
+    folder = FaultyDirectory()
+    fence = fencing(folder)
+    assert fence.go_on() == fence.go_on() == Standing(held="faulty:/ck.headgate/epoch.9.ab")
+    assert [epoch.name for epoch in epochs_among(folder.files)] == ["epoch.9.ab"]
+    assert not fence.has_waited
+
+
+def test_who_may_be_alive_is_waited_for() -> None:
+    folder = FaultyDirectory()
+    folder.files[Epoch(5, "cd").name] = OTHER.text()
+    fence = fencing(folder, take_over_seconds=30.0)
+    with capture_logs() as told:
+        standings = [fence.go_on() for _ in range(5)]
+    assert all(0 < (each.ask_again_seconds or 0) <= 1 for each in standings)
+    assert fence.has_waited
+    assert [line["held_by"] for line in told] == [OTHER.words]
+    assert list(folder.files) == ["epoch.5.cd"]
+
+
+def test_who_commits_meanwhile_is_named() -> None:
+    folder = FaultyDirectory()
+    folder.files[Epoch(5, "cd").name] = OTHER.text()
+    seen = iter(range(100))
+    fence = fencing(folder, ends=lambda: next(seen), take_over_seconds=30.0)
+    fence.go_on()
+    fence._until = 1e-9  # its wait is over
+    with pytest.raises(
+        CheckpointInUseError, match="in use by the driver of application orders on host node-3, pid 4711"
+    ):
+        fence.go_on()
+    assert list(folder.files) == ["epoch.5.cd"]
+
+
+def test_an_earlier_start_that_comes_late_shuts_out_no_later_one() -> None:
+    """As where a proxy holds back the creation of a pod."""
+    folder = FaultyDirectory()
+    folder.files[Epoch(5, "cd").name] = replace(OTHER, lineage="shop/orders", attempt=2).text()
+    late = Newcomer(owner=replace(OTHER, lineage="shop/orders", attempt=1), token="ab", take_over_seconds=0.0)
+    with pytest.raises(
+        CheckpointInUseError, match="pid 4711, which is a later start of the same application; stop"
+    ):
+        Fencing("copy", "s3a://b/ck", folder, lambda: None, late).go_on()
+    assert list(folder.files) == ["epoch.5.cd"]
+
+
+@pytest.mark.parametrize("fault", [Fault.TORN, Fault.LOST])
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_step_that_fails_is_begun_anew_and_leaves_no_epoch_behind(fault: Fault, call: int) -> None:
+    folder = FaultyDirectory({call: fault})
+    fence = fencing(folder)
+    failures = 0
+    for _ in range(3):
+        try:
+            standing = fence.go_on()
+            break
+        except OSError:
+            failures += 1
+    assert standing.held is not None
+    assert failures <= 1
+    [held] = epochs_among(folder.files)
+    assert standing.held.endswith(held.name)
+
+
+@pytest.mark.parametrize("fault", [Fault.DENIED, Fault.READ_ONLY, Fault.FULL])
+def test_where_nothing_can_be_kept_there_is_no_fence_and_it_is_said_once(fault: Fault) -> None:
+    fence = fencing(FaultyDirectory(always=fault))
+    with capture_logs() as told:
+        assert fence.go_on() == fence.go_on() == Standing()
+    [line] = told
+    assert line["event"] == "checkpoint has no fence; see that it has one writer"
+    assert line["folder"] == "faulty:/ck.headgate"
+
+
+# Who is dead -----------------------------------------------------------------------------------------
+
+
+def test_a_process_that_is_there_no_more_is_known_to_be_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        other = owner("orders", process.pid)
+        assert not is_gone(other)
+    assert is_gone(other)
+
+
+def test_another_process_with_its_id_is_not_it() -> None:
+    me = owner("orders", os.getpid())
+    assert me.started == begun(os.getpid())
+    assert me.host == socket.gethostname()
+    assert not is_gone(me)
+    assert is_gone(replace(me, started="1"))
+
+
+@pytest.mark.parametrize("elsewhere", [{"machine": "another"}, {"machine": ""}, {"pid": None}])
+def test_of_another_machine_nothing_is_known(elsewhere: dict[str, object]) -> None:
+    assert not is_gone(replace(owner("orders", 2**22 + 1), **elsewhere))
+
+
+def test_this_driver_knows_what_it_holds() -> None:
+    me = owner("orders", os.getpid())
+    held = {Epoch(1, "aa").name}
+    wants = newcomer(me, is_locked=False, holds=held.__contains__, take_over_seconds=30.0)
+    assert wants.is_dead(Epoch(2, "bb"), me), "a leftover"
+    with pytest.raises(CheckpointInUseError, match="another query of this driver") as refused:
+        wants.is_dead(Epoch(1, "aa"), me)
+    assert refused.value.by_this_driver
+    assert not wants.is_dead(Epoch(3, "cc"), OTHER)
+
+
+def test_who_has_the_lock_knows_that_all_others_are_dead() -> None:
+    wants = newcomer(
+        owner("orders", os.getpid()), is_locked=True, holds=lambda _: False, take_over_seconds=30.0
+    )
+    assert wants.is_dead(Epoch(3, "cc"), OTHER)
+
+
+# What is said ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "settings"),
+    [
+        ({}, FenceSettings()),
+        ({"spark.headgate.fence": "off"}, FenceSettings(is_on=False)),
+        ({"spark.headgate.fence.takeOverAfter": "2m"}, FenceSettings(take_over_seconds=120.0)),
+    ],
+)
+def test_properties(said: dict[str, str], settings: FenceSettings) -> None:
+    assert settings_in(said.get) == settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("spark.headgate.fence", "no", "spark.headgate.fence is 'no': give on or off"),
+        ("spark.headgate.fence.takeOverAfter", "30", "spark.headgate.fence.takeOverAfter: 30 has no unit"),
+    ],
+)
+def test_properties_that_make_no_sense(name: str, value: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        settings_in({name: value}.get)
+
+
+def test_a_folder_has_one_name_by_whatever_links_it_is_reached(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert folder_of(f"file:{tmp_path}/link/ck") == folder_of(f"{tmp_path}/real/ck/")
+    assert folder_of("s3a://b/ck/") == "s3a://b/ck.headgate"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "only_one"),
+    [("file:/tmp/temporary-1-2", True), ("s3a://b/ck", False), ("/x/temporary-1/ck", False)],
+)
+def test_what_spark_makes_for_one_run_needs_none(checkpoint: str, only_one: bool) -> None:
+    assert is_for_one_run(checkpoint) is only_one

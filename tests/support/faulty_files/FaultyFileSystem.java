@@ -1,0 +1,256 @@
+package dev.headgate.tests;
+
+import java.io.FilterOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.URI;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.security.AccessControlException;
+import org.apache.hadoop.util.Progressable;
+
+/**
+ * This machine's files as a store that is not this machine's: {@code faulty:/path}.
+ *
+ * <p>Settings, below {@code fs.faulty.}:
+ *
+ * <ul>
+ *   <li>{@code put-if-absent} (true): of two that publish one name the second fails, as on HDFS and ABFS. Else the last one wins, as
+ *       where a rename looks first and copies then
+ *   <li>{@code conditional-writes} (false): {@code createFile} takes "only if it is absent", as S3A does, also where renames replace
+ *   <li>{@code allowed}: this folder and what is in it alone may be touched, all others are refused (403)
+ *   <li>{@code room}: bytes that this process may write to it; then the disk is full
+ *   <li>{@code full}: a folder in which it is full from the start
+ *   <li>{@code journal}: a file of this machine to which a line is added for each file that is published: {@code name}, folder and file
+ *   <li>{@code pauses}: a folder of this machine. Whoever is about to publish {@code offsets/7} there while it has a file {@code
+ *       offsets.7} renames that to {@code offsets.7.reached} and goes on when that is gone
+ * </ul>
+ */
+public class FaultyFileSystem extends RawLocalFileSystem {
+  private static final URI ROOT = URI.create("faulty:///");
+  private static final AtomicLong WRITTEN = new AtomicLong();
+  private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
+  private static final long LOOK_MILLIS = 10;
+
+  private boolean putIfAbsent;
+  private boolean conditionalWrites;
+  private String allowed;
+  private long room;
+  private String full;
+  private String journal;
+  private String name;
+  private String pauses;
+
+  @Override
+  public void initialize(URI uri, Configuration conf) throws IOException {
+    super.initialize(ROOT, conf);
+    setConf(conf);
+    putIfAbsent = conf.getBoolean("fs.faulty.put-if-absent", true);
+    conditionalWrites = conf.getBoolean("fs.faulty.conditional-writes", false);
+    allowed = conf.get("fs.faulty.allowed", "");
+    room = conf.getLong("fs.faulty.room", Long.MAX_VALUE);
+    full = conf.get("fs.faulty.full");
+    journal = conf.get("fs.faulty.journal");
+    name = conf.get("fs.faulty.name", "somebody");
+    pauses = conf.get("fs.faulty.pauses");
+  }
+
+  @Override
+  public URI getUri() {
+    return ROOT;
+  }
+
+  @Override
+  public String getScheme() {
+    return "faulty";
+  }
+
+  private Path permitted(Path path) throws AccessControlException {
+    String name = path.toUri().getPath();
+    if (!allowed.isEmpty() && !name.equals(allowed) && !name.startsWith(allowed + "/")) {
+      throw new AccessControlException(path + ": 403 Forbidden");
+    }
+    return path;
+  }
+
+  @Override
+  public FileStatus getFileStatus(Path path) throws IOException {
+    return super.getFileStatus(permitted(path));
+  }
+
+  @Override
+  public FileStatus[] listStatus(Path path) throws IOException {
+    return super.listStatus(permitted(path));
+  }
+
+  @Override
+  public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+    return super.open(permitted(path), bufferSize);
+  }
+
+  @Override
+  public boolean delete(Path path, boolean recursive) throws IOException {
+    return super.delete(permitted(path), recursive);
+  }
+
+  @Override
+  public FSDataOutputStream create(
+      Path path, FsPermission permission, boolean overwrite, int bufferSize, short replication, long blockSize, Progressable progress)
+      throws IOException {
+    return limited(path, super.create(permitted(path), permission, overwrite, bufferSize, replication, blockSize, progress));
+  }
+
+  @Override
+  public FSDataOutputStream create(Path path, boolean overwrite, int bufferSize, short replication, long blockSize, Progressable progress)
+      throws IOException {
+    return limited(path, super.create(permitted(path), overwrite, bufferSize, replication, blockSize, progress));
+  }
+
+  private FSDataOutputStream limited(Path path, FSDataOutputStream stream) throws IOException {
+    boolean isFull = full != null && path.getParent().toUri().getPath().equals(full);
+    OutputStream out =
+        new FilterOutputStream(stream) {
+          @Override
+          public void write(byte[] bytes, int offset, int length) throws IOException {
+            takeRoom(isFull ? Long.MAX_VALUE / 2 : length);
+            out.write(bytes, offset, length);
+          }
+
+          @Override
+          public void write(int b) throws IOException {
+            takeRoom(isFull ? Long.MAX_VALUE / 2 : 1);
+            out.write(b);
+          }
+        };
+    return new FSDataOutputStream(out, null);
+  }
+
+  private void takeRoom(long bytes) throws IOException {
+    if (bytes >= Long.MAX_VALUE / 2 || WRITTEN.addAndGet(bytes) > room) {
+      throw new IOException("No space left on device");
+    }
+  }
+
+  @Override
+  public boolean rename(Path source, Path target) throws IOException {
+    return published(source, target, !putIfAbsent);
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  protected void rename(Path source, Path target, Options.Rename... options) throws IOException {
+    boolean replaces = options.length > 0 && options[0] == Options.Rename.OVERWRITE;
+    if (!replaces && !putIfAbsent && exists(target)) { // a look, and then a copy: of two both may have looked
+      throw new org.apache.hadoop.fs.FileAlreadyExistsException(target.toString());
+    }
+    if (!published(source, target, replaces || !putIfAbsent)) {
+      throw new org.apache.hadoop.fs.FileAlreadyExistsException(target.toString());
+    }
+  }
+
+  private boolean published(Path source, Path target, boolean replaces) throws IOException {
+    awaitTurn(permitted(target));
+    java.nio.file.Path from = pathToFile(permitted(source)).toPath();
+    java.nio.file.Path to = pathToFile(target).toPath();
+    if (replaces) {
+      java.nio.file.Path copy = to.resolveSibling("." + to.getFileName() + "." + UUID.randomUUID());
+      Files.copy(from, copy);
+      Files.move(copy, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    } else {
+      try {
+        Files.createLink(to, from);
+      } catch (FileAlreadyExistsException e) {
+        return false;
+      }
+    }
+    Files.delete(from);
+    if (journal != null) {
+      String line = name + " " + target.getParent().getName() + " " + target.getName() + "\n";
+      Files.writeString(java.nio.file.Path.of(journal), line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    }
+    return true;
+  }
+
+  @Override
+  public boolean hasPathCapability(Path path, String capability) throws IOException {
+    return CONDITIONAL.equals(capability) ? conditionalWrites : super.hasPathCapability(path, capability);
+  }
+
+  @Override
+  public FSDataOutputStreamBuilder<FSDataOutputStream, ?> createFile(Path path) {
+    return new Builder(this, path);
+  }
+
+  /** Publishes at its end what was written. */
+  private final class Builder extends FSDataOutputStreamBuilder<FSDataOutputStream, Builder> {
+    private final Path path;
+
+    Builder(FaultyFileSystem files, Path path) {
+      super(files, path);
+      this.path = path;
+    }
+
+    @Override
+    public Builder getThisBuilder() {
+      return this;
+    }
+
+    @Override
+    public FSDataOutputStream build() throws IOException {
+      if (!conditionalWrites || !getMandatoryKeys().contains(CONDITIONAL)) {
+        throw new UnsupportedOperationException("only conditional writes");
+      }
+      Path unfinished = new Path(path.getParent(), "." + path.getName() + "." + UUID.randomUUID());
+      FSDataOutputStream stream = FaultyFileSystem.this.create(unfinished, false);
+      OutputStream publishes =
+          new FilterOutputStream(stream) {
+            private boolean isClosed;
+
+            @Override
+            public void close() throws IOException {
+              if (!isClosed) {
+                isClosed = true;
+                super.close();
+                if (!published(unfinished, path, false)) {
+                  throw new org.apache.hadoop.fs.FileAlreadyExistsException(path.toString());
+                }
+              }
+            }
+          };
+      return new FSDataOutputStream(publishes, null);
+    }
+  }
+
+  private void awaitTurn(Path target) throws IOException {
+    if (pauses == null) {
+      return;
+    }
+    java.nio.file.Path pause = java.nio.file.Path.of(pauses, target.getParent().getName() + "." + target.getName());
+    java.nio.file.Path reached = pause.resolveSibling(pause.getFileName() + ".reached");
+    try {
+      Files.move(pause, reached);
+    } catch (java.nio.file.NoSuchFileException e) {
+      return;
+    }
+    try {
+      while (Files.exists(reached)) {
+        Thread.sleep(LOOK_MILLIS);
+      }
+    } catch (InterruptedException e) {
+      throw new java.io.InterruptedIOException();
+    }
+  }
+}
