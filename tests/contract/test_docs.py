@@ -46,6 +46,15 @@ NOT_OURS = {".venv", ".venvs", "build", "dist", ".git", ".pytest_cache", "node_m
 PAGES = sorted(p for p in ROOT.rglob("*.md") if not NOT_OURS & set(p.relative_to(ROOT).parts))
 
 
+GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", GUARANTEES))))
+def test_each_promise_has_the_test_that_is_named_beside_it(test):
+    file, name = test.split("::")
+    assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
 def section(page, heading):
     """Return the text below a heading, up to the next one of its level or above."""
     level, text = re.search(rf"^(#+) {re.escape(heading)}\n(.*)", page, re.DOTALL | re.MULTILINE).groups()

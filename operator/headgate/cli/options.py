@@ -92,6 +92,12 @@ Under `headgate-run` it is `fail` that holds where nothing is said.
 a session (`5m` where nothing is said, `0s`: not at all); then its query fails. Only what the source itself calls
 temporary is waited for ([Kafka](kafka.md#when-the-broker-is-away)).
 
+## Two drivers on one checkpoint
+
+`spark.headgate.fence` (`on`) keeps an older driver from committing after a newer one has taken its checkpoint, and
+`spark.headgate.fence.takeOverAfter` (`30s`) says how long one of which nobody knows whether it is dead may do nothing
+until then: [guarantees.md](guarantees.md). Both are properties of the driver as a whole.
+
 ## Who sees the options
 
 Headgate takes them out of a stream before Spark looks for its source, so that a source that refuses unknown options
