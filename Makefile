@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-live chaos test-spark-versions dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-live chaos test-spark-versions test-object-store dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -87,6 +87,9 @@ test-quick: setup  ## What needs no JVM, no Go and no processes of its own; two 
 
 test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
 	PYTHONPATH=tests:. $(BIN)/python tests/spark_versions/run.py
+
+test-object-store: setup jars  ## The fence on S3A, and a server that speaks S3 with conditional writes; a minute
+	PYTHONPATH=tests:. $(BIN)/python tests/object_store/run.py
 
 demo: $(RUNS)  ## A backlog of flights, then live: Spark's default and governed, side by side
 	$(BIN)/python -m benchmarks.demo

@@ -1,0 +1,122 @@
+"""`make test-object-store`: the fence on a real S3 client, and a server that speaks S3 with conditional writes.
+
+Not a part of `make test`: what it shows beyond the store of ours that the tests have is that S3A says what it can
+do, and that what is written through it fails as Spark understands it. The server is gofakes3, in memory, on loopback.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from headgate_contract import QueryControl, RateControl, SourceControl
+from support import maven
+from support.driver import Driver, driver, ids_in, recording, wait_for
+from support.go_tools import PROGRAMS, build
+
+ROWS = 5_000
+SLOW = QueryControl(
+    interval_seconds=0.5, sources={"source": SourceControl(rate_limit=RateControl(records_per_second=100))}
+)
+HELD = replace(SLOW, sources={"source": SourceControl(paused=True)})
+START_SECONDS = 30.0
+
+
+@contextmanager
+def server(directory: Path) -> Iterator[int]:
+    """Run a server with a bucket called `bucket`; returns its port."""
+    build("gofakes3")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    command = [
+        str(PROGRAMS / "gofakes3"),
+        "-backend",
+        "memory",
+        "-host",
+        f"127.0.0.1:{port}",
+        "-initialbucket",
+        "bucket",
+    ]
+    with (directory / "gofakes3.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert process.poll() is None, (directory / "gofakes3.log").read_text()
+            assert time.monotonic() < deadline, "gofakes3 does not listen"
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def on_s3(port: int, take_over_after: str) -> dict[str, str]:
+    """Return the settings of a driver whose checkpoint is on the server."""
+    s3a = {
+        "endpoint": f"http://127.0.0.1:{port}",
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "access.key": "tests",
+        "secret.key": "tests",
+        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    }
+    return {
+        "spark.driver.extraClassPath": ":".join(map(str, maven.jars("s3a", Path(__file__).parent))),
+        "spark.headgate.fence.takeOverAfter": take_over_after,
+        **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
+    }
+
+
+def processed(running: Driver) -> None:
+    running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0)
+
+
+def story(directory: Path, port: int) -> None:
+    """A second driver is refused, a third shuts the first one out, and every row is there once."""
+    job = ("copy.py", recording(directory / "source", ROWS), directory / "out", "s3a://bucket/ck")
+    with driver(directory / "one", *job, conf=on_s3(port, "1h"), control={"copy": SLOW}) as first:
+        processed(first)
+        print("the first driver commits", flush=True)
+        with driver(directory / "two", *job, conf=on_s3(port, "1h"), control={"copy": SLOW}) as second:
+            assert second.wait() == 75, second.log[-3000:]
+            found = re.search(
+                r"is in use by (the driver of application \S+ on host \S+, pid \d+ \S+ \S+),", second.log
+            )
+            assert found, second.log[-3000:]
+            print(f"the second one is refused: in use by {found[1]}", flush=True)
+        first.control(copy=HELD)
+        wait_for(lambda: first.metric("headgate_source_paused", query="copy") == 1, "a pause", first)
+        with driver(directory / "three", *job, conf=on_s3(port, "2s")) as third:
+            processed(third)
+            first.control(copy=SLOW)
+            assert first.wait() == 75, first.log[-3000:]
+            assert "has taken it over; stop one of the two" in first.log, first.log[-3000:]
+            print("the third one has shut out the first", flush=True)
+            wait_for(lambda: len(ids_in(directory / "out")) == ROWS, "all rows", third)
+            third.signal(signal.SIGTERM)
+            assert third.wait() == 0, third.log[-3000:]
+    assert sorted(ids_in(directory / "out")) == list(range(ROWS))
+    print(f"{ROWS} rows are there once", flush=True)
+
+
+def main() -> None:
+    """Run all of it."""
+    with tempfile.TemporaryDirectory(prefix="object-store-") as scratch, server(Path(scratch)) as port:
+        story(Path(scratch), port)
+
+
+if __name__ == "__main__":
+    main()
