@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from laws.cover import audit_checkpoints
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
@@ -108,6 +109,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 seconds[report.worker_id] += report.duration
     for worker, worked in sorted(seconds.items()):
         terminalreporter.write_line(f"{worker} was at work for {worked:.0f} s")
+
+
+@pytest.fixture
+def logs_change() -> None:
+    """For a test that has topics deleted or created anew, or writes a checkpoint itself: its offsets may go back."""
+
+
+@pytest.fixture(autouse=True)
+def _checkpoints_are_covered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the checkpoints of a test with a real Spark say was read, was read once and in its order
+    (`laws.cover`)."""
+    yield
+    folder = getattr(request.node, "funcargs", {}).get("tmp_path")
+    if folder is not None and request.node.get_closest_marker("spark") is not None:
+        audit_checkpoints(folder, logs_may_change="logs_change" in request.fixturenames)
 
 
 @pytest.fixture(scope="session")
