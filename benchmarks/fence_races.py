@@ -13,11 +13,37 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from support.fence_races import Race, RaceError, racers, run
+
+
+@dataclass
+class Raced:
+    """What came of races."""
+
+    ends: Counter[str] = field(default_factory=Counter)
+    """How the two drivers ended, and how often."""
+    broken: dict[int, str] = field(default_factory=dict)
+    """By seed, the law that was broken."""
+
+
+def raced(races: int, first_seed: int) -> Raced:
+    """Run races with the same two drivers, in folders that are removed after each."""
+    found = Raced()
+    with tempfile.TemporaryDirectory(prefix="fence-races-") as scratch, racers(Path(scratch)) as both:
+        for seed in range(first_seed, first_seed + races):
+            folder = Path(scratch) / str(seed)
+            race = Race.drawn(seed)
+            try:
+                found.ends["/".join(run(race, *both, folder))] += 1
+            except RaceError as error:
+                found.broken[seed] = f"{race}: {error}"
+            shutil.rmtree(folder, ignore_errors=True)
+    return found
 
 
 def main() -> None:
@@ -26,32 +52,14 @@ def main() -> None:
     parser.add_argument("--races", type=int, default=1_000, help="how many [1000]")
     parser.add_argument("--seed", type=int, default=0, help="of the first one; the others follow [0]")
     options = parser.parse_args()
-    began, broken = time.monotonic(), 0
-    ends: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="fence-races-") as scratch, racers(Path(scratch)) as both:
-        for seed in range(options.seed, options.seed + options.races):
-            folder = Path(scratch) / str(seed)
-            race = Race.drawn(seed)
-            try:
-                ends["/".join(run(race, *both, folder))] += 1
-            except RaceError as error:
-                broken += 1
-                print(
-                    f"{race}: {error}\n  python -m benchmarks.fence_races --races 1 --seed {seed}", flush=True
-                )
-            shutil.rmtree(folder, ignore_errors=True)
-    print(
-        json.dumps(
-            {
-                "fence_races": options.races,
-                "fence_broken": broken,
-                "seed": options.seed,
-                "seconds": round(time.monotonic() - began, 1),
-                "ends": dict(ends.most_common()),
-            }
-        )
-    )
-    sys.exit(1 if broken else 0)
+    began = time.monotonic()
+    found = raced(options.races, options.seed)
+    for seed, what in found.broken.items():
+        print(f"{what}\n  python -m benchmarks.fence_races --races 1 --seed {seed}")
+    seconds = round(time.monotonic() - began, 1)
+    counts = {"fence_races": options.races, "fence_broken": len(found.broken), "seconds": seconds}
+    print(json.dumps(counts | {"ends": dict(found.ends.most_common())}))
+    sys.exit(1 if found.broken else 0)
 
 
 if __name__ == "__main__":

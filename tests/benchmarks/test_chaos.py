@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.chaos import __main__ as chaos
-from benchmarks.chaos.catalog import SCENARIOS
+from benchmarks.chaos.catalog import IN_MEMORY
 from benchmarks.chaos.scenario import Bench
 from benchmarks.chaos.scenarios import fuzz, misoperation, stale, tenants
 from support.fuzzing import Defect, Fed
@@ -24,7 +24,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_a_small_share_of_each_holds_and_counts_what_it_tried(bench: Bench) -> None:
-    for scenario in SCENARIOS:
+    for scenario in IN_MEMORY:
         found = scenario.measure(bench)
         assert set(found) == {figure.id for figure in scenario.figures}
         counted, failed = list(found.values())[:2]
@@ -55,7 +55,7 @@ def test_what_does_not_hold_is_told_with_its_seed_and_a_command(
     told: list[str] = []
     bench = Bench(bench.root, bench.seed, bench.share, told.append)
 
-    failed = [list(scenario.measure(bench).values())[1].runs[0] for scenario in SCENARIOS]
+    failed = [list(scenario.measure(bench).values())[1].runs[0] for scenario in IN_MEMORY]
 
     assert all(count > 0 for count in failed)
     assert sum(failed) == len(bench.broken)
