@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -116,14 +117,11 @@ def logs_change() -> None:
     """For a test that has topics deleted or created anew, or writes a checkpoint itself: its offsets may go back."""
 
 
-@pytest.fixture(autouse=True)
-def _checkpoints_are_covered(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What the checkpoints of a test with a real Spark say was read, was read once and in its order
-    (`laws.cover`)."""
+@pytest.fixture
+def covered_checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """What the checkpoints of a test say was read, was read once and in its order (`laws.cover`)."""
     yield
-    folder = getattr(request.node, "funcargs", {}).get("tmp_path")
-    if folder is not None and request.node.get_closest_marker("spark") is not None:
-        audit_checkpoints(folder, logs_may_change="logs_change" in request.fixturenames)
+    audit_checkpoints(tmp_path, logs_may_change="logs_change" in request.fixturenames)
 
 
 @pytest.fixture(scope="session")

@@ -116,7 +116,6 @@ def create_anew(kafka: Broker, topic: str, *, records: int) -> None:
     fill(kafka.bootstrap, topic, [Ramp(0, records)])
 
 
-@pytest.mark.usefixtures("logs_change")
 def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_end(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:

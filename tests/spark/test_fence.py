@@ -32,7 +32,7 @@ from headgate_spark.engine.fencing import owner
 from support.governed import NAME, Driver, driver_in
 from support.spark import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("covered_checkpoints")]
 OTHER = Owner(application="shop/orders", host="node-3", pid=4711, since=1764076500)
 SHUT_OUT = f"{OTHER.words} has taken it over"
 
