@@ -6,7 +6,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
@@ -35,8 +34,7 @@ final class Gate implements Governed.Handler {
   private final RunningQuery query;
   private final Thread thread = Thread.currentThread();
   private final long handle;
-  private final String descriptor;
-  private final Patience patience;
+  private final PlannerClient client;
   private final Triggers triggers = Triggers.ofThisQuery();
 
   private SparkDataStream standIn;
@@ -55,9 +53,9 @@ final class Gate implements Governed.Handler {
     this.handle = Shim.open(this);
     String name = "source " + stream + " of " + thread.getName();
     this.source = new GatedStream(stream, another, new Outage(name, handle, query));
-    this.descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits(), source.isV1());
+    String descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits(), source.isV1());
     query.protection().reads(origin.options());
-    this.patience = new Patience(name, this::patienceIsOver);
+    this.client = new PlannerClient(query, handle, descriptor, name, this::problemOf);
   }
 
   /**
@@ -194,14 +192,6 @@ final class Gate implements Governed.Handler {
     return query.trigger().isDue(triggers.number()) ? source.latest(start, own) : hold(start);
   }
 
-  private void patienceIsOver(String why) {
-    String end = PlannerProcess.whyItEnds(query);
-    if (end != null) {
-      throw new PlannerException(why + " The query ends rather than stall in silence; see the driver's log, then start it again. (" + end + ")");
-    }
-    query.isToBeLeftAlone(why);
-  }
-
   /** The planner's last word on this planning, or null if it failed. */
   private Answer answered(Planner planner, Offset start) throws InterruptedException {
     surveyed = null;
@@ -210,25 +200,14 @@ final class Gate implements Governed.Handler {
     }
     String json = start == null ? null : start.json();
     String trigger = triggers.told();
-    Answer answer = ask(() -> admitted(planner, trigger, json), Answer.TO_ADMIT);
+    Answer answer = client.admit(planner, trigger, json);
     if (answer != null && answer.is("survey")) {
-      String latest = survey(answer.handles());
-      answer = ask(() -> planner.plan(handle, trigger, json, latest), Answer.TO_PLAN);
+      answer = client.plan(planner, trigger, json, survey(answer.handles()));
     }
     if (answer != null) {
-      patience.served();
+      client.served();
     }
     return answer;
-  }
-
-  private String admitted(Planner planner, String trigger, String start) throws Planner.Failed, InterruptedException {
-    query.progressed(planner);
-    return planner.admit(handle, trigger, start);
-  }
-
-  private String announced(Planner planner) throws Planner.Failed, InterruptedException {
-    query.begins(planner);
-    return planner.opened(handle, descriptor);
   }
 
   /** Whether all streams of this query are: a planner that knows some of them would plan for a query that there is not. */
@@ -246,7 +225,7 @@ final class Gate implements Governed.Handler {
   private boolean isOpenedBy(Planner planner) throws InterruptedException {
     if (planner != announcedTo) {
       announcedTo = null;
-      Answer answer = ask(() -> announced(planner), Answer.TO_OPENED);
+      Answer answer = client.opened(planner);
       if (answer == null) {
         return false;
       }
@@ -268,38 +247,23 @@ final class Gate implements Governed.Handler {
   private void awaitFence() throws InterruptedException {
     Planner planner;
     while (!query.isFenceKnown() && (planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
-      Planner asked = planner;
-      Answer answer = areOpenedBy(planner) ? ask(() -> asked.fence(query.runId()), Answer.TO_FENCE) : null;
+      Answer answer = areOpenedBy(planner) ? client.fence(planner) : null;
       if (answer != null) {
-        patience.served();
+        client.served();
       }
       Thread.sleep(answer == null ? RETRY_MILLIS : query.isFenced(answer));
     }
   }
 
-  private Answer ask(Patience.Question question, Set<String> understood) throws InterruptedException {
-    String text = patience.ask(question);
-    if (text == null) {
-      return null;
-    }
-    Answer answer = Answer.parse(text, understood);
-    String problem = problemOf(answer, text);
-    if (problem != null) {
-      patience.failed(problem);
-      return null;
-    }
-    return answer;
-  }
-
   /** Why an answer cannot be carried out, or null. */
-  private String problemOf(Answer answer, String text) {
-    if (answer == null || answer.is("offset") && source.isV1()) {
-      return "unknown answer \"" + text + "\"" + (source.isV1() ? " for a source of the V1 kind" : "");
-    }
-    if (!answer.is("offset") || position == null) {
+  private String problemOf(Answer answer) {
+    if (!answer.is("offset")) {
       return null;
     }
-    String back = Offsets.retreat(position.json(), answer.rest(), lastSurveyed == null ? null : lastSurveyed.json());
+    if (source.isV1()) {
+      return "unknown answer \"offset:" + answer.rest() + "\" for a source of the V1 kind";
+    }
+    String back = position == null ? null : Offsets.retreat(position.json(), answer.rest(), lastSurveyed == null ? null : lastSurveyed.json());
     return back == null ? null : "the end that it has planned is before its start, " + back + ", where the stream does not end";
   }
 
@@ -366,13 +330,7 @@ final class Gate implements Governed.Handler {
     Planner planner = announcedTo;
     announcedTo = null;
     if (planner != null) {
-      try {
-        planner.closed(handle, query.failure());
-      } catch (Planner.Failed e) {
-        LOG.warn("Headgate could not tell the planner of the end of source {} of {}: {}", stream, thread.getName(), e.getMessage());
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-      }
+      client.closed(planner);
     }
     if (Shim.gates().stream().noneMatch(gate -> gate.query == query)) {
       query.ends();
