@@ -1,4 +1,4 @@
-"""Single records of a real broker, with their values: as many as there is room for."""
+"""Single records of a real broker, with their values: as many as there is room for, and only those asked for."""
 
 from __future__ import annotations
 
@@ -42,3 +42,23 @@ def test_large_values_come_in_parts_and_nothing_is_passed_over(
     for part in parts:
         assert sum(len(record.value or b"") for of_split in part.values() for record in of_split) <= 4 * SIZE
         assert [[record.offset for record in of_split] for of_split in part.values()] == [[1, 2, 3]]
+
+
+def test_a_log_that_ends_before_the_place_asked_for_has_no_records(
+    spark: SparkSession, kafka: Broker
+) -> None:
+    """Its topic was made anew, say: the client goes to the beginning then."""
+    topic = kafka.topic(partitions=2)
+    fill(kafka.bootstrap, topic, [Ramp(0, RECORDS)])
+    jvm = spark.sparkContext._jvm
+    asking = JvmLookups(jvm, kafka.options(topic))
+    records = JvmRecords(jvm, kafka.options(topic), asking)
+    try:
+        assert records.read({f"{topic}/0": 10 * RECORDS, f"{topic}/1": RECORDS}, 1) == {
+            f"{topic}/0": [],
+            f"{topic}/1": [],
+        }
+        assert [record.offset for record in records.read({f"{topic}/0": 1}, 1)[f"{topic}/0"]] == [1]
+    finally:
+        records.close()
+        asking.close()

@@ -37,6 +37,8 @@ public final class Records {
 
   /**
    * Reads the first records from an offset on. There has to be one, or the end of the log some way behind it: else the call waits.
+   * Of a log that ends before the offset there are none: the client goes to its beginning then ({@code auto.offset.reset}), and what
+   * is there was not asked for.
    *
    * <p>A poll ends without records where all that was fetched is aborted. That is no answer yet: there may be records behind it.
    *
@@ -64,9 +66,11 @@ public final class Records {
           break;
         }
         var records = polled.records(each.getValue());
-        if (!records.isEmpty() || isAtEnd(each.getValue(), begins.get(each.getKey()))) {
+        long begin = begins.get(each.getKey());
+        boolean endsBefore = (records.isEmpty() ? consumer.position(each.getValue()) : records.get(0).offset()) < begin;
+        if (endsBefore || !records.isEmpty() || isAtEnd(each.getValue(), begin)) {
           gaps.remove(each.getKey());
-          found.put(each.getKey(), told(records.subList(0, Math.min(most, records.size())), room));
+          found.put(each.getKey(), told(records.subList(0, endsBefore ? 0 : Math.min(most, records.size())), room));
           waiting.remove(each.getKey());
           consumer.pause(List.of(each.getValue()));
         }
