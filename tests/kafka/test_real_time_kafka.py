@@ -146,6 +146,17 @@ def await_count(topics: Topics, query: StreamingQuery) -> None:
     wait_until(is_there, f"{topics.counts}")
 
 
+def in_real_time_mode(query: StreamingQuery) -> bool:
+    """What Kafka's stream itself says, behind what stands in for it."""
+    stand_in = query._jsq.streamingQuery().sources().head()
+    delegate = stand_in.getClass().getSuperclass().getDeclaredField("delegate")
+    delegate.setAccessible(True)
+    stream = delegate.get(stand_in)
+    field = stream.getClass().getDeclaredField("inRealTimeMode")
+    field.setAccessible(True)
+    return bool(field.get(stream))
+
+
 def test_a_count_is_exact_through_backlog_real_time_backlog_and_micro_batches(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -162,6 +173,7 @@ def test_a_count_is_exact_through_backlog_real_time_backlog_and_micro_batches(
         wait_until(lambda: snapshot(driver).real_time is None, "micro-batches")
         topics.add(20)
         await_count(topics, query)
+        wait_until(lambda: not in_real_time_mode(query), "its stream asks for no latest offsets to report")
         driver.control(control())
         await_lane(driver, query, real_time=True)
         topics.add(20)

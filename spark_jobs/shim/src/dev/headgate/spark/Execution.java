@@ -32,11 +32,16 @@ record Execution(StreamingQuery query) {
 
   /** The same for a field that not every version has; returns whether this one does. */
   boolean setIfThere(String name, Object value) throws ReflectiveOperationException {
-    for (Class<?> type = query.getClass(); type != null; type = type.getSuperclass()) {
+    return setIfThere(query, name, value);
+  }
+
+  /** The same for a field of any object. */
+  static boolean setIfThere(Object owner, String name, Object value) throws ReflectiveOperationException {
+    for (Class<?> type = owner.getClass(); type != null; type = type.getSuperclass()) {
       for (Field field : type.getDeclaredFields()) {
         if (field.getName().equals(name)) {
           field.setAccessible(true);
-          field.set(query, value);
+          field.set(owner, value);
           return true;
         }
       }

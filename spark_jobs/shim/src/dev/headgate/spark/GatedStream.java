@@ -12,6 +12,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The stream behind a {@link Gate}: what it is asked, and what it has said. Its query's thread alone asks it.
@@ -21,6 +23,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
  * restarted Python reader does not know yet then where it stands.
  */
 final class GatedStream {
+  private static final Logger LOG = LoggerFactory.getLogger(GatedStream.class);
+
   private final SparkDataStream stream;
   private final ReadLimits limits;
   private final Outage outage;
@@ -87,7 +91,7 @@ final class GatedStream {
       case "reportLatestOffset":
         return limits.admission() ? known = (Offset) Governed.forward(stream, method, arguments) : known;
       case "metrics":
-        return told ? Governed.forward(stream, method, arguments) : Map.of(); // Kafka's of Spark 4.1 throws until then
+        return told ? metrics(method, arguments) : Map.of(); // Kafka's of Spark 4.1 throws until then
       case "getBatch":
         Object batch = Governed.forward(stream, method, arguments);
         fileBytes = bytesOf(batch);
@@ -99,6 +103,18 @@ final class GatedStream {
         return asked(method, arguments);
       default:
         return Governed.forward(stream, method, arguments);
+    }
+  }
+
+  /** For a report alone: what it throws ends no query. Kafka's may ask its broker, and knows its own class of offsets only. */
+  private Object metrics(Method method, Object[] arguments) throws Throwable {
+    try {
+      return Governed.forward(stream, method, arguments);
+    } catch (InterruptedException e) {
+      throw e;
+    } catch (Exception e) {
+      LOG.debug("{} has no metrics for a report", stream, e);
+      return Map.of();
     }
   }
 
