@@ -129,3 +129,20 @@ def test_switches_both_ways_in_one_run_and_counts_each_row_once(
         assert query.isActive
     assert planner.refusals == []
     assert len(planner.begun) == 1
+
+
+def test_another_writer_of_its_checkpoint_ends_it_as_in_micro_batches(
+    planner: Live, memory: Memory, tmp_path: Path
+) -> None:
+    planner.answer = LIVE
+    offsets = tmp_path / "checkpoint" / "offsets"
+    with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
+        wait_until(
+            lambda: "RealTime" in trigger_of(query) and (offsets / "0").exists(), "an entry of the log"
+        )
+        entry = (offsets / "0").read_bytes()
+        for number in range(1, 20):  # the other driver's; this one's batches are too long to be past them
+            if not (offsets / str(number)).exists():
+                (offsets / str(number)).write_bytes(entry)
+        wait_until(lambda: not query.isActive, "its end")
+        assert "CONCURRENT_STREAM_LOG_UPDATE" in str(query.exception())

@@ -5,6 +5,7 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -29,7 +30,8 @@ import scala.runtime.AbstractPartialFunction;
  *
  * <p>What it checks later, while it plans or schedules the batch, fails the batch. Such a batch, and any other that fails in
  * real-time mode, is followed by what a restart would do in its place: the run takes up its own checkpoint again, and goes on in
- * micro-batches. Nothing of the failed batch is in the logs by then, or it is repeated as it was planned.
+ * micro-batches. Nothing of the failed batch is in the logs by then, or it is repeated as it was planned. Where another driver has
+ * written there, the query fails as it would in micro-batches.
  *
  * <p>One per query, and all of it on the query's own thread.
  */
@@ -38,6 +40,7 @@ final class RealTime {
   static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
   private static final String STATE = "spark.sql.streaming.stateStore.";
   static final String FORMAT = STATE + "checkpointFormatVersion";
+  private static final String OTHER_WRITER = "CONCURRENT_STREAM_LOG_UPDATE"; // so called in 4.0 to 4.3
   private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
   static final String SORTS = "spark.sql.execution.sortBeforeRepartition";
 
@@ -248,7 +251,7 @@ final class RealTime {
       try {
         return batch.apply(context);
       } catch (Throwable e) {
-        if (!isOn() || !(e instanceof Exception) || !query.isActive() || Thread.currentThread().isInterrupted()) {
+        if (!isOn() || !(e instanceof Exception) || !query.isActive() || Thread.currentThread().isInterrupted() || isFinal(e)) {
           throw Governed.<RuntimeException>asThrown(e);
         }
         LOG.warn("A batch of {} has failed in real-time mode; it goes on in micro-batches, from its last commit", query.id(), e);
@@ -256,6 +259,16 @@ final class RealTime {
         takeUpCheckpoint(e);
         return true;
       }
+    }
+
+    /** Whether a restart would be wrong: another driver writes to the checkpoint, or the planner has said that the query is to end. */
+    private static boolean isFinal(Throwable failure) {
+      for (Throwable e = failure; e != null; e = e.getCause()) {
+        if (e instanceof FencedException || e instanceof PlannerException || e instanceof SparkThrowable known && OTHER_WRITER.equals(known.getCondition())) {
+          return true;
+        }
+      }
+      return false;
     }
 
     private void takeUpCheckpoint(Throwable failure) {
