@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from support.spark import ScriptedPlanner, be_patient, governed, running, wait_until
+from support.spark import ScriptedPlanner, be_patient, governed, once, running, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
@@ -26,12 +26,17 @@ class Live(ScriptedPlanner):
     def __init__(self) -> None:
         super().__init__("all")
         self.to_opened = "prepare:realtime"
+        self.lost: list[str] | None = None
+        """What it was told first and did not take, where a call is to fail."""
 
     def opened(self, handle: int, descriptor: str) -> str:
         super().opened(handle, descriptor)
         return self.to_opened
 
     def refused(self, run_id: str, why: str) -> None:
+        if self.lost == []:
+            self.lost.append(why)
+            raise ValueError("it is not taken")
         super().refused(run_id, why)
         self.answer = "all"
 
@@ -146,3 +151,15 @@ def test_another_writer_of_its_checkpoint_ends_it_as_in_micro_batches(
                 (offsets / str(number)).write_bytes(entry)
         wait_until(lambda: not query.isActive, "its end")
         assert "CONCURRENT_STREAM_LOG_UPDATE" in str(query.exception())
+
+
+def test_a_refusal_is_told_again_where_the_planner_did_not_take_it(
+    planner: Live, memory: Memory, tmp_path: Path
+) -> None:
+    planner.lost = []
+    planner.answer = once("realtime:100")
+    memory.add(100)
+    with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
+        await_counts(query, tmp_path / "rows", memory)
+    assert len(planner.refusals) == 1
+    assert planner.lost == planner.refusals

@@ -76,11 +76,14 @@ final class RealTime {
     return ownPlan != null;
   }
 
-  /** Why it was not entered, or had to be left, since this was last asked; null: nothing happened. */
-  String takeRefusal() {
-    String taken = refusal;
+  /** Why it was not entered, or had to be left, since that was last told; null: nothing happened. */
+  String refusal() {
+    return refusal;
+  }
+
+  /** The planner knows of the refusal. */
+  void refusalIsTold() {
     refusal = null;
-    return taken;
   }
 
   /** Of a query that has never run: its state is to have the form that real-time mode needs. */

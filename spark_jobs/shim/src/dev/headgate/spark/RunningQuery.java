@@ -221,9 +221,10 @@ final class RunningQuery {
 
   /** Tells the planner of what has happened since it was last told: what Spark has reported, and that real-time mode was refused. */
   void progressed(Planner planner) throws Planner.Failed, InterruptedException {
-    String refusal = realTime.takeRefusal();
+    String refusal = realTime.refusal();
     if (refusal != null) {
-      planner.refused(runId(), refusal);
+      planner.refused(runId(), refusal); // may fail, and is told again then
+      realTime.refusalIsTold();
     }
     StreamingQueryProgress last = query.lastProgress();
     if (last != null && last != told) {
