@@ -2,9 +2,9 @@ package dev.headgate.spark;
 
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -21,8 +21,13 @@ final class RealTimeChecks {
   private static final String ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck";
   private static final String ALLOWS_V1 = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.enabled";
 
-  /** Slots that tasks of queries in real-time mode hold. */
-  private static final Map<RealTimeChecks, Integer> HOLDING = new ConcurrentHashMap<>();
+  /** How many partitions state has: kept in the checkpoint (read in the bytecode of {@code IncrementalExecution}, 4.3); none before 4.1. */
+  private static final String STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions";
+
+  private static final String SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions";
+
+  /** Slots that tasks of queries in real-time mode hold. It is its own lock: two queries must not both take the last ones. */
+  private static final Map<RealTimeChecks, Integer> HOLDING = new HashMap<>();
 
   private final Execution execution;
 
@@ -82,12 +87,16 @@ final class RealTimeChecks {
     SparkContext context = execution.session().sparkContext();
     int every = context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
     int others = execution.session().sharedState().activeStreamingQueries().size() - 1;
-    HOLDING.remove(this);
-    int kept = others > HOLDING.size() ? 1 : 0;
-    int free = Math.max(0, every - kept - HOLDING.values().stream().mapToInt(Integer::intValue).sum());
-    if (needed <= free) {
-      HOLDING.put(this, needed);
-      return null;
+    int kept;
+    int free;
+    synchronized (HOLDING) {
+      HOLDING.remove(this);
+      kept = others > HOLDING.size() ? 1 : 0;
+      free = Math.max(0, every - kept - HOLDING.values().stream().mapToInt(Integer::intValue).sum());
+      if (needed <= free) {
+        HOLDING.put(this, needed);
+        return null;
+      }
     }
     return "it needs " + needed + " task slots all the time, and " + free + " of " + every + " are free for it"
         + (kept > 0 ? " (one is kept for other queries of the driver)" : "") + "; add executors, or have fewer partitions";
@@ -95,11 +104,14 @@ final class RealTimeChecks {
 
   /** It holds no slots any more. */
   void release() {
-    HOLDING.remove(this);
+    synchronized (HOLDING) {
+      HOLDING.remove(this);
+    }
   }
 
   private int tasks(Map<SparkDataStream, Offset> starts) throws ReflectiveOperationException {
-    int tasks = keepsState() ? Integer.parseInt(execution.session().conf().get("spark.sql.shuffle.partitions")) : 0;
+    var conf = execution.session().conf();
+    int tasks = keepsState() ? Integer.parseInt(conf.get(STATE_PARTITIONS, conf.get(SHUFFLE_PARTITIONS))) : 0;
     for (SparkDataStream stream : execution.sources()) {
       Offset start = starts.get(stream);
       Object[] partitions = (Object[]) ofRealTime(stream, "planInputPartitions").invoke(stream, start != null ? start : stream.initialOffset());
