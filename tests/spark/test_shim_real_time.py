@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
 LEAST = "spark.sql.streaming.realTimeMode.minBatchDuration"
 LIVE = "realtime:1000"
+STATE = "spark.sql.streaming"
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 KEYS = 7
 
 
@@ -151,6 +153,28 @@ def test_another_writer_of_its_checkpoint_ends_it_as_in_micro_batches(
                 (offsets / str(number)).write_bytes(entry)
         wait_until(lambda: not query.isActive, "its end")
         assert "CONCURRENT_STREAM_LOG_UPDATE" in str(query.exception())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        (f"{STATE}.stateStore.providerClass", HDFS, "format 1"),
+        (f"{STATE}.internal.stateStore.partitions", "8", "needs 9 task slots"),
+    ],
+    ids=["a store of its own", "more partitions of state than of shuffles"],
+)
+def test_stays_in_micro_batches_with_what_the_job_says_of_its_state(
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession, key: str, value: str, words: str
+) -> None:
+    planner.answer = LIVE
+    memory.add(100)
+    spark.conf.set(key, value)
+    try:
+        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
+            await_counts(query, tmp_path / "rows", memory)
+    finally:
+        spark.conf.unset(key)
+    assert words in planner.refusals[0]
 
 
 def test_a_refusal_is_told_again_where_the_planner_did_not_take_it(

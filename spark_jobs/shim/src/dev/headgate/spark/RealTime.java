@@ -39,6 +39,8 @@ final class RealTime {
   private static final Logger LOG = LoggerFactory.getLogger(RealTime.class);
   static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
   private static final String STATE = "spark.sql.streaming.stateStore.";
+  private static final String PROVIDER = STATE + "providerClass";
+  private static final String ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
   static final String FORMAT = STATE + "checkpointFormatVersion";
   private static final String OTHER_WRITER = "CONCURRENT_STREAM_LOG_UPDATE"; // so called in 4.0 to 4.3
   private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
@@ -47,7 +49,7 @@ final class RealTime {
   /** As {@code StreamExecution.setSparkSessionConfigsForRealTimeMode} of 4.3 has them, each where the job has not set it. */
   private static final Map<String, String> OF_STATE =
       Map.of(
-          STATE + "providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+          PROVIDER, ROCKS_DB,
           STATE + "rocksdb.changelogCheckpointing.enabled", "true",
           FORMAT, "2");
 
@@ -86,10 +88,14 @@ final class RealTime {
     refusal = null;
   }
 
-  /** Of a query that has never run: its state is to have the form that real-time mode needs. */
+  /**
+   * Of a query that has never run: its state is to have the form that real-time mode needs, unless the job has a store of its own.
+   *
+   * <p>Spark's provider that is not RocksDB's throws where it is given format 2, when it makes its first store.
+   */
   void prepareState() {
-    if (RealTimeChecks.isPossibleWithState()) {
-      var conf = execution.session().conf();
+    var conf = execution.session().conf();
+    if (RealTimeChecks.isPossibleWithState() && conf.get(PROVIDER, ROCKS_DB).equals(ROCKS_DB)) {
       OF_STATE.forEach((key, value) -> {
         if (!conf.contains(key)) {
           conf.set(key, value);
