@@ -96,9 +96,9 @@ def test_a_stop_waits_for_the_batch_and_plans_no_other() -> None:
     open_query(governor, options=LIVE)
     run_until_live(governor)
     governor.stop()
-    assert not governor.between_batches
+    assert not governor.table.is_between_batches
     assert planned(governor) == "hold"
-    assert governor.between_batches
+    assert governor.table.is_between_batches
 
 
 @pytest.mark.parametrize(

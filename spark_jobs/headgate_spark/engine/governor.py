@@ -107,7 +107,7 @@ class Governor:
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """First step of a planning."""
-        run = self._run_with(handle)
+        run = self.table.open_run_of(handle)
         self.table.strangers.tell()
         if not run.governed:
             if self.table.is_stopping:
@@ -121,7 +121,7 @@ class Governor:
 
     def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
         """Second step of a planning: the latest offsets by handle."""
-        run = self._run_with(handle)
+        run = self.table.open_run_of(handle)
         with self._planner_call(), run.lock:
             return run.plan(handle, Asking.parse(trigger), json.loads(latest)).words
 
@@ -191,11 +191,6 @@ class Governor:
         return self.table.runs
 
     @property
-    def between_batches(self) -> bool:
-        """True while no query has a batch running."""
-        return not any(run.batches.in_flight for run in self.runs)
-
-    @property
     def has_seen_a_query(self) -> bool:
         """True once the job has started a query, even one that failed before it could read anything."""
         return bool(self.table.has_had_any or self.runs or self.endings.has_any)
@@ -216,12 +211,6 @@ class Governor:
             self.failures += 1
             log.exception("planner call failed; the source is held")
             raise
-
-    def _run_with(self, handle: int) -> QueryRun:
-        run = self.table.of(handle)
-        if run is None:
-            raise LookupError(f"no stream with the handle {handle} is open")
-        return run
 
     def _opened(self, handle: int, described: Descriptor) -> Reply:
         name, too_large = described.query, self.endings.too_large

@@ -150,6 +150,11 @@ class RunTable:
         with self._lock:
             return list(self._runs.values())
 
+    @property
+    def is_between_batches(self) -> bool:
+        """True while no query has a batch running."""
+        return not any(run.batches.in_flight for run in self.runs)
+
     def run(self, run_id: str) -> QueryRun | None:
         """Return the open run with this id."""
         with self._lock:
@@ -178,6 +183,13 @@ class RunTable:
     def of(self, handle: int) -> QueryRun | None:
         """Return the run of an open stream."""
         return self._by_handle.get(handle)
+
+    def open_run_of(self, handle: int) -> QueryRun:
+        """Return the same. Raises LookupError where no such stream is open."""
+        run = self.of(handle)
+        if run is None:
+            raise LookupError(f"no stream with the handle {handle} is open")
+        return run
 
     def closed(self, handle: int) -> QueryRun | None:
         """A stream was closed; return its run if that has none left."""

@@ -41,6 +41,12 @@ class Booking:
             grant = query.settings.unbounded  # nobody knows what it was to bring
         return PlannedBatch(now, grant, left=work_left(current.plan), capped=current.capped)
 
+    def is_in_flight(self, source: str, now: float) -> bool:
+        """Tell whether records of a source are on their way; a batch of real-time mode reads all the time."""
+        if self._query.real_time.is_on:
+            return True
+        return self.batch is not None and self.batch.is_in_flight(source, now)
+
     def give_back(self, passed: Collection[str], now: float) -> bool:
         """Give back what was booked for sources that Spark was not told to read; return whether there were any."""
         batch = self.batch

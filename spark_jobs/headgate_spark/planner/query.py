@@ -13,7 +13,6 @@ Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
@@ -29,11 +28,11 @@ from headgate_spark.planner.model import (
     HybridMemory,
     Position,
     QuerySnapshot,
-    SourceSnapshot,
     Survey,
     TakeUpTo,
 )
 from headgate_spark.planner.pipelines import pipeline_of
+from headgate_spark.planner.reporting import snapshot_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
@@ -161,7 +160,7 @@ class QueryPlanner:
                 self._query.unread.look(surveyed)
         self._query.has_looked = True
         self._query.follow_snapshots(current.survey or (), now)
-        self._query.vote(self._is_in_flight, now)
+        self._query.vote(self._booking.is_in_flight, now)
         return self._answer(state, current, now)
 
     @property
@@ -220,13 +219,7 @@ class QueryPlanner:
     def _vote_between_batches(self, now: float) -> None:
         """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
         if not self._query.real_time.is_on:
-            self._query.vote(self._is_in_flight, now)
-
-    def _is_in_flight(self, source: str, now: float) -> bool:
-        if self._query.real_time.is_on:
-            return True
-        batch = self._booking.batch
-        return batch is not None and batch.is_in_flight(source, now)
+            self._query.vote(self._booking.is_in_flight, now)
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
         asked = Question(self._query, current, self._booking.batch, state, now)
@@ -276,36 +269,4 @@ class QueryPlanner:
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
         self._vote_between_batches(now)
-        query = self._query
-        return QuerySnapshot(
-            name=query.name,
-            backlog=query.gate.backlog,
-            interval_seconds=query.gate.interval_in_force,
-            grant_records=query.grant.records if query.grant else None,
-            throughput_records_per_second=query.sizer.throughput,
-            memory_bound_records=query.sizer.memory.records,
-            cost_bound_records=query.grant.cost_bound if query.grant else None,
-            data_batches=self._booking.data_batches,
-            no_data_batches=self._booking.no_data_batches,
-            sources=tuple(self._snapshot_of(name, now) for name in query.sources),
-            watermark_held_by=query.alignment.watermark_held_by(now),
-            votes=bool(query.votes.sources),
-            real_time=query.real_time.is_on if query.real_time.is_wanted else None,
-            real_time_refused=query.real_time.hindrance or query.real_time.refusal,
-        )
-
-    def _snapshot_of(self, name: str, now: float) -> SourceSnapshot:
-        query = self._query
-        # in real-time mode what is committed is as old as the batch: what it has read since is not known
-        behind = None if query.real_time.is_on else query.behind(name)
-        return replace(
-            query.snapshot_of(name, now, in_flight=self._is_in_flight(name, now)),
-            alignment=query.alignment.snapshot(name),
-            backlog_votes=query.votes.of_source(name),
-            unread_since=None if behind is None else behind.bound,
-            unread_split=None if behind is None else behind.split,
-            is_all_read=None if behind is None else behind.is_all_read,
-            snapshot_problem=None
-            if query.sources[name].control.snapshot is None
-            else query.snapshots.problem(name),
-        )
+        return snapshot_of(self._query, self._booking, now)

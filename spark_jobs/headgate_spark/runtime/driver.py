@@ -88,7 +88,7 @@ class Runtime:
             wall_clock=time.time,
         )
         self.governor = Governor(services, follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED)
-        self.executors = Executors(between_batches=lambda: self.governor.between_batches)
+        self.executors = Executors(between_batches=lambda: self.governor.table.is_between_batches)
         self._control = None if settings.control is None else self._watch(settings.control)
 
     def start(self) -> int:
@@ -104,13 +104,17 @@ class Runtime:
 
     def verbs(self) -> Mapping[str, Verb]:
         """Return all that it can be asked."""
+
+        def await_wish() -> None:
+            self._wants_to_end.wait()
+
         of_the_shim = {name: self._of_this_driver(verb) for name, verb in verbs(self.governor).items()}
         of_the_shim |= {name: garbage.then_set_aside(of_the_shim[name]) for name in ("begins", "ended")}
         of_the_launcher: dict[str, Verb] = {
             "stop_planning": self._stop_planning,
             "await_boundaries": self._await_boundaries,
             "stop_queries": self._stop_queries,
-            "await_wish": self._await_wish,
+            "await_wish": await_wish,
             "end": self._end,
             "decoder": event_time.take,  # may come before there is a JVM
         }
@@ -188,10 +192,6 @@ class Runtime:
             if running <= {run.run_id for run in self.governor.runs}:
                 return
             time.sleep(LOOK_SECONDS)
-
-    def _await_wish(self) -> None:
-        """Return when the driver had better end."""
-        self._wants_to_end.wait()
 
     def _stop_queries(self) -> None:
         runs = self.governor.runs
