@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.fence import Epoch, Newcomer, Owner, epochs_among
 from headgate_spark.engine.fencing import (
+    DENIED,
     FenceSettings,
     Fencing,
     Standing,
@@ -25,6 +26,7 @@ from headgate_spark.engine.fencing import (
     newcomer,
     owner,
     settings_in,
+    this_machine,
 )
 from support.faulty_directory import Fault, FaultyDirectory
 
@@ -149,11 +151,29 @@ def test_this_driver_knows_what_it_holds() -> None:
     assert not wants.is_dead(Epoch(3, "cc"), OTHER)
 
 
-def test_who_has_the_lock_knows_that_all_others_are_dead() -> None:
+def test_who_has_the_lock_knows_that_all_others_of_its_machine_are_dead() -> None:
     wants = newcomer(
         owner("orders", os.getpid()), is_locked=True, holds=lambda _: False, take_over_seconds=30.0
     )
-    assert wants.is_dead(Epoch(3, "cc"), OTHER)
+    assert wants.is_dead(Epoch(3, "cc"), replace(OTHER, machine=this_machine()))
+    assert not wants.is_dead(Epoch(3, "cc"), replace(OTHER, machine="another boot")), (
+        "it may be no lock there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "is_denied"),
+    [
+        ("java.io.IOException: Mkdirs failed to create file:/ckpt.headgate (exists=false, cwd=file:/)", True),
+        ("org.apache.hadoop.security.AccessControlException: Permission denied: user=spark", True),
+        ("java.nio.file.AccessDeniedException: s3a://b/ck.headgate: Forbidden (Status Code: 403)", True),
+        ("java.net.SocketTimeoutException: s3a://b/team-403/ck.headgate/epoch.1.aa: Read timed out", False),
+    ],
+)
+def test_a_place_where_nothing_can_be_kept_is_told_from_one_that_does_not_answer(
+    words: str, is_denied: bool
+) -> None:
+    assert (DENIED.search(words) is not None) == is_denied
 
 
 # What is said ----------------------------------------------------------------------------------------
@@ -163,7 +183,7 @@ def test_who_has_the_lock_knows_that_all_others_are_dead() -> None:
     ("said", "settings"),
     [
         ({}, FenceSettings()),
-        ({"spark.headgate.fence": "off"}, FenceSettings(is_on=False)),
+        ({"spark.headgate.fence": "on"}, FenceSettings(is_on=True)),
         ({"spark.headgate.fence.takeOverAfter": "2m"}, FenceSettings(take_over_seconds=120.0)),
     ],
 )

@@ -40,8 +40,11 @@ SHUT_OUT = f"{OTHER.words} has taken it over"
 @pytest.fixture
 def driver(spark: SparkSession) -> Iterator[Driver]:
     with driver_in(spark, is_fenced=True) as made:
+        conf = made.jvm.context.conf()
+        conf.set("spark.headgate.fence", "on")
         made.control(QueryControl(interval_seconds=0.1))
         yield made
+        conf.remove("spark.headgate.fence")
 
 
 @pytest.fixture
@@ -183,16 +186,13 @@ def test_a_driver_that_can_be_told_to_be_dead_is_not_waited_for(driver: Driver, 
     query.stop()
 
 
-def test_a_property_leaves_it_out(driver: Driver, tmp_path: Path) -> None:
+def test_where_nobody_asks_for_it_there_is_none(driver: Driver, tmp_path: Path) -> None:
     conf = driver.jvm.context.conf()
-    conf.set("spark.headgate.fence", "off")
-    try:
-        query = start(driver, f"faulty:{tmp_path}/ck")
-        wait_until(partial(has_committed, tmp_path / "ck", 0), "a commit")
-        assert beside(tmp_path / "ck") == []
-        query.stop()
-    finally:
-        conf.remove("spark.headgate.fence")
+    conf.remove("spark.headgate.fence")
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 0), "a commit")
+    assert beside(tmp_path / "ck") == []
+    query.stop()
 
 
 def test_a_property_that_makes_no_sense_is_refused_with_the_remedy(driver: Driver, tmp_path: Path) -> None:

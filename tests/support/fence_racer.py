@@ -39,6 +39,7 @@ def started(driver: Driver, command: dict[str, Any]) -> StreamingQuery:
     conf = driver.spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in command["store"].items():
         conf.set(f"fs.faulty.{name}", value)
+    driver.jvm.context.conf().set("spark.headgate.fence", "on")
     driver.jvm.context.conf().set("spark.headgate.fence.takeOverAfter", command["takeOverAfter"])
     rows = driver.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", command["rows"]).load()
     writer = driver.writer(rows, Path("-"), to=None).option("checkpointLocation", command["checkpoint"])

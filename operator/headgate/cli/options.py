@@ -94,7 +94,7 @@ temporary is waited for ([Kafka](kafka.md#when-the-broker-is-away)).
 
 ## Two drivers on one checkpoint
 
-`spark.headgate.fence` (`on`) keeps an older driver from committing after a newer one has taken its checkpoint, and
+`spark.headgate.fence=on` keeps an older driver from committing after a newer one has taken its checkpoint, and
 `spark.headgate.fence.takeOverAfter` (`30s`) says how long one of which nobody knows whether it is dead may do nothing
 until then: [guarantees.md](guarantees.md). Both are properties of the driver as a whole.
 

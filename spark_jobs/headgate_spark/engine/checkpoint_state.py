@@ -88,6 +88,7 @@ class CheckpointState:
         standing = self._fence.go_on()
         if standing.held is not None and self._fence.has_waited:
             self.resumption = self._checkpoint.resumption()  # another driver may have gone on meanwhile
+            self._is_new = self.resumption.batch is None
             self._fence.has_waited = False
         return standing
 

@@ -50,8 +50,8 @@ ON, OFF = "on", "off"
 BUSY_SECONDS = 0.5
 """Asked again while an earlier question is still under way: its file system is slow."""
 DENIED = re.compile(
-    r"AccessControlException|AccessDenied|Permission denied|Operation not permitted|\b403\b|Read-only file system"
-    r"|No space left|[Qq]uota"
+    r"AccessControlException|AccessDenied|Permission denied|Operation not permitted|Read-only file system"
+    r"|Mkdirs failed to create|403 Forbidden|[Ss]tatus [Cc]ode:? 403|, 403,|No space left|[Qq]uota"
 )
 """In the words of a file system on which nothing can be kept beside a checkpoint. The job runs all the same."""
 GONE = re.compile(r"FileNotFoundException|NoSuchFileException|No such file")
@@ -61,7 +61,7 @@ GONE = re.compile(r"FileNotFoundException|NoSuchFileException|No such file")
 class FenceSettings:
     """What `spark.headgate.fence` and `spark.headgate.fence.takeOverAfter` say."""
 
-    is_on: bool = True
+    is_on: bool = False
     take_over_seconds: float = 30.0
 
 
@@ -217,7 +217,7 @@ def begun(pid: int) -> str | None:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return stat.rpartition(")")[2].split()[19]  # field 22, starttime, in ticks since the boot
     except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self/stat").exists() or not _is_there(pid) else ""
+        return "" if _is_there(pid) else None  # where /proc hides what others run, it is there all the same
     except (OSError, IndexError):
         return ""
 
@@ -277,7 +277,11 @@ def newcomer(
                     by_this_driver=True,
                 )
             return True
-        return is_locked or is_gone(other)
+        # a lock may hold on one machine only, as that of a bucket that is mounted does
+        is_of_this_kernel = (
+            me.machine != "" and other.machine.partition(" ")[0] == me.machine.partition(" ")[0]
+        )
+        return (is_locked and is_of_this_kernel) or is_gone(other)
 
     return Newcomer(
         owner=me,
@@ -291,7 +295,7 @@ def newcomer(
 def settings_in(said: Callable[[str, str], str]) -> FenceSettings:
     """Return what properties say of the fence; `said(name, default)` gives them. Raises ValueError with the
     remedy."""
-    fence = said(FENCE, ON)
+    fence = said(FENCE, OFF)
     if fence not in (ON, OFF):
         raise ValueError(f"{FENCE} is {fence!r}: give {ON} or {OFF}")
     defaults = FenceSettings()

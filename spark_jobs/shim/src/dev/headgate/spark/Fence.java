@@ -34,13 +34,13 @@ final class Fence {
   private static final String PREFIX = "epoch.";
   private static final Set<String> HELD = ConcurrentHashMap.newKeySet();
 
-  private final FileSystem files;
+  private final Configuration conf;
   private final Path epoch;
   private final String query;
   private long seen;
 
-  private Fence(FileSystem files, Path epoch, String query) {
-    this.files = files;
+  private Fence(Configuration conf, Path epoch, String query) {
+    this.conf = conf;
     this.epoch = epoch;
     this.query = query;
     this.seen = System.nanoTime() - TRUSTED_NANOS;
@@ -49,7 +49,7 @@ final class Fence {
   /** Puts the fence around the logs of a query's execution. {@code location} is the file by which its checkpoint is held. */
   static Fence around(Object execution, String query, String location, Configuration conf) throws IOException {
     Path epoch = new Path(location);
-    Fence fence = new Fence(epoch.getFileSystem(conf), epoch, query);
+    Fence fence = new Fence(conf, epoch, query);
     HELD.add(epoch.getName());
     try {
       for (String log : new String[] {"offsetLog", "commitLog"}) {
@@ -66,6 +66,11 @@ final class Fence {
     return HELD.contains(name);
   }
 
+  /** A job may close the one that all of a JVM share; then this is another one, else it is looked up in a map. */
+  private FileSystem files() throws IOException {
+    return epoch.getFileSystem(conf);
+  }
+
   private void guard(Object log) throws ReflectiveOperationException {
     Field field = managerOf(log.getClass());
     field.setAccessible(true);
@@ -80,8 +85,8 @@ final class Fence {
               if (method.getName().equals("createAtomic")) {
                 check();
                 Path entry = (Path) arguments[0];
-                if (!(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files, entry)) {
-                  return ConditionalEntry.create(files, entry, method.getReturnType());
+                if (!(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), entry)) {
+                  return ConditionalEntry.create(files(), entry, method.getReturnType());
                 }
               }
               return Governed.forward(manager, method, arguments);
@@ -109,7 +114,7 @@ final class Fence {
       return;
     }
     try {
-      files.getFileStatus(epoch);
+      files().getFileStatus(epoch);
     } catch (FileNotFoundException e) {
       throw new FencedException(why());
     }
@@ -134,14 +139,14 @@ final class Fence {
   private String other() {
     try {
       var latest =
-          Arrays.stream(files.listStatus(epoch.getParent()))
+          Arrays.stream(files().listStatus(epoch.getParent()))
               .map(FileStatus::getPath)
               .filter(path -> path.getName().startsWith(PREFIX) && path.getName().split("\\.").length == 3)
               .max(Comparator.comparingLong(path -> Long.parseLong(path.getName().split("\\.")[1])));
       if (latest.isEmpty()) {
         return null;
       }
-      try (var text = files.open(latest.get())) {
+      try (var text = files().open(latest.get())) {
         return new ObjectMapper().readTree((java.io.InputStream) text).path("who").asText("another driver");
       }
     } catch (IOException | RuntimeException e) {
@@ -154,7 +159,7 @@ final class Fence {
   void leave() {
     HELD.remove(epoch.getName());
     try {
-      files.delete(epoch, false);
+      files().delete(epoch, false);
     } catch (IOException | RuntimeException e) {
       LOG.warn("Headgate could not delete {}: the next driver waits until it takes the checkpoint over", epoch, e);
     }
