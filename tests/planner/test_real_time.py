@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -207,6 +209,62 @@ def test_nothing_goes_live_while_it_is_stopped() -> None:
     spark.planner.stop(spark.now)
     spark.run_for(10)
     assert spark.live_batches == []
+
+
+SOURCES = ("delays", "flights", "gates")
+
+
+def spark_of_several(
+    order: Sequence[str], backlog: BacklogControl | None = None
+) -> tuple[ScriptedSpark, list[Stream]]:
+    streams = [Stream(name, {"0": 0, "1": 0}) for name in sorted(order)]
+    source = SourceControl(backlog=backlog)
+    spark = ScriptedSpark(
+        *streams,
+        control=replace(control(), sources=dict.fromkeys(order, source)),
+        records_per_second=PER_SECOND,
+        resumed={name: {"0": 0, "1": 0} for name in order},
+        order=order,
+    )
+    return spark, streams
+
+
+@given(
+    order=st.permutations(SOURCES).flatmap(lambda each: st.sampled_from([each[:2], each])),
+    threshold=st.sampled_from([None, 1000]),
+)
+def test_whatever_order_several_sources_are_asked_in_none_is_behind_before_it_was_asked(
+    order: list[str], threshold: int | None
+) -> None:
+    spark, streams = spark_of_several(
+        order, None if threshold is None else BacklogControl(pending_records=threshold)
+    )
+    spark.run_until(lambda: is_live(spark), within=10)
+
+    def arrive(seconds: float) -> None:
+        for stream in streams:
+            stream.arrive(round(100 * seconds))
+
+    spark.arrivals = arrive
+    went_live = spark.now
+    spark.run_until(lambda: not is_live(spark), within=3600)
+    assert is_live(spark)
+    assert spark.now - went_live >= 3600
+    assert spark.sizes == []
+
+
+@given(order=st.permutations(SOURCES), slow=st.sampled_from(SOURCES))
+def test_one_of_several_sources_that_falls_behind_brings_the_query_back(order: list[str], slow: str) -> None:
+    spark, streams = spark_of_several(order)
+    spark.run_until(lambda: is_live(spark), within=10)
+    (stream,) = (each for each in streams if each.name == slow)
+    spark.arrivals = lambda seconds: stream.arrive(round(PER_SECOND * seconds))
+    spark.live_records_per_second = PER_SECOND / 3
+    spark.run_until(lambda: not is_live(spark), within=10 * BATCH)
+    assert not is_live(spark)
+    assert len(spark.live_batches) == (3 if order[0] == slow else 4), (
+        "of one that is asked later it is told later"
+    )
 
 
 @given(

@@ -47,7 +47,7 @@ def _planned(asked: Question, booking: Booking) -> Answer:
     if query.stopping:
         return Hold(HeldBy.STOP)
     if current.live is None and current.held is not HeldBy.FIRST_LOOK:
-        current.live = query.goes_live(asked.now)
+        current.live = query.goes_live(current.asked, asked.now)
     if current.live:
         return GoLive(query.real_time.batch_seconds)
     if source.control.paused:

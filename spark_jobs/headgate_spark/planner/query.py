@@ -160,7 +160,9 @@ class QueryPlanner:
                 self._query.unread.look(surveyed)
         self._query.has_looked = True
         self._query.follow_snapshots(current.survey or (), now)
-        self._query.vote(self._booking.is_in_flight, now)
+        # in real-time mode a source that is still to be asked stands where the last batch began
+        told = current.asked if self._query.real_time.is_on else None
+        self._query.vote(self._booking.is_in_flight, now, told)
         return self._answer(state, current, now)
 
     @property

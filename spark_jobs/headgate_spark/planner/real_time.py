@@ -41,6 +41,8 @@ class RealTime:
         self._not_before = -math.inf
         self._falls, self._fell_at = 0, -math.inf
         self._is_drained = False
+        self._before: dict[str, Position] = {}
+        """Up to where each source had records when the batch before began, if that was one of it."""
         self._began: dict[str, Position] = {}
         """Up to where each source had records when the batch began."""
 
@@ -95,10 +97,20 @@ class RealTime:
         """Return when it may be gone into by time alone."""
         return self._not_before if self._not_before > now else NEVER
 
-    def decide(self, sources: Collection[SourceState], *, backlog: bool, dwell: float, now: float) -> bool:
+    def decide(
+        self,
+        sources: Collection[SourceState],
+        told: Collection[str],
+        *,
+        backlog: bool,
+        dwell: float,
+        now: float,
+    ) -> bool:
         """Return whether the batch that begins is one of it.
 
-        What the sources have is known. `dwell` is how long a query that has fallen behind stays away from it.
+        What the sources have is known, and of those that were `told` of in this trigger, how far they were read: the
+        others still stand where the last batch began. `dwell` is how long a query that has fallen behind stays away
+        from it.
         """
         was_on, self.is_on = self.is_on, False
         if not self.is_awaited(backlog=backlog, now=now):
@@ -106,7 +118,7 @@ class RealTime:
         known = {state.name: state.latest for state in sources if state.pending is not None}
         if len(known) < len(sources):
             return False
-        if was_on and self._has_fallen_behind(sources):
+        if was_on and self._has_fallen_behind(sources, told):
             self._falls = 1 if now - self._fell_at > LAST_RETRY_SECONDS else self._falls + 1
             self._fell_at = now
             self._not_before = now + min(dwell * 2 ** (self._falls - 1), max(dwell, LAST_RETRY_SECONDS))
@@ -115,16 +127,23 @@ class RealTime:
             self.refusal, self._retry_seconds = None, FIRST_RETRY_SECONDS
         elif not self._is_drained and any(state.pending for state in sources):
             return False
+        self._before = self._began if was_on else {}
         self._began = {name: dict(latest or {}) for name, latest in known.items()}
         self.is_on, self._is_drained = True, False
         return True
 
-    def _has_fallen_behind(self, sources: Collection[SourceState]) -> bool:
-        """Tell whether records are unread that were there when the batch began: it is behind by more than a batch."""
+    def _has_fallen_behind(self, sources: Collection[SourceState], told: Collection[str]) -> bool:
+        """Tell whether records are unread that were there when the batch began: it is behind by more than a batch.
+
+        A source that is still to be asked stands where the batch began. Of it is told, a batch late, whether that one
+        had begun with records unread that were there when the batch before began.
+        """
         return any(
             (state.position or {}).get(split, end) < end
             for state in sources
-            for split, end in self._began.get(state.name, {}).items()
+            for split, end in (self._began if state.name in told else self._before)
+            .get(state.name, {})
+            .items()
         )
 
 

@@ -126,10 +126,13 @@ class QueryState:
         if self.settings.new_checkpoint_request(before):
             self.gate.open(now)
 
-    def vote(self, is_in_flight: Callable[[str, float], bool], now: float) -> None:
+    def vote(
+        self, is_in_flight: Callable[[str, float], bool], now: float, told: Collection[str] | None = None
+    ) -> None:
         """Ask whether the lag of a source puts the query into backlog, or lets it out; that is in force at once.
 
-        `is_in_flight` tells of a source whether a batch of it is running.
+        `is_in_flight` tells of a source whether a batch of it is running. `told` are the sources that are asked, the
+        others vote as they did; `None`: all are.
         """
         if not self.has_looked:
             return
@@ -143,7 +146,7 @@ class QueryState:
                 now + (self.gate.epoch or 0.0),
             )
             for name in self.votes.sources
-            if name in self.sources
+            if name in (self.sources if told is None else told)
         }
         before = self.votes.backlog
         self.votes.cast(lags, now)
@@ -198,11 +201,15 @@ class QueryState:
         """Tell whether the query goes live in real-time mode as soon as it has caught up."""
         return not self.stopping and self.real_time.is_awaited(backlog=self.in_force.backlog, now=now)
 
-    def goes_live(self, now: float) -> bool:
-        """Return whether the batch that begins is one of real-time mode; what its sources have is known."""
+    def goes_live(self, told: Collection[str], now: float) -> bool:
+        """Return whether the batch that begins is one of real-time mode; what its sources have is known.
+
+        `told` are the sources of which Spark has said in this trigger how far they were read.
+        """
         control = self.settings.control
         return self.real_time.decide(
             self.sources.values(),
+            told,
             backlog=self.in_force.backlog,
             dwell=0.0 if control is None else control.reentry.dwell_seconds,
             now=now,
