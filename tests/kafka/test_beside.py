@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
+from structlog.testing import capture_logs
 
 from headgate_spark.kafka import beside
 from headgate_spark.kafka.beside import Beside
@@ -81,3 +82,23 @@ def test_nobody_waits_for_its_end_and_nothing_comes_after_it() -> None:
     assert work.done in (["last"], ["step", "last"])
     looked.begin()
     assert not named("of-a-test")
+
+
+def test_a_step_that_raises_is_told_and_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "FAILED_REST_SECONDS", 0.0)
+    done: list[str] = []
+
+    def step() -> float | None:
+        done.append("step")
+        if len(done) == 1:
+            raise RuntimeError("a client that cannot be closed")
+        return None
+
+    looked = Beside("of-a-test", step)
+    with capture_logs() as logs:
+        looked.begin()
+        wait_until(lambda: not named("of-a-test"), "its end")
+    assert done == ["step", "step"]
+    assert [line["thread"] for line in logs] == ["of-a-test"]
+    looked.begin()
+    wait_until(lambda: len(done) == 3, "another step")

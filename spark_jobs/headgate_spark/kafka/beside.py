@@ -13,8 +13,15 @@ import time
 from collections.abc import Callable
 from typing import Optional
 
+import structlog
+
+log = structlog.get_logger("headgate")
+
 REST = 4
 """A step is followed by a rest so many times as long: looking takes a fifth of the thread's time at most."""
+
+FAILED_REST_SECONDS = 30.0
+"""After a step that has raised."""
 
 Step = Callable[[], Optional[float]]
 """Does the next step and returns for how long to rest at least, in seconds; `None`: there was nothing to do."""
@@ -24,7 +31,7 @@ class Beside:
     """Takes steps while there is something to do."""
 
     def __init__(self, name: str, step: Step) -> None:
-        """`name` is the thread's. `step` must not raise."""
+        """`name` is the thread's. A `step` that raises is a defect: it is told, and taken again after a rest."""
         self._name = name
         self._step = step
         self._lock = threading.Lock()
@@ -69,7 +76,11 @@ class Beside:
                     return
                 self._is_wanted = False
             began = time.monotonic()
-            least = self._step()
+            try:
+                least = self._step()
+            except Exception:
+                log.exception("a step beside planning has failed, and is taken again", thread=self._name)
+                least = FAILED_REST_SECONDS
             if least is not None:
                 self._is_wanted = True
                 self._is_closed.wait(max(least, REST * (time.monotonic() - began)))
