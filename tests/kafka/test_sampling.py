@@ -210,3 +210,22 @@ def test_partitions_for_whose_values_there_was_no_room_are_asked_for_again():
         splits, Found(51, 510)
     )
     assert sampler.latest(dict.fromkeys(splits, 0)) == dict.fromkeys(splits, Found(99, 990))
+
+
+@given(length=st.integers(0, 300), end=st.integers(1, 300), time=st.integers(-1, 300))
+def test_a_log_that_became_shorter_during_the_search_ends_it(length: int, end: int, time: int) -> None:
+    """The client begins anew where it is asked for what is behind the end."""
+
+    class Shorter(Log):
+        def _read(self, at: int, most: int) -> list[Record]:
+            return super()._read(at if at < length else 0, most)
+
+    log = Shorter([Record(n, n) for n in range(length)] or [Record(0, 0)], end=max(end, length))
+    found = first_later(log, time, beginning=end // 2)
+    assert found is None or end // 2 <= found.offset < max(1, length)
+    Sampler(log, valid).latest({"t/0": end // 2})
+
+
+def test_a_short_run_without_event_times_before_markers_is_read_once() -> None:
+    log = Log([Record(n, NEVER + 1) for n in range(3)], end=9)
+    assert first_later(log, 0) is None

@@ -136,3 +136,16 @@ def test_a_log_that_does_not_tell_is_none_and_says_so() -> None:
     assert search.is_unreadable
     assert search.found.end == 0
     assert search.reads <= 4
+
+
+@given(logs(), st.integers(0, 600))
+def test_a_log_that_ends_before_the_place_is_at_its_end_there(drawn: tuple[Log, int, int], lost: int) -> None:
+    """It has become shorter during the search, and the client begins anew."""
+    log, begin, until = drawn
+    left = {offset: mark for offset, mark in log.items() if offset < until - lost}
+    search, first = SnapshotSearch("t", begin, until), min(log, default=begin)
+    while search.is_open:
+        at = min((offset for offset in left if offset >= search.next_place), default=first)
+        search.narrow(at, left.get(at, SNAPSHOT))
+    assert search.reads <= MOST_READS
+    assert search.found.end <= until

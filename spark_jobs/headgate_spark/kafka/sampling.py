@@ -121,16 +121,24 @@ class Sampler:
         until there is an event time, or there are `RUN` records, or none are left before the end.
         """
         runs = self._read(places, few)
+        over: set[str] = set()
         while short := {
             split: run[-1][0] + 1
             for split, run in runs.items()
-            if 0 < len(run) < RUN and run[-1][0] + 1 < ends[split] and all(time is None for _, time in run)
+            if 0 < len(run) < RUN
+            and run[-1][0] + 1 < ends[split]
+            and all(time is None for _, time in run)
+            and split not in over
         }:
-            for split, more in self._read(short, few).items():
-                runs[split] += more
+            more = self._read(short, few)
+            over |= {split for split, run in more.items() if not run}
+            for split, run in more.items():
+                runs[split] += run
         return runs
 
     def _read(self, places: Mapping[str, int], few: bool) -> dict[str, list[tuple[int, Millis | None]]]:
+        """Return what is at these places. Where a log has become shorter the client begins anew: of what comes before
+        a place nothing counts."""
         times: dict[str, list[tuple[int, Millis | None]]] = {}
         while left := {split: place for split, place in places.items() if split not in times}:
             try:
@@ -139,7 +147,11 @@ class Sampler:
                 for split, records in error.read.items():
                     self._times(split, records, few=few)
                 raise
-            times |= {split: self._times(split, records, few=few) for split, records in read.items()}
+            behind = {
+                split: [record for record in records if record.offset >= places[split]]
+                for split, records in read.items()
+            }
+            times |= {split: self._times(split, records, few=few) for split, records in behind.items()}
         return times
 
     def _not_looked_at(self, split: str, beginning: int, end: int) -> int:

@@ -89,9 +89,9 @@ class Search:
         return min(max(place, self.low + 1), self.high - 1)
 
     def narrow(self, place: int, read: Times) -> None:
-        """Take in what was read from `place` on."""
+        """Take in what was read from `place` on; in a log that has become shorter nothing is there."""
         self._turn += 1
-        read = [(offset, time) for offset, time in read if offset < self.high]
+        read = [(offset, time) for offset, time in read if place <= offset < self.high]
         times = [Found(offset, time) for offset, time in read if time is not None]
         later = next((sample for sample in times if sample.time > self.time), None)
         if not times:
@@ -154,8 +154,8 @@ class LastSearch:
         return self._low + 1 if self.high - self._low <= RUN else (self._low + 1 + self.high) // 2
 
     def narrow(self, place: int, read: Times) -> None:
-        """Take in what was read from `place` on."""
-        read = [(offset, time) for offset, time in read if offset < self.high]
+        """Take in what was read from `place` on; see `Search.narrow`."""
+        read = [(offset, time) for offset, time in read if place <= offset < self.high]
         if any(time is not None for _, time in read):
             self._low = read[-1][0]
         else:

@@ -75,8 +75,11 @@ class SnapshotSearch:
     def narrow(self, offset: int | None, mark: Mark | None) -> None:
         """Take in the first record from `next_place` on: its offset, and what it says of itself (`None`: nothing).
 
-        No offset: there is no record up to the end.
+        No offset: there is no record up to the end. Nor is there one where the record is of before that place: the
+        log has become shorter, and the client began anew.
         """
+        if offset is not None and offset < self.next_place:
+            offset = None
         self.reads += offset is not None
         if offset is None or offset >= self._high:
             self._ends_at(self._place)
