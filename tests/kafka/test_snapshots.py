@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -146,3 +147,53 @@ def test_a_decoder_that_the_query_names_holds(searching: Callable[..., SourceSna
     wait_until(lambda: bool(sources.known("orders")), "the end")
     assert (sources.known("orders") or {})["t/0"].end == 70
     sources.close()
+
+
+def test_what_is_searched_no_more_keeps_no_source_from_telling(
+    searching: Callable[..., SourceSnapshots],
+) -> None:
+    broker = Broker({"t/0": (70, 30), "gone/0": (1, 1)}, silent={"gone/0"})
+    source = searching(broker)
+    source.search({"gone/0": Place(0, 2)})
+    wait_until(lambda: source.known is None, "that it cannot be told")
+    source.search({})
+    wait_until(lambda: source.known is not None, "that it can")
+    source.search({"gone/0": Place(0, 2)})
+    wait_until(lambda: source.known is None, "that it cannot be told")
+    source.forget()
+    wait_until(lambda: source.known is not None, "that it can")
+    broker.rows = {"t/0": (70, 30)}
+    assert ends(source, broker) == {"t/0": 70}
+
+
+@pytest.mark.parametrize("end", [SourceSnapshots.forget, SourceSnapshots.close])
+def test_a_search_ends_with_what_it_was_for(
+    end: Callable[[SourceSnapshots], None], searching: Callable[..., SourceSnapshots]
+) -> None:
+    """Its records are others, or nobody wants to know."""
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    class Slow(Broker):
+        def read(self, asked: Mapping[str, int], most: int) -> Mapping[str, Sequence[Record]]:
+            begun.set()
+            assert may_go_on.wait(30)
+            return super().read(asked, most)
+
+    broker = Slow({"t/0": (70, 30)})
+    source = searching(broker)
+    source.search({"t/0": Place(0, 100)})
+    assert begun.wait(30)
+    end(source)
+    may_go_on.set()
+    wait_until(
+        lambda: not any(each.name == "headgate-snapshot-orders" for each in threading.enumerate()), "its end"
+    )
+    assert broker.reads == 1
+
+
+def test_of_partitions_that_are_gone_nothing_is_kept(searching: Callable[..., SourceSnapshots]) -> None:
+    broker = Broker({"t/0": (70, 30), "t/1": (1, 1)}, lambda flag: avro(CONNECTORS["postgresql"](flag)))
+    source = searching(broker)
+    ends(source, broker)
+    source.drop({"t/1"})
+    assert (source.known or {}).keys() == source.problems.keys() == source.reads.keys() == {"t/0"}

@@ -207,3 +207,36 @@ def test_what_was_found_of_a_topic_that_is_another_now_is_forgotten(
     found(source)
     source.forget()
     assert source.known == {}
+
+
+def lost(source: SourceUnread, broker: Broker) -> None:
+    """Let a source not be able to tell, for a partition that is gone."""
+    broker.failure = RuntimeError("UnknownTopicOrPartitionException")
+    source.look({"gone/0": (0,)}, {"gone/0": 1})
+    wait_until(lambda: source.known is None, "that it cannot tell")
+    broker.failure = None
+    broker.silent = {"gone/0"}
+
+
+def test_what_is_asked_for_no_more_keeps_no_source_from_telling(
+    looking: Callable[[Broker], SourceUnread],
+) -> None:
+    broker = Broker({"t/0": log(NOW), "gone/0": []})
+    source = looking(broker)
+    lost(source, broker)
+    source.look({}, {"t/0": 1})
+    wait_until(lambda: source.known is not None, "that it can")
+    assert found(source, 0, end=1).time == NOW
+
+
+def test_one_that_could_not_tell_and_is_forgotten_tells_again(
+    looking: Callable[[Broker], SourceUnread],
+) -> None:
+    broker = Broker({"t/0": log(NOW), "gone/0": []})
+    source = looking(broker)
+    lost(source, broker)
+    broker.may_answer.clear()
+    source.forget()
+    broker.may_answer.set()
+    wait_until(lambda: source.known is not None, "that it can")
+    assert found(source, 0, end=1).time == NOW

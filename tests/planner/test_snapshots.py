@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -57,6 +57,9 @@ class Log:
                 connector="shop",
                 over=self.over if end == place.until else frozenset({("shop", None)}),
             )
+
+    def drop(self, source: str, splits: Collection[str]) -> None:
+        self.found = {split: end for split, end in self.found.items() if split not in splits}
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         return dict(self.found) if self.can_be_asked else None
@@ -269,3 +272,27 @@ def test_whatever_a_log_holds_all_is_read_and_no_batch_that_spans_a_snapshot_goe
         if stream.pending == 0:
             break
     assert stream.pending == 0
+
+
+def test_while_it_cannot_tell_it_is_asked_for_what_is_there_now() -> None:
+    log = Log({"t/0": (70, 30)}, answers=False, can_be_asked=False)
+    spark, stream = spark_with(log)
+    spark.run_until(lambda: stream.pending == 0)
+    assert log.searched[0] == {"t/0": Place(0, 100)}
+    spark.run_for(3)
+    assert log.searched[-1] == {}
+    log.can_be_asked = log.answers = True
+    log.parts["t/0"] = (70, 30, 50, 10)
+    stream.latest["t/0"] = 160
+    spark.run_until(lambda: len(spark.batches) == 2)
+    assert stream.start == {"t/0": 150}
+
+
+def test_splits_that_are_gone_are_dropped() -> None:
+    log = Log({"t/0": (0, 30), "t/1": (0, 50)})
+    spark, stream = spark_with(log)
+    spark.run_until(lambda: stream.pending == 0)
+    assert log.found.keys() == {"t/0", "t/1"}
+    del stream.latest["t/1"], stream.start["t/1"]
+    spark.run_for(3)
+    assert log.found.keys() == {"t/0"}

@@ -174,12 +174,13 @@ class Looks:
     times: Mapping[str, Sequence[float]]
     found: dict[str, list[First]] = field(default_factory=dict)
     wanted: list[tuple[Mapping[str, Sequence[int]], Position]] = field(default_factory=list)
+    can_tell: bool = True
 
     def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
         self.wanted = [(dict(places), dict(ends))]
 
-    def known(self, source: str) -> Mapping[str, Sequence[First]]:
-        return self.found
+    def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
+        return self.found if self.can_tell else None
 
     def answer(self) -> None:
         for places, ends in self.wanted:
@@ -240,3 +241,19 @@ def test_a_source_whose_lag_nobody_can_tell_is_named_after_two_batches() -> None
         assert spark.planner.untold_lags == expected
         spark.planner.read_to(990.0)
         assert spark.planner.untold_lags == frozenset()
+
+
+def test_while_it_cannot_tell_it_is_asked_for_what_is_unread_now_and_for_nothing_once_all_is_read() -> None:
+    looks = Looks({"0": [100.0] * 40}, can_tell=False)
+    spark, stream = spark_with(looks, batch=BatchControl(initial_records=30, max_records=30))
+    spark.planner.trigger_begins((), spark.now)
+    spark.ask("flights")
+    assert looks.wanted == [({"0": (0, 30)}, {"0": 40})]
+    assert not spark.snapshot.backlog
+    looks.answer()
+    looks.can_tell = True
+    assert spark.snapshot.backlog
+    looks.can_tell = False
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(10)
+    assert looks.wanted == [({}, {"0": 40})], "what it could not be told of may be gone"

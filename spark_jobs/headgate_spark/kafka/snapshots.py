@@ -7,7 +7,7 @@ thread of the source's own (`beside`). Values are read, since they say what a re
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -82,7 +82,16 @@ class SourceSnapshots:
         """Search these partitions; returns at once."""
         with self._lock:
             self._wishes = dict(places)
-        self._beside.begin()
+        if places or self._failures:
+            self._beside.begin()
+
+    def drop(self, splits: Collection[str]) -> None:
+        """Forget what was found of these partitions: they are gone."""
+        with self._lock:
+            self._wishes = {split: place for split, place in self._wishes.items() if split not in splits}
+            self._known = {split: found for split, found in self._known.items() if split not in splits}
+            self._problems = {split: told for split, told in self._problems.items() if split not in splits}
+            self.reads = {split: reads for split, reads in self.reads.items() if split not in splits}
 
     @property
     def known(self) -> Mapping[str, SnapshotEnd] | None:
@@ -97,8 +106,9 @@ class SourceSnapshots:
     def forget(self) -> None:
         """Forget what was found: it is not true any more."""
         with self._lock:
-            self._wishes, self._known, self._problems = {}, {}, {}
+            self._wishes, self._known, self._problems, self.reads = {}, {}, {}, {}
             self._era += 1
+            self._failures = 0
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""
@@ -109,6 +119,7 @@ class SourceSnapshots:
     def _step(self) -> float | None:
         """Search all that nothing is known of, without a rest, since a source waits for that; or else some others."""
         if not (places := self._next()):
+            self._failures = 0  # what did not answer is searched no more
             return None
         while places:
             if not self._searched(places):
@@ -155,6 +166,8 @@ class SourceSnapshots:
             self._records = self._connect()
         decode = self._decoder()
         while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
+            if self._era != self._connected_in or self._beside.is_closed:
+                return
             try:
                 read = self._records.read(places, 1)
             except UnansweredError as error:
@@ -247,6 +260,11 @@ class KafkaSnapshots:
         """Search these partitions; see `SnapshotEnds`."""
         if source in self._sources:
             self._sources[source].search(places)
+
+    def drop(self, source: str, splits: Collection[str]) -> None:
+        """Forget these partitions; see `SnapshotEnds`."""
+        if source in self._sources:
+            self._sources[source].drop(splits)
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         """Return what was found; see `SnapshotEnds`."""

@@ -125,12 +125,14 @@ class SourceUnread:
         with self._lock:
             self._wishes, self._known, self._warned_of = {}, {}, set()
             self._era += 1
+            self._fails = False
 
     def look(self, places: Mapping[str, Sequence[int]], ends: Position) -> None:
         """Look at the first records from these places on; returns at once. See `UnreadTimes.look`."""
         with self._lock:
             self._wishes = {split: _Wish(at, ends[split]) for split, at in places.items()}
-        self._beside.begin()
+        if places or self._fails:
+            self._beside.begin()
 
     @property
     def known(self) -> Mapping[str, Sequence[First]] | None:
@@ -146,6 +148,7 @@ class SourceUnread:
     def _look(self) -> float | None:
         """Look at the partitions whose turn it is; returns for how long to rest at least."""
         if not (asked := self._next()):
+            self._fails = False  # what did not answer is asked no more
             return None
         try:
             self._take(asked, self._read({split: at for split, (at, _) in asked.items()}))
@@ -216,6 +219,7 @@ class SourceUnread:
             self._known = {**self._known, **kept}
 
     def _first(self, split: str, at: int, end: int, records: Sequence[Record]) -> First:
+        records = [record for record in records if record.offset >= at]  # a log that has become shorter
         times = (self._time_of(split, record) for record in records)
         time_of = next((found for found in times if found is not None), None)
         return First(at, time_of, is_none=not records, until=end)

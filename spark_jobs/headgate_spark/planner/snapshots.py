@@ -15,7 +15,7 @@ Nothing is kept of it: a run that goes on looks where it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import NamedTuple, Optional, Protocol
 
@@ -61,6 +61,9 @@ class SnapshotEnds(Protocol):
     def search(self, source: str, places: Mapping[str, Place]) -> None:
         """Search these splits. What was to be searched before, and is not among them, no longer matters."""
 
+    def drop(self, source: str, splits: Collection[str]) -> None:
+        """Forget these splits: they are gone."""
+
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         """Return what was found last in each split; `None`: the source cannot tell, or not now."""
 
@@ -73,6 +76,9 @@ class NobodySearches:
 
     def search(self, source: str, places: Mapping[str, Place]) -> None:
         """Nobody searches."""
+
+    def drop(self, source: str, splits: Collection[str]) -> None:
+        """Nothing is known."""
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         """Return that it cannot be told."""
@@ -183,18 +189,24 @@ class Snapshots:
         """Take in where a source is and what was found; return whether its snapshot ends elsewhere than before."""
         known = self._search.known(state.name)
         before = self._sources.setdefault(state.name, _Source())
-        if known is None or state.position is None or state.latest is None or not state.is_counted:
+        splits: list[_Split] = []
+        if state.position is not None and state.latest is not None and state.is_counted:
+            self._note_growth(before, state.latest, now)
+            splits = [
+                _Split(name, at, state.latest[name], (known or {}).get(name), before.latest[name][1])
+                for name, at in state.position.items()
+                if name in state.latest
+            ]
+            self._search_in(state.name, splits, also_nowhere=known is None)
+            if gone := (known or {}).keys() - state.latest.keys():
+                self._search.drop(state.name, gone)
+        else:
+            known = None
+        if known is None:
             before.waits = before.is_in_phase = False
             before.ends, before.stalled = None, ()
             return False
-        self._note_growth(before, state.latest, now)
-        splits = [
-            _Split(name, at, state.latest[name], known.get(name), before.latest[name][1])
-            for name, at in state.position.items()
-            if name in state.latest
-        ]
         over = frozenset().union(*(found.over for found in known.values()))
-        self._search_in(state.name, splits)
         return self._judge(before, splits, over, now)
 
     @staticmethod
@@ -204,13 +216,18 @@ class Snapshots:
             for split, end in latest.items()
         }
 
-    def _search_in(self, source: str, splits: list[_Split]) -> None:
+    def _search_in(self, source: str, splits: list[_Split], *, also_nowhere: bool) -> None:
+        """Have it searched where that is not known.
+
+        `also_nowhere`: the source cannot tell. Only a search that succeeds ends that, or that there is none to be
+        done: what could not be searched may be gone.
+        """
         wanted = {
             split.name: Place(split.position, split.latest)
             for split in splits
             if split.position < split.latest and (split.is_unsearched or split.has_more or split.is_past)
         }
-        if wanted:
+        if wanted or also_nowhere:
             self._search.search(source, wanted)
 
     @staticmethod

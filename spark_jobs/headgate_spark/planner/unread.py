@@ -129,13 +129,16 @@ class UnreadRecords:
         self._times = times
 
     def look(self, state: SourceState, planned: TakeUpTo | None = None) -> None:
-        """Have it looked where that is not known. `planned` is what the source is to read next."""
-        known, active, ends = self._times.known(state.name), state.unread, state.latest
-        if known is None or ends is None or not state.is_counted:
+        """Have it looked where that is not known. `planned` is what the source is to read next.
+
+        Also while the source cannot tell: only a look that succeeds ends that, and what could not be looked at may be
+        gone. Also where there is nothing to look at any more, for the same reason.
+        """
+        known, active, ends = self._times.known(state.name) or {}, state.unread, state.latest
+        if ends is None or not state.is_counted:
             return
         wanted = places_to_look_at(active, ends, {} if planned is None else planned.ends, known)
-        if wanted:
-            self._times.look(state.name, wanted, ends)
+        self._times.look(state.name, wanted, ends)
 
     def behind(self, state: SourceState) -> Behind | None:
         """Return how far a source is behind; `None`: it cannot be told."""
