@@ -36,24 +36,21 @@ def _shown(text: str) -> str:
 
 def at_least_10ms(name: str, remedy: str) -> Form:
     """Return the form of a duration that a trigger can keep."""
-
-    def parse(text: str) -> float:
-        if nanoseconds(text) < nanoseconds("10ms"):
-            raise ValueError(f"{name} must be at least 10ms; {remedy}")
-        return seconds(text)
-
-    return Form("a duration of at least 10ms", parse)
+    return _at_least("10ms", name, remedy)
 
 
 def at_least_5s(name: str, remedy: str) -> Form:
     """Return the form of a duration that a batch of real-time mode can have."""
+    return _at_least("5s", name, remedy)
 
+
+def _at_least(least: str, name: str, remedy: str) -> Form:
     def parse(text: str) -> float:
-        if nanoseconds(text) < nanoseconds("5s"):
-            raise ValueError(f"{name} must be at least 5s; {remedy}")
+        if nanoseconds(text) < nanoseconds(least):
+            raise ValueError(f"{name} must be at least {least}; {remedy}")
         return seconds(text)
 
-    return Form("a duration of at least 5s", parse)
+    return Form(f"a duration of at least {least}", parse)
 
 
 def positive(name: str, remedy: str) -> Form:
