@@ -17,6 +17,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def promised(
+    function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> tuple[Future[T], Callable[[], None]]:
+    """Return a future, and what makes the call: the future has its result then, or what it raised."""
+    future: Future[T] = Future()
+
+    def make() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as problem:
+            future.set_exception(problem)
+
+    return future, make
+
+
 class DaemonThreads:
     """Makes so many calls at a time, and the others in order after them."""
 
@@ -31,16 +48,7 @@ class DaemonThreads:
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `function` in one of the threads; the future has its result, or what it raised."""
-        future: Future[T] = Future()
-
-        def make() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(function(*args, **kwargs))
-            except Exception as problem:
-                future.set_exception(problem)
-
+        future, make = promised(function, *args, **kwargs)
         self._calls.put(make)
         return future
 

@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
+from headgate.threads import promised
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -55,16 +57,7 @@ class FairThreads:
 
     def call(self, group: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `function` in one of the threads; the future has its result, or what it raised."""
-        future: Future[T] = Future()
-
-        def make() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(function(*args, **kwargs))
-            except Exception as problem:
-                future.set_exception(problem)
-
+        future, make = promised(function, *args, **kwargs)
         with self._changed:
             self._groups.setdefault(group, _Group(deque())).waiting.append(make)
             self._changed.notify()
