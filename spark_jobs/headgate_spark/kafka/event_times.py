@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
-from headgate_spark.event_time import Decoder
 from headgate_spark.kafka.asking import Asking, Kind, Times, Told
 from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
 from headgate_spark.kafka.payload import Reader, reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
 from headgate_spark.kafka.record_times import RecordTimes
+from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import (
     EventTimesUnknownError,
     Found,
@@ -38,29 +38,23 @@ Connect = Callable[[str, Mapping[str, str], Optional[Reader]], Times]
 `None`: they are the timestamps of records."""
 
 
-class KafkaEventTimes:
+class KafkaEventTimes(SourcesOfRun[Asking]):
     """The Kafka sources of one run of a query; implements the planner's `EventTimes`."""
 
     def __init__(self, connect: Connect, budget_seconds: float = BUDGET_SECONDS) -> None:
         """`connect` is called on the source's own thread."""
+        super().__init__()
         self._connect = connect
         self._budget = budget_seconds
-        self._decoders: Mapping[str, Decoder] = {}
-        self._sources: dict[str, Asking] = {}
         self._deadline = 0.0
         """Monotonic time at which the present planning stops to wait."""
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take what the query names for its sources; for all others it is what the job has registered."""
-        self._decoders = decoders
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source. Nothing is connected before it is asked for.
 
         A name may come to stand for another stream, until the first planning.
         """
-        if source in self._sources:
-            self._sources[source].close()
+        self._reopens(source)
         self._sources[source] = Asking(
             source,
             lambda where: reader_of(source, where, self._decoders.get(source)),
@@ -86,16 +80,6 @@ class KafkaEventTimes:
     def sampled(self, source: str) -> Sampled | None:
         """Return what was seen of the records of a source; `None`: nothing yet."""
         return self._sources[source].sampled if source in self._sources else None
-
-    def forget(self, source: str) -> None:
-        """The records of a source are others than those that were asked about."""
-        if source in self._sources:
-            self._sources[source].forget()
-
-    def close(self) -> None:
-        """The run has ended."""
-        for source in self._sources.values():
-            source.close()
 
     def expect(self, ends: Mapping[Split, int]) -> None:
         """A planning is about to ask for the latest records of these splits: ask now, and do not wait."""

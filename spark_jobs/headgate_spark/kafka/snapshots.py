@@ -20,6 +20,7 @@ from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads
 from headgate_spark.kafka.sampling import Reads, Record, UnansweredError
 from headgate_spark.kafka.snapshot_search import SnapshotSearch
+from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.snapshots import Place, SnapshotEnd
 
 log = structlog.get_logger("headgate")
@@ -233,23 +234,17 @@ def _answers(found: SnapshotEnd, place: Place) -> bool:
     return found.begin == place.begin and (not found.is_open or found.until == place.until)
 
 
-class KafkaSnapshots:
+class KafkaSnapshots(SourcesOfRun[SourceSnapshots]):
     """The Kafka sources of one run; implements the planner's `SnapshotEnds`."""
 
     def __init__(self, connect: Callable[[Mapping[str, str]], Connect]) -> None:
         """`connect` makes what connects a source, from its options."""
+        super().__init__()
         self._connect = connect
-        self._sources: dict[str, SourceSnapshots] = {}
-        self._decoders: Mapping[str, Decoder] = {}
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take what the query names for its sources; for all others it is what the job has registered."""
-        self._decoders = decoders
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source; nothing is connected before it is searched."""
-        if source in self._sources:
-            self._sources[source].close()
+        self._reopens(source)
         self._sources[source] = SourceSnapshots(
             source,
             self._connect(options),
@@ -273,16 +268,6 @@ class KafkaSnapshots:
     def problems(self, source: str) -> Mapping[str, str]:
         """Return what keeps records from telling; see `SnapshotEnds`."""
         return self._sources[source].problems if source in self._sources else {"": NOT_KAFKA}
-
-    def forget(self, source: str) -> None:
-        """The records of a source are others than those that were searched."""
-        if source in self._sources:
-            self._sources[source].forget()
-
-    def close(self) -> None:
-        """The run has ended."""
-        for source in self._sources.values():
-            source.close()
 
 
 def snapshots_by_consumers_of(jvm: Any) -> KafkaSnapshots:

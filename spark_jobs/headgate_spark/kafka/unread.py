@@ -22,12 +22,12 @@ from typing import Any, NamedTuple, Optional
 import structlog
 
 from headgate_contract import EventTimeControl
-from headgate_spark.event_time import Decoder
 from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads
 from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, reader_of
 from headgate_spark.kafka.sampling import Reads, Record, UnansweredError
+from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import Millis
 from headgate_spark.planner.model import Position
 from headgate_spark.planner.unread import First
@@ -247,23 +247,17 @@ class SourceUnread:
             records.close()
 
 
-class KafkaUnread:
+class KafkaUnread(SourcesOfRun[SourceUnread]):
     """The Kafka sources of one run; implements the planner's `UnreadTimes`."""
 
     def __init__(self, connect: Callable[[Mapping[str, str], bool], Reads]) -> None:
         """`connect` makes what reads records, from the options of their source, with their values or without."""
+        super().__init__()
         self._connect = connect
-        self._sources: dict[str, SourceUnread] = {}
-        self._decoders: Mapping[str, Decoder] = {}
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take what the query names for its sources; for all others it is what the job has registered."""
-        self._decoders = decoders
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source; nothing is connected before it is looked at."""
-        if source in self._sources:
-            self._sources[source].close()
+        self._reopens(source)
 
         def connect(where: EventTimeControl | None) -> tuple[Reads, Reader | None]:
             reader = None if where is None else reader_of(source, where, self._decoders.get(source))
@@ -284,16 +278,6 @@ class KafkaUnread:
     def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
         """Return what was found; see `UnreadTimes`."""
         return self._sources[source].known if source in self._sources else None
-
-    def forget(self, source: str) -> None:
-        """The records of a source are others than those that were looked at."""
-        if source in self._sources:
-            self._sources[source].forget()
-
-    def close(self) -> None:
-        """The run has ended."""
-        for source in self._sources.values():
-            source.close()
 
 
 def by_consumers_of(jvm: Any) -> KafkaUnread:

@@ -1,0 +1,48 @@
+"""The Kafka sources of one run of a query, by name: what all that ask about their records have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, Protocol, TypeVar
+
+from headgate_spark.event_time import Decoder
+
+
+class OneSource(Protocol):
+    """What asks about the records of one source."""
+
+    def forget(self) -> None:
+        """The records are others than those that were asked about."""
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+
+
+S = TypeVar("S", bound=OneSource)
+
+
+class SourcesOfRun(Generic[S]):
+    """One for each source that was opened. Sources that are none of Kafka are not among them."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, S] = {}
+        self._decoders: Mapping[str, Decoder] = {}
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take what the query names for its sources; for all others it is what the job has registered."""
+        self._decoders = decoders
+
+    def forget(self, source: str) -> None:
+        """The records of a source are others than those that were asked about."""
+        if source in self._sources:
+            self._sources[source].forget()
+
+    def close(self) -> None:
+        """The run has ended."""
+        for source in self._sources.values():
+            source.close()
+
+    def _reopens(self, source: str) -> None:
+        """A source is opened; a name may come to stand for another stream, until the first planning."""
+        if source in self._sources:
+            self._sources[source].close()
