@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-live chaos test-spark-versions test-object-store dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -112,13 +112,16 @@ bench-door: setup jars classes  ## One jar and one property: questions, throughp
 bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs and Flink -> benchmarks/results/backlog.json
 	$(BIN)/python -m benchmarks.backlog
 
+bench-alternatives: setup jars classes  ## Beside what one would otherwise choose: defaults, caps, Flink -> benchmarks/results/alternatives.json
+	$(BIN)/python -m benchmarks.alternatives
+
 chaos: setup  ## Every field, every stale look, a million inputs, by SEED and of ONLY -> benchmarks/results/chaos.json
 	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
 
 bench-live: setup jars classes  ## Votes, change streams, real-time mode: latency, backlog, switches, kills -> benchmarks/results/live.json
 	$(BIN)/python -m benchmarks.live
 
-bench: bench-local bench-operator bench-kafka bench-door bench-backlog bench-live  ## Every benchmark
+bench: bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live  ## Every benchmark
 
 dist: setup  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
 	$(BIN)/python spark_jobs/shim/dist.py

@@ -1,7 +1,9 @@
 """The figures in documents, written from the result files: `python -m benchmarks.figures`.
 
 A number in a document is only as good as the run it comes from, so no person types one: this page does, from
-the last attempts in `benchmarks/results/`, and `make lint` compares (`--check`). The README has those that a user
+the attempts in `benchmarks/results/` (`benchmarks.standing` says which), and `make lint` compares (`--check`). It
+tells there, too, how many figures are stale, and refuses none for it; `--stale` lists them, and its exit code is 1
+where there are any. The README has those that a user
 asks for first, and beside each that is taken against small batches what plain Spark makes of the same without any
 cap. What has no value yet is left out, what missed its goal says so. The page on backlogs has all of theirs, and the
 plot beside their results is drawn anew.
@@ -10,7 +12,6 @@ plot beside their results is drawn anew.
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,10 @@ from benchmarks.backlog import plot
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
 from benchmarks.provenance import UNKNOWN
-from benchmarks.result_file import Attempts, ResultFileError, latest, read
+from benchmarks.quoted import LINES, Line, Variant
+from benchmarks.result_file import Attempts, ResultFileError, read
+from benchmarks.staleness import stale, summary
+from benchmarks.standing import DAYS, MISSED, OPEN, shown
 
 README: Final = Path("README.md")
 BACKLOGS: Final = Path("docs/backlog-speed.md")
@@ -28,198 +32,37 @@ BEGIN: Final = "<!-- figures: written by `make generate` from benchmarks/results
 END: Final = "<!-- end of figures -->"
 
 
-@dataclass(frozen=True)
-class Variant:
-    """Whose seconds are in the details of a figure: of which figure, and under what name."""
-
-    id: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the table: which result, and what a reader is told it is."""
-
-    file: str
-    id: str
-    says: str
-    form: str = "{:.1f}x"
-    capped: Variant | None = None
-    """The small batches that it is taken against, where it is."""
-    default: Variant | None = None
-    """Plain Spark without a cap, of the same rounds."""
-
-
-def beside_default(file: str, figure: str, says: str, capped: str, default: str | None = None) -> Line:
-    """Return a line of a figure that is taken against small batches; `default` has the times without a cap.
-
-    They are in the details of that very figure unless another one is named.
-    """
-    return Line(
-        file,
-        figure,
-        says,
-        capped=Variant(figure, capped),
-        default=Variant(default or figure, "plain_uncapped"),
-    )
-
-
-CATCH_UP: Final = "catchup_vs_low_latency"
-LINES: Final = (
-    beside_default(
-        "local",
-        CATCH_UP,
-        "count and sum of a million keys, ten million records, `intervalDuringBacklog: 2m`, against batches of 50k",
-        "plain_low_latency",
-        "catchup_vs_uncapped",
-    ),
-    beside_default(
-        "local",
-        "catchup_0s_vs_low_latency",
-        "the same, `intervalDuringBacklog: 0s`",
-        "plain_low_latency",
-        "catchup_0s_vs_uncapped",
-    ),
-    beside_default(
-        "backlog",
-        "aggregation_vs_low_latency",
-        "the same on Kafka, one batch, told from the start that it is a backlog, against batches of 50k",
-        "plain_50k",
-    ),
-    beside_default(
-        "backlog",
-        "windows_vs_low_latency",
-        "count and sum per key and ten minutes, one batch, against batches of 50k",
-        "plain_50k",
-    ),
-    beside_default(
-        "backlog",
-        "deduplication_vs_low_latency",
-        "deduplication, one batch, against batches of 50k",
-        "plain_50k",
-    ),
-    beside_default(
-        "backlog",
-        "cogroup_vs_low_latency_40k",
-        "coGroup, one batch, against batches of 40k",
-        "plain_40k",
-    ),
-    beside_default(
-        "backlog",
-        "join_vs_low_latency",
-        "interval join, with `headgate_spark.backfill` written into the job, against batches of 20k",
-        "plain_20k",
-    ),
-    Line(
-        "backlog",
-        "aggregation_vs_flink_streaming",
-        "aggregation on Kafka, against Flink 2.3 on RocksDB (its default, state in memory, was not run)",
-    ),
-    Line("backlog", "cogroup_vs_flink_streaming", "coGroup, against the same"),
-    Line("backlog", "join_vs_flink_streaming", "interval join with backfill, against the same"),
-    Line(
-        "backlog",
-        "live_latency_vs_low_latency",
-        "latency once live (95th percentile, 20,000 records/s, from 60 s on), against low latency",
-        "{:.2f}x",
-    ),
-    Line(
-        "backlog",
-        "alignment_records_beyond_headgate",
-        "two topics aligned to 1 s: records read past the limit, from a cold start",
-        "{:,.0f}",
-    ),
-    Line("backlog", "alignment_records_beyond_flink", "the same in Flink 2.3", "{:,.0f}"),
-    Line(
-        "kafka",
-        "late_records_dropped",
-        "late records that the join of two aligned topics dropped",
-        "{:,.0f}",
-    ),
-    Line(
-        "kafka",
-        "throughput_vs_plain",
-        "speed of reading Kafka, against Spark's own in batches of the same size",
-        "{:.2f}x",
-    ),
-    Line(
-        "kafka",
-        "records_lost",
-        "records lost when a broker that has no replica is killed three times",
-        "{:,.0f}",
-    ),
-    Line("kafka", "records_doubled", "records doubled in that", "{:,.0f}"),
-    Line(
-        "door", "cells", "kinds of job with features, governed by one jar and one property, of 49", "{:.0f}"
-    ),
-    Line(
-        "door",
-        "throughput_vs_plain_kafka",
-        "speed of reading Kafka with that jar and property, against the same job without",
-        "{:.2f}x",
-    ),
-    Line(
-        "door",
-        "question_p50_seconds",
-        "a question to the planner and its answer, as the query waits for it: median",
-        "{:.5f} s",
-    ),
-    Line("door", "question_p99_seconds", "the same, 99th percentile", "{:.4f} s"),
-    Line(
-        "door",
-        "foreach_batch_busy",
-        "planning a batch while the job's own Python holds its lock for seconds (99th percentile)",
-        "{:.4f} s",
-    ),
-    Line(
-        "door",
-        "streams_leaked",
-        "streams that have left anything behind in their driver (a kilobyte of its heap counts as one)",
-        "{:,.0f}",
-    ),
-    Line(
-        "door", "idle_cpu_cores_100", "cost of a driver with a hundred idle governed queries", "{:.2f} cores"
-    ),
-    Line(
-        "local",
-        "rate_error_100k",
-        "mean error of a limit of 100,000 records/s over half a minute (within a batch it reads as fast as it can)",
-        "{:.2%}",
-    ),
-    Line(
-        "local",
-        "reaction_p95_seconds",
-        "new settings written to the control document of a driver until they are in force in the running query",
-        "{:.2f} s",
-    ),
-    Line("local", "idle_cpu_cores", "cost of governing an idle query", "{:.3f} cores"),
-)
-
 Rows = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""The last attempt at each figure by its id, by the file that it is in."""
+"""What is shown of each figure by its id, by the file that it is in."""
 
 
 def table(results: Rows) -> Iterator[str]:
     """Yield the lines of the table, and where its figures come from."""
-    yield "| | measured | all runs | plain Spark's default | goal |"
-    yield "|---|---|---|---|---|"
+    yield "| | measured | all runs | days | plain Spark's default | goal |"
+    yield "|---|---|---|---|---|---|"
     quoted = []
     for line in LINES:
         row = results.get(line.file, {}).get(line.id)
         if row is not None and row["value"] is not None:
             quoted.append(row)
-            cells = (line.says, line.form.format(row["value"]), spread(line, row), default(line, results))
+            of_days = (line.form.format(row["value"]), spread(line, row), str(row["days"]))
+            cells = (line.says, *of_days, default(line, results))
             yield f"| {' | '.join(cells)} | {goal(row)} |"
     if quoted:
         yield ""
+        yield (
+            f"The median of the latest {DAYS} days on which a figure was measured, or of the fewer that there are, "
+            "with the lowest and the highest run of them. A goal is open where it does not hold at both ends of the "
+            "interval of each day's median."
+        )
         yield measured_on(quoted)
 
 
 def spread(line: Line, row: Mapping[str, Any]) -> str:
-    """Return the lowest and the highest run, or that there was one."""
-    if len(row["runs"]) == 1:
+    """Return the lowest and the highest run of all days, or that there was one."""
+    if row["days"] == len(row["runs"]) == 1:
         return "one"
-    low, high = (line.form.format(edge) for edge in (min(row["runs"]), max(row["runs"])))
+    low, high = (line.form.format(row[edge]) for edge in ("lowest", "highest"))
     return f"{low} to {high}"
 
 
@@ -266,9 +109,9 @@ def goal(row: Mapping[str, Any]) -> str:
     """Return the goal of a row and whether it was missed, or is open; "-" where it is only reported."""
     if row["goal"] == REPORT:
         return "-"
-    if not row["holds"]:
+    if row["verdict"] == MISSED:
         return f"{row['goal']}, **missed**{while_busy(row)}"
-    return f"{row['goal']}, open: runs lie on both sides" if plot.is_open(row) else row["goal"]
+    return f"{row['goal']}, open" if row["verdict"] == OPEN else row["goal"]
 
 
 def while_busy(row: Mapping[str, Any]) -> str:
@@ -306,8 +149,8 @@ def read_all() -> dict[str, Attempts]:
 
 
 def by_id(results: Mapping[str, Attempts]) -> Rows:
-    """Return the last attempt at each figure of each result file by its id."""
-    return {name: {row["id"]: row for row in latest(found)} for name, found in results.items()}
+    """Return what is shown of each figure of each result file by its id."""
+    return {name: {row["id"]: row for row in shown(found)} for name, found in results.items()}
 
 
 def with_figures(page: str, lines: Iterator[str]) -> str:
@@ -320,7 +163,7 @@ def with_figures(page: str, lines: Iterator[str]) -> str:
 
 def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     """Return what each file that has figures is to say."""
-    backlog = latest(results.get("backlog", {}))
+    backlog = shown(results.get("backlog", {}))
     tables = {README: table(by_id(results)), BACKLOGS: backlogs(backlog)}
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     return {**pages, PLOT: plot.render(backlog)} if backlog else pages
@@ -330,6 +173,7 @@ def main() -> int:
     """Write what is generated; with `--check` only compare: exit code 1 if a file says something else."""
     parser = argparse.ArgumentParser(description="Write the figures in documents, and the plot of backlogs.")
     parser.add_argument("--check", action="store_true", help="only compare")
+    parser.add_argument("--stale", action="store_true", help="list figures whose subject has changed since")
     options = parser.parse_args()
     code = 0
     try:
@@ -337,13 +181,26 @@ def main() -> int:
     except ResultFileError as wrong:
         print(wrong, file=sys.stderr)
         return 1
+    if options.stale:
+        return tell_stale(results)
     for file, text in generated(results).items():
         if not options.check:
             file.write_text(text, encoding="utf-8")
         elif not file.exists() or file.read_text(encoding="utf-8") != text:
             print(f"{file}: figures are not those of {RESULTS}; run `make generate`", file=sys.stderr)
             code = 1
+    if options.check:
+        for line in summary(list(stale(results)), results):
+            print(f"{line}; `python -m benchmarks.figures --stale` lists them", file=sys.stderr)
     return code
+
+
+def tell_stale(results: Mapping[str, Attempts]) -> int:
+    """List the figures that are stale with the number of later commits; returns the exit code."""
+    found = list(stale(results))
+    for file, name, since in found:
+        print(f"{file}.json {name}: {'not in this history' if since is None else f'{since} commits since'}")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

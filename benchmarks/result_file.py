@@ -1,7 +1,8 @@
 """A file of results: for each figure all attempts to measure it, in the order in which they were made.
 
 An attempt says itself what was measured and on what: commit, machine, versions, date, command. It is added behind
-the earlier ones and never changed; one that failed, or missed its goal, stays. Documents quote the last one of each.
+the earlier ones and never changed; one that failed, or missed its goal, stays. What documents make of them is in
+`benchmarks.standing`.
 Each attempt is a line of the file, so that a call adds lines and touches no other.
 """
 
@@ -78,11 +79,6 @@ def faults(document: Mapping[str, Any]) -> Iterator[str]:
 def is_of_old(attempt: Attempt) -> bool:
     """Tell whether it was made when no commits were kept, and says where it was put into its file."""
     return attempt["date"] < COMMITS_KEPT_SINCE and bool(attempt.get("recorded_in"))
-
-
-def latest(attempts: Attempts) -> list[dict[str, Any]]:
-    """Return the last attempt of each figure, with its `id`."""
-    return [{"id": name, **made[-1]} for name, made in attempts.items()]
 
 
 def append(file: Path, command: str, rows: Iterable[Mapping[str, Any]], order: Sequence[str]) -> None:

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from benchmarks.local.results import (
-    REPORT,
     Call,
     Figure,
     Measured,
@@ -25,8 +24,10 @@ from benchmarks.local.results import (
 )
 from benchmarks.provenance import UNKNOWN, commit, processor_speed
 from benchmarks.result_file import append
+from benchmarks.standing import HOLDS, MISSED, NO_GOAL, OPEN, over_days
 
 BenchT = TypeVar("BenchT")
+MARKS: Final = {HOLDS: "ok", OPEN: "?", MISSED: "NO", NO_GOAL: ""}
 BenchT_contra = TypeVar("BenchT_contra", contravariant=True)
 
 
@@ -102,7 +103,8 @@ class Suite(Generic[BenchT]):
     def _measured(self, scenario: Scenario[BenchT], bench: BenchT, more: str) -> Sequence[Mapping[str, Any]]:
         """Run a scenario; returns its rows, also where it failed."""
         command = f"python -m {self.module} --only {scenario.name}{more}"
-        call = Call(command, os.getloadavg()[0], processor_speed(), self.origin.versions())
+        paths = (*self.origin.measures, self.module.replace(".", "/"))
+        call = Call(command, os.getloadavg()[0], processor_speed(), self.origin.versions(), paths)
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()
         try:
@@ -125,10 +127,8 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def mark(found: Mapping[str, Any]) -> str:
-    """Return what a person looks for in a column of rows: goals that were missed."""
-    if not found["holds"]:
-        return "NO"
-    return "" if found["goal"] == REPORT else "ok"
+    """Return what a person looks for in a column of rows: goals that were missed, and those that are open."""
+    return MARKS[over_days([found])["verdict"]]
 
 
 def tell(line: str) -> None:

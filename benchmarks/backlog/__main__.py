@@ -11,65 +11,26 @@ earlier calls included; 2: usage.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.backlog import plot
 from benchmarks.backlog.catalog import SCENARIOS
-from benchmarks.backlog.comparison import Comparison
-from benchmarks.backlog.flink import cluster
-from benchmarks.backlog.scenario import Bench
-from benchmarks.local import results as local
+from benchmarks.backlog.command import Command, versions
 from benchmarks.local.results import Origin
-from benchmarks.runner import Suite, share, tell
-from support.kafka import BROKER
-from support.maven import pinned
+from benchmarks.runner import Suite, tell
 
-RESULTS = Path("benchmarks/results/backlog.json")
-BUILD = Path("build/bench/backlog")
-ROUNDS = 5
+SUITE = Suite("benchmarks.backlog", SCENARIOS, Origin("make bench-backlog", versions))
+COMMAND = Command(SUITE, "Measure backlogs as batches.", Path("benchmarks/results/backlog.json"), rounds=5)
 
 
 def main() -> int:
     """Run the command; returns its exit code."""
-    options = arguments()
-    results, work = options.results, options.work
-    comparison = Comparison() if results is None else Comparison.kept(work / compared(options.scale))
-    bench = Bench(work, work / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
-    code = SUITE.run(options.only, bench, results, f" --scale {options.scale:g}" if options.scale < 1 else "")
-    if results is not None:
-        tell(f"drawn: {plot.draw(results)}")
-    return code if comparison.all_equal else 1
+    code, written = COMMAND.run()
+    if written is not None:
+        tell(f"drawn: {plot.draw(written)}")
+    return code
 
-
-def compared(scale: float) -> str:
-    """Return where comparisons are kept: a trial shows nothing about runs of the whole, nor do they about it."""
-    return "compared.json" if scale == 1 else f"compared-{scale:g}.json"
-
-
-def versions() -> dict[str, str]:
-    """Return what is measured with."""
-    broker = {jar.name: jar.version for jar in pinned(BROKER) if jar.name == "kafka_2.13"}
-    return local.versions() | broker | cluster.versions()
-
-
-def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line; `results` is None where nothing is to be written."""
-    parser = SUITE.parser("Measure backlogs as batches.", RESULTS, rounds=ROUNDS)
-    parser.set_defaults(results=None)
-    parser.add_argument("--scale", type=share, default=1.0, help="of the records; default 1, all of them")
-    parser.add_argument("--work", type=Path, default=BUILD, help=f"folder of all runs; default {BUILD}")
-    options = parser.parse_args(given)
-    if options.scale == 1:
-        options.results = options.results or RESULTS
-    elif options.results is not None and options.results.resolve() == RESULTS.resolve():
-        parser.error(f"--results: {RESULTS} has figures of the whole; name another file for a trial, or none")
-    return options
-
-
-SUITE = Suite("benchmarks.backlog", SCENARIOS, Origin("make bench-backlog", versions))
 
 if __name__ == "__main__":
     sys.exit(main())

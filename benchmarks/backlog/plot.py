@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.demo.chart import Bar, Row, bars, seconds_scale
 from benchmarks.demo.page import STYLE, heading
-from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
-from benchmarks.result_file import latest, read
+from benchmarks.result_file import read
+from benchmarks.standing import shown
 
 SERIES = {"headgate": "governed", "plain_uncapped": "plain_uncapped"}
 """The colour of a variant, by the series of the demo that it is; the others are low latency, but for the limit."""
@@ -27,12 +27,12 @@ SPARE = 1.05
 def draw(results: Path) -> Path:
     """Write the page beside a result file; returns it."""
     page = results.with_suffix(".html")
-    page.write_text(render(latest(read(results))), encoding="utf-8")
+    page.write_text(render(shown(read(results))), encoding="utf-8")
     return page
 
 
 def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page of the last attempts at all figures."""
+    """Return the page of what is shown of all figures."""
     body = ["<h1>A backlog as a batch</h1>", table(rows)]
     body += [plot(row) for row in by_workload(rows).values()]
     head = f'<meta charset="utf-8"><title>Headgate: a backlog as a batch</title><style>{STYLE.read_text()}</style>'
@@ -48,7 +48,7 @@ def measured_on(row: Mapping[str, Any]) -> str:
     )
 
 
-TITLES = ("", "median", "its interval", "runs", "goal", "reached", "measured")
+TITLES = ("", "median", "its interval", "runs", "days", "goal", "", "last measured")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -61,47 +61,19 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a table says of a figure, by `TITLES`; one that was not measured has a dash.
 
-    The runs of a ratio are pairs.
+    The runs of a ratio are pairs, those of the last attempt.
     """
+    low, high = row.get("interval", (0, 0))
     return (
         row["id"],
         "-" if row["value"] is None else f"{row['value']:g}",
-        interval(row.get("details", {})),
+        "-" if low == high else f"{low:.3g} to {high:.3g}",
         str(len(row["runs"])),
+        str(row["days"]),
         row["goal"],
-        reached(row),
+        row["verdict"],
         measured_on(row),
     )
-
-
-def interval(details: Mapping[str, Any]) -> str:
-    """Return where the true median lies; a dash where that was not computed."""
-    if "interval_low" not in details:
-        return "-"
-    return f"{details['interval_low']:.3g} to {details['interval_high']:.3g}"
-
-
-def reached(row: Mapping[str, Any]) -> str:
-    """Return whether the goal of a row was reached; a dash where there is none.
-
-    "open" is a median on the right side with an interval that reaches over to the wrong one: the runs do not tell
-    whether the goal holds.
-    """
-    if row["holds"] and row["goal"] == REPORT:
-        return "-"
-    if not row["holds"]:
-        return "no"
-    return "open" if is_open(row) else "yes"
-
-
-def is_open(row: Mapping[str, Any]) -> bool:
-    """Tell whether the interval of a median lies on both sides of the bound of its goal."""
-    details = row.get("details", {})
-    if row["goal"] == REPORT or "interval_low" not in details:
-        return False
-    bound = float(row["goal"].split()[1])
-    low, high = details["interval_low"], details["interval_high"]
-    return bool(low < bound if row["goal"].startswith(">=") else high > bound)
 
 
 def by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

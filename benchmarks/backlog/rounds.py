@@ -166,13 +166,9 @@ def in_turns(
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
+    warm_up(bench, workload, engine_of, of_part, of_whole)
     counting = [variant for variant in workload.variants if not variant.once]
-    for variant in counting:
-        engine_of[variant.engine].run(of_part(variant))
-    of_one_batch = [one for one in counting if one.records_per_batch is None and not one.one_by_one]
-    for variant in [*workload.beforehand, *(of_one_batch * workload.warm_ups)]:
-        run = engine_of[variant.engine].run(of_whole(variant))
-        bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
+    of_one_batch = in_one(counting)
     for turn in range(bench.rounds):
         taking_part = counting if turn else workload.variants
         for variant in rotated(taking_part, turn):
@@ -184,6 +180,27 @@ def in_turns(
         outputs = {variant.name: runs[variant.name][-1].output for variant in taking_part}
         bench.comparison.compare(workload.title, outputs)
     return runs
+
+
+def warm_up(
+    bench: Bench,
+    workload: Workload,
+    engine_of: Mapping[str, Engine],
+    of_part: Callable[[Variant], Request],
+    of_whole: Callable[[Variant], Request],
+) -> None:
+    """Run the variants of which a figure is taken over a part, and those in one batch a few times over the whole."""
+    counting = [variant for variant in workload.variants if not variant.once]
+    for variant in counting:
+        engine_of[variant.engine].run(of_part(variant))
+    for variant in [*workload.beforehand, *(in_one(counting) * workload.warm_ups)]:
+        run = engine_of[variant.engine].run(of_whole(variant))
+        bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
+
+
+def in_one(variants: Sequence[Variant]) -> list[Variant]:
+    """Return those that make one batch of all records."""
+    return [one for one in variants if one.records_per_batch is None and not one.one_by_one]
 
 
 @contextmanager

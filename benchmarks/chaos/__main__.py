@@ -52,7 +52,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-SUITE = Suite("benchmarks.chaos", SCENARIOS, Origin("make chaos", versions))
+SUITE = Suite(
+    "benchmarks.chaos",
+    SCENARIOS,
+    Origin("make chaos", versions, ("operator", "spark_jobs/headgate_contract")),
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self, get_args
 
 from benchmarks.local.statistics import median
 from benchmarks.provenance import commit, machine
@@ -19,12 +19,24 @@ PACKAGES = ("pyspark", "pandas", "pyarrow", "headgate")
 SIGNIFICANT_DIGITS = 4
 
 
+Relation = Literal["<=", ">="]
+
+
 @dataclass(frozen=True)
 class Goal:
     """What a figure has to reach."""
 
-    relation: Literal["<=", ">="]
+    relation: Relation
     bound: float
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read a goal as rows have it. Raises ValueError where it is none."""
+        relation, _, bound = text.partition(" ")
+        known = {one: one for one in get_args(Relation)}
+        if relation not in known:
+            raise ValueError(f"{text!r} is no goal: one is a relation ({', '.join(known)}) and a number")
+        return cls(known[relation], float(bound))
 
     def holds(self, value: float) -> bool:
         """Tell whether `value` reaches the goal."""
@@ -75,6 +87,8 @@ class Origin:
 
     command: str
     versions: Callable[[], Mapping[str, str]]
+    measures: tuple[str, ...] = ("spark_jobs",)
+    """Paths of what is measured, beside that of what measures it."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,8 @@ class Call:
     """As `provenance.processor_speed` told it before."""
     versions: Mapping[str, str]
     """Of what is measured, by name."""
+    paths: Sequence[str]
+    """Of what is measured and of what measures it: a change in them makes rows stale."""
     commit: str = field(default_factory=commit)
     machine: Mapping[str, Any] = field(default_factory=machine)
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
@@ -130,6 +146,7 @@ def origin(call: Call) -> dict[str, Any]:
         "commit": call.commit,
         "machine": dict(call.machine),
         "versions": dict(call.versions),
+        "paths": list(call.paths),
         "load_average": rounded(call.load_average),
         "processor_speed": rounded(call.processor_speed),
     }

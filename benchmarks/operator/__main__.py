@@ -79,7 +79,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-SUITE = Suite("benchmarks.operator", SCENARIOS, Origin("make bench-operator", versions))
+SUITE = Suite(
+    "benchmarks.operator",
+    SCENARIOS,
+    Origin("make bench-operator", versions, ("operator", "spark_jobs/headgate_contract")),
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.backlog import __main__ as command
-from benchmarks.backlog import memory, plot
+from benchmarks.backlog import __main__ as called
+from benchmarks.backlog import command, memory, plot
 from benchmarks.backlog.catalog import SCENARIOS
 from benchmarks.backlog.comparison import Comparison, DifferentOutputsError, Output
 from benchmarks.backlog.engine import Ran
@@ -25,7 +25,8 @@ from benchmarks.backlog.scenarios import (
     windows,
 )
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Call, Figure, Report, failed_row, row
+from benchmarks.local.results import Call, Figure, Measured, Report, row
+from benchmarks.standing import over_days
 
 WORKLOADS = [module.WORKLOAD for module in (aggregation, cogroup, join, windows, deduplication)]
 OUTPUT = Output(rows=10, hash=99)
@@ -180,12 +181,12 @@ def test_what_earlier_calls_compared_counts_until_the_workload_is_compared_anew(
 
 def test_a_difference_that_an_earlier_call_found_fails_until_it_is_gone(tmp_path, monkeypatch):
     kept = tmp_path / "compared.json"
-    monkeypatch.setattr(command.SUITE.__class__, "run", lambda *_: 0)
-    monkeypatch.setattr(command.plot, "draw", lambda results: results)
+    monkeypatch.setattr(called.SUITE.__class__, "run", lambda *_: 0)
+    monkeypatch.setattr(called.plot, "draw", lambda results: results)
     monkeypatch.setattr("sys.argv", ["backlog", "--only", "outputs", f"--work={tmp_path}"])
     for pairs, code in ({"join": [True, False]}, 1), ({"join": [True, True]}, 0), ({}, 0):
         kept.write_text(json.dumps(pairs))
-        assert command.main() == code
+        assert called.main() == code
 
 
 def test_results_without_rows_show_nothing():
@@ -246,13 +247,14 @@ def test_what_was_spilled_is_added_up_over_the_stages_of_the_run():
 
 
 def test_a_trial_writes_where_it_is_told_and_never_over_figures_of_the_whole(capsys):
-    assert command.arguments([]).results == command.RESULTS
-    assert command.arguments(["--scale", "0.01"]).results is None
-    tried = command.arguments(["--scale", "0.01", "--results", "/tmp/tried.json", "--work", "/tmp/tried"])
+    own = called.COMMAND
+    assert own.arguments([]).results == own.results
+    assert own.arguments(["--scale", "0.01"]).results is None
+    tried = own.arguments(["--scale", "0.01", "--results", "/tmp/tried.json", "--work", "/tmp/tried"])
     assert (tried.results, tried.work) == (Path("/tmp/tried.json"), Path("/tmp/tried"))
     assert command.compared(0.01) != command.compared(1)
     with pytest.raises(SystemExit):
-        command.arguments(["--scale", "0.5", "--results", str(command.RESULTS)])
+        own.arguments(["--scale", "0.5", "--results", str(own.results)])
     assert "name another file for a trial" in capsys.readouterr().err
 
 
@@ -266,15 +268,16 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     runs = {name: [ran(seconds)] for name, seconds in ((GOVERNED, 4.0), (BATCH, 3.0), (UNCAPPED, 5.0))}
     runs[cogroup.LOW] = [ran(120.0, batches=500)]
     ratio = cogroup.WORKLOAD.ratios[0]
-    call = Call("python -m benchmarks.backlog --only cogroup", 0.1, 30.0, {}, "c0ffee", MACHINE, "2026-11-22")
-    page = plot.render([row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)])
+    made_by = "python -m benchmarks.backlog --only cogroup"
+    call = Call(made_by, 0.1, 30.0, {}, (), "c0ffee", MACHINE, "2026-11-22")
+    page = plot.render([over_days([row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)])])
     about = "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee"
-    cells = ("cogroup_vs_low_latency_4k", "30", "30 to 30", "1", "&gt;= 20", "yes", about)
+    cells = ("cogroup_vs_low_latency_4k", "30", "-", "1", "1", "&gt;= 20", "holds", about)
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
-    reported = failed_row(Figure("some", "s", Report()), "no broker", call) | {"value": 7.0, "holds": True}
-    told = plot.render([reported | {"runs": [7.0, 7.0]}])
-    assert "<td>some</td><td>7</td><td>-</td><td>2</td><td>report</td><td>-</td>" in told
+    reported = row(Figure("some", "s", Report()), Measured([7.0, 8.0]), call)
+    told = plot.render([over_days([reported])])
+    assert "<td>some</td><td>7.5</td><td>7 to 8</td><td>2</td><td>1</td><td>report</td><td>-</td>" in told
     for text in (
         "plain_4k: 120.0 s, 500 batches",
         "headgate: 4.0 s, 1 batches",

@@ -11,11 +11,8 @@ from benchmarks.figures import (
     BACKLOGS,
     BEGIN,
     END,
-    LINES,
     PLOT,
     README,
-    Line,
-    Variant,
     backlogs,
     by_id,
     default,
@@ -27,6 +24,8 @@ from benchmarks.figures import (
     table,
     with_figures,
 )
+from benchmarks.quoted import LINES, Line, Variant
+from benchmarks.standing import HOLDS, MISSED, OPEN, over_days
 
 TIMES = {
     "workload": "a",
@@ -39,7 +38,7 @@ ORIGIN = {
     "commit": "c0ffee",
     "machine": {"processor": "AMD", "cores": 2, "memory_gib": 24},
 }
-RESULTS = {"kafka": {"records_lost": {"value": 0, "goal": "<= 0", "holds": True, "runs": [0], **ORIGIN}}}
+RESULTS = {"kafka": {"records_lost": over_days([{"value": 0, "goal": "<= 0", "runs": [0], **ORIGIN}])}}
 
 
 NAMED = re.findall(r"`([a-z0-9_*]+)`\sin\s\[(\w+)\.json\]", Path("docs/why.md").read_text(encoding="utf-8"))
@@ -62,22 +61,22 @@ def test_every_figure_that_the_reasons_name_is_measured_by_a_scenario(name, file
 
 
 def test_what_has_no_value_is_left_out():
-    assert list(table(RESULTS))[2:] == [
-        "| records lost when a broker that has no replica is killed three times | 0 | one | - | <= 0 |",
-        "",
-        "Measured 2026-11-22; processors: AMD; commits: c0ffee. Which row was measured where is in its file.",
-    ]
+    row, blank, what, where = list(table(RESULTS))[2:]
+    assert row == (
+        "| records lost when a broker that has no replica is killed three times | 0 | one | 1 | - | <= 0 |"
+    )
+    assert not blank
+    assert "the latest 3 days" in what
+    assert where == (
+        "Measured 2026-11-22; processors: AMD; commits: c0ffee. Which row was measured where is in its file."
+    )
 
 
-def test_a_missed_goal_says_so():
-    assert goal({"goal": "<= 2", "holds": False}) == "<= 2, **missed**"
-
-
-def test_a_goal_on_which_runs_differ_is_open():
-    row = {"goal": ">= 10", "holds": True, "details": {"interval_low": 9.8, "interval_high": 11.0}}
-    assert goal(row) == ">= 10, open: runs lie on both sides"
-    assert goal({**row, "details": {"interval_low": 10.0, "interval_high": 11.0}}) == ">= 10"
-    assert goal({**row, "goal": "<= 10.5"}) == "<= 10.5, open: runs lie on both sides"
+@pytest.mark.parametrize(
+    ("verdict", "says"), [(HOLDS, "<= 2"), (OPEN, "<= 2, open"), (MISSED, "<= 2, **missed**")]
+)
+def test_a_missed_goal_says_so_and_so_does_an_open_one(verdict, says):
+    assert goal({"goal": "<= 2", "verdict": verdict}) == says
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,6 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
         "id": "a_vs_b",
         "value": 12.5,
         "goal": ">= 12",
-        "holds": True,
         "runs": [12.0, 12.5, 13.0],
         **ORIGIN,
     }
@@ -130,16 +128,16 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
         "id": "c",
         "value": None,
         "goal": "<= 1",
-        "holds": False,
         "runs": [],
         "error": "no broker",
         **intel,
     }
-    rows = [{**reached, "details": {**TIMES, "interval_low": 12.0, "interval_high": 13.0}}, missing]
+    times = {**TIMES, "interval_low": 12.0, "interval_high": 13.0}
+    rows = [over_days([made]) for made in ({**reached, "details": times}, missing)]
     assert list(backlogs(rows))[2:] == [
-        "| `a_vs_b` | 12.5 | 12 to 13 | 3 | >= 12 | yes | "
+        "| `a_vs_b` | 12.5 | 12 to 13 | 3 | 1 | >= 12 | holds | "
         "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee |",
-        "| `c` | - | - | 0 | <= 1 | no | 2026-11-22, 4 cores, 48 GiB, processor Intel, commit c0ffee |",
+        "| `c` | - | - | 0 | 0 | <= 1 | missed | 2026-11-22, 4 cores, 48 GiB, processor Intel, commit c0ffee |",
         "",
         "| workload | records | median seconds of each variant (batches or checkpoints), slowest first |",
         "|---|---|---|",
@@ -174,5 +172,5 @@ def test_rows_from_before_commits_were_kept_are_told_apart():
     [(0.5, ""), (3.9, ""), (15.4, " (while 15 processes wanted to run on 2 cores)"), ("unknown", "")],
 )
 def test_a_goal_that_was_missed_on_a_busy_machine_says_so(load, said):
-    row = {"goal": "<= 1", "holds": False, "runs": [2], "load_average": load, **ORIGIN}
+    row = {"goal": "<= 1", "verdict": MISSED, "load_average": load, **ORIGIN}
     assert goal(row) == f"<= 1, **missed**{said}"

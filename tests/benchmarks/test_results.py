@@ -10,8 +10,9 @@ from benchmarks import provenance
 from benchmarks.local.catalog import IDS, SCENARIOS
 from benchmarks.local.results import Call, Figure, Goal, Measured, Origin, Report, failed_row, row
 from benchmarks.local.scenario import Scenario
-from benchmarks.result_file import MACHINE, SAYS, ResultFileError, append, faults, latest, read
+from benchmarks.result_file import MACHINE, SAYS, ResultFileError, append, faults, read
 from benchmarks.runner import Suite, mark
+from benchmarks.standing import shown
 
 AMD = {"processor": "AMD", "cores": 2, "memory_gib": 24}
 INTEL = {"processor": "Intel", "cores": 4, "memory_gib": 48}
@@ -23,6 +24,7 @@ def call(date="2026-11-21", commit="c0ffee", machine=AMD, command="python -m ben
         load_average=0.1234567,
         processor_speed=31.23456,
         versions={"pyspark": "4.3.0"},
+        paths=("spark_jobs", "benchmarks/local"),
         commit=commit,
         machine=machine,
         date=date,
@@ -70,6 +72,7 @@ def test_a_row_has_the_median_of_its_runs():
         "commit": "c0ffee",
         "machine": AMD,
         "versions": {"pyspark": "4.3.0"},
+        "paths": ["spark_jobs", "benchmarks/local"],
         "load_average": 0.1235,
         "processor_speed": 31.23,
     }
@@ -95,7 +98,7 @@ def test_a_call_for_one_figure_leaves_the_others_as_they_were_measured(tmp_path)
     add(file, 6.0, call(commit="first", machine=AMD))
     before = file.read_text().splitlines()
     add(file, 0.5, call("2026-11-22", "second", INTEL), figure=Figure("b", "s", Goal("<=", 1)))
-    a, b = latest(read(file))
+    a, b = shown(read(file))
     assert (a["id"], a["value"], a["commit"], a["machine"], a["date"]) == (
         "a",
         6.0,
@@ -125,7 +128,7 @@ def test_every_attempt_stays_also_one_that_missed_or_failed(tmp_path):
         ("failed", None, False),
         ("held", 6.0, True),
     ]
-    assert [found["commit"] for found in latest(read(file))] == ["held"]
+    assert [found["commit"] for found in shown(read(file))] == ["held"]
 
 
 def test_figures_are_in_the_order_of_their_scenarios_and_none_is_dropped(tmp_path):
@@ -193,8 +196,9 @@ def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
     assert suite.run(suite.scenarios, None, file) == 0
     assert suite.run(suite.scenarios[:1], None, file) == 0
     assert {name: len(made) for name, made in read(file).items()} == {"a": 2, "b": 1}
-    found = latest(read(file))[1]
+    found = shown(read(file))[1]
     assert (found["versions"], found["machine"]["processor"]) == ({"pyspark": "4.3.0"}, "a processor")
+    assert found["paths"] == ["spark_jobs", "benchmarks/some"]
     assert found["commit"] == provenance.commit()
 
 
@@ -292,11 +296,17 @@ def test_a_processor_that_nobody_tells_is_unknown(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("goal", "holds", "marked"),
-    [(">= 5", True, "ok"), (">= 5", False, "NO"), ("report", True, ""), ("report", False, "NO")],
+    ("goal", "runs", "marked"),
+    [
+        (Goal(">=", 5), [6.0], "ok"),
+        (Goal(">=", 5), [4.0, 6.0, 7.0], "?"),
+        (Goal(">=", 5), [4.0], "NO"),
+        (Report(), [4.0], ""),
+    ],
 )
-def test_a_person_sees_which_goals_were_missed(goal, holds, marked):
-    assert mark({"goal": goal, "holds": holds}) == marked
+def test_a_person_sees_which_goals_were_missed_and_which_are_open(goal, runs, marked):
+    assert mark(row(Figure("a", "ratio", goal), Measured(runs), CALL)) == marked
+    assert mark(failed_row(Figure("a", "ratio", goal), "no broker", CALL)) == "NO"
 
 
 def test_every_figure_and_every_scenario_has_a_name_of_its_own():

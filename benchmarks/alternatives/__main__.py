@@ -1,0 +1,30 @@
+"""`make bench-alternatives`: measure, and write each figure to `benchmarks/results/alternatives.json`.
+
+    python -m benchmarks.alternatives [--only aggregation_vs_default] [--rounds 10]
+
+Options and exit codes are those of `python -m benchmarks.backlog`, whose topics this reads, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.alternatives.catalog import SCENARIOS
+from benchmarks.backlog.command import Command, versions
+from benchmarks.local.results import Origin
+from benchmarks.runner import Suite
+
+MEASURES = ("spark_jobs", "benchmarks/backlog")
+SUITE = Suite("benchmarks.alternatives", SCENARIOS, Origin("make bench-alternatives", versions, MEASURES))
+RESULTS = Path("benchmarks/results/alternatives.json")
+COMMAND = Command(SUITE, "Measure what one would otherwise choose.", RESULTS, rounds=10)
+
+
+def main() -> int:
+    """Run the command; returns its exit code."""
+    return COMMAND.run()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""The figures that the README quotes: of which file, what a reader is told they are, and what stands beside them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Whose seconds are in the details of a figure: of which figure, and under what name."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table: which result, and what a reader is told it is."""
+
+    file: str
+    id: str
+    says: str
+    form: str = "{:.1f}x"
+    capped: Variant | None = None
+    """The small batches that it is taken against, where it is."""
+    default: Variant | None = None
+    """Plain Spark without a cap, of the same rounds."""
+
+
+def beside_default(file: str, figure: str, says: str, capped: str, default: str | None = None) -> Line:
+    """Return a line of a figure that is taken against small batches; `default` has the times without a cap.
+
+    They are in the details of that very figure unless another one is named.
+    """
+    return Line(
+        file,
+        figure,
+        says,
+        capped=Variant(figure, capped),
+        default=Variant(default or figure, "plain_uncapped"),
+    )
+
+
+CATCH_UP: Final = "catchup_vs_low_latency"
+LINES: Final = (
+    beside_default(
+        "local",
+        CATCH_UP,
+        "count and sum of a million keys, ten million records, `intervalDuringBacklog: 2m`, against batches of 50k",
+        "plain_low_latency",
+        "catchup_vs_uncapped",
+    ),
+    beside_default(
+        "local",
+        "catchup_0s_vs_low_latency",
+        "the same, `intervalDuringBacklog: 0s`",
+        "plain_low_latency",
+        "catchup_0s_vs_uncapped",
+    ),
+    beside_default(
+        "backlog",
+        "aggregation_vs_low_latency",
+        "the same on Kafka, one batch, told from the start that it is a backlog, against batches of 50k",
+        "plain_50k",
+    ),
+    beside_default(
+        "backlog",
+        "windows_vs_low_latency",
+        "count and sum per key and ten minutes, one batch, against batches of 50k",
+        "plain_50k",
+    ),
+    beside_default(
+        "backlog",
+        "deduplication_vs_low_latency",
+        "deduplication, one batch, against batches of 50k",
+        "plain_50k",
+    ),
+    beside_default(
+        "backlog",
+        "cogroup_vs_low_latency_40k",
+        "coGroup, one batch, against batches of 40k",
+        "plain_40k",
+    ),
+    beside_default(
+        "backlog",
+        "join_vs_low_latency",
+        "interval join, with `headgate_spark.backfill` written into the job, against batches of 20k",
+        "plain_20k",
+    ),
+    Line(
+        "backlog",
+        "aggregation_vs_flink_streaming",
+        "aggregation on Kafka, against Flink 2.3 on RocksDB (its default, state in memory, was not run)",
+    ),
+    Line("backlog", "cogroup_vs_flink_streaming", "coGroup, against the same"),
+    Line("backlog", "join_vs_flink_streaming", "interval join with backfill, against the same"),
+    Line(
+        "backlog",
+        "live_latency_vs_low_latency",
+        "latency once live (95th percentile, 20,000 records/s, from 60 s on), against low latency",
+        "{:.2f}x",
+    ),
+    Line(
+        "backlog",
+        "alignment_records_beyond_headgate",
+        "two topics aligned to 1 s: records read past the limit, from a cold start",
+        "{:,.0f}",
+    ),
+    Line("backlog", "alignment_records_beyond_flink", "the same in Flink 2.3", "{:,.0f}"),
+    Line(
+        "kafka",
+        "late_records_dropped",
+        "late records that the join of two aligned topics dropped",
+        "{:,.0f}",
+    ),
+    Line(
+        "kafka",
+        "throughput_vs_plain",
+        "speed of reading Kafka, against Spark's own in batches of the same size",
+        "{:.2f}x",
+    ),
+    Line(
+        "kafka",
+        "records_lost",
+        "records lost when a broker that has no replica is killed three times",
+        "{:,.0f}",
+    ),
+    Line("kafka", "records_doubled", "records doubled in that", "{:,.0f}"),
+    Line(
+        "door", "cells", "kinds of job with features, governed by one jar and one property, of 49", "{:.0f}"
+    ),
+    Line(
+        "door",
+        "throughput_vs_plain_kafka",
+        "speed of reading Kafka with that jar and property, against the same job without",
+        "{:.2f}x",
+    ),
+    Line(
+        "door",
+        "question_p50_seconds",
+        "a question to the planner and its answer, as the query waits for it: median",
+        "{:.5f} s",
+    ),
+    Line("door", "question_p99_seconds", "the same, 99th percentile", "{:.4f} s"),
+    Line(
+        "door",
+        "foreach_batch_busy",
+        "planning a batch while the job's own Python holds its lock for seconds (99th percentile)",
+        "{:.4f} s",
+    ),
+    Line(
+        "door",
+        "streams_leaked",
+        "streams that have left anything behind in their driver (a kilobyte of its heap counts as one)",
+        "{:,.0f}",
+    ),
+    Line(
+        "door", "idle_cpu_cores_100", "cost of a driver with a hundred idle governed queries", "{:.2f} cores"
+    ),
+    Line(
+        "local",
+        "rate_error_100k",
+        "mean error of a limit of 100,000 records/s over half a minute (within a batch it reads as fast as it can)",
+        "{:.2%}",
+    ),
+    Line(
+        "local",
+        "reaction_p95_seconds",
+        "new settings written to the control document of a driver until they are in force in the running query",
+        "{:.2f} s",
+    ),
+    Line("local", "idle_cpu_cores", "cost of governing an idle query", "{:.3f} cores"),
+)

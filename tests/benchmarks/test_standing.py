@@ -1,0 +1,138 @@
+"""What attempts at a figure come to over days, and which figures are stale."""
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import staleness
+from benchmarks.local.results import Goal
+from benchmarks.standing import DAYS, HOLDS, MISSED, NO_GOAL, OPEN, over_days, shown
+
+
+def attempt(day, *runs, goal=">= 5", value=..., **more):
+    middle = sorted(runs)[len(runs) // 2] if runs else None
+    return {
+        "date": f"2026-12-{day:02}",
+        "runs": list(runs),
+        "goal": goal,
+        "value": middle if value is ... else value,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "value", "days", "ends"),
+    [
+        ([attempt(1, 6)], 6, 1, (6, 6)),
+        ([attempt(1, 6), attempt(1, 9)], 9, 1, (9, 9)),
+        ([attempt(1, 6), attempt(2, 9)], 7.5, 2, (6, 9)),
+        ([attempt(1, 1), attempt(2, 6), attempt(3, 9), attempt(4, 7)], 7, 3, (6, 9)),
+        ([attempt(1, 6), attempt(2), attempt(2, 8)], 7, 2, (6, 8)),
+        ([attempt(1, 5, 6, 8), attempt(2, 7)], 6.5, 2, (5, 8)),
+    ],
+)
+def test_the_value_is_the_median_of_the_latest_days_by_the_last_attempt_of_each(made, value, days, ends):
+    found = over_days(made)
+    assert (found["value"], found["days"], found["interval"]) == (value, days, ends)
+    assert (found["lowest"], found["highest"]) == ends
+
+
+def test_a_figure_whose_last_attempt_failed_has_no_value_whatever_earlier_ones_were():
+    (found,) = shown({"a": [attempt(1, 6), attempt(2, error="no broker")]})
+    assert (found["id"], found["value"], found["verdict"]) == ("a", None, MISSED)
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [
+        ([attempt(1, 4, 6, 7)], OPEN),
+        ([attempt(1, 5, 6, 7)], HOLDS),
+        ([attempt(1, 3, 4, 7)], MISSED),
+        ([attempt(1, 6), attempt(2, 4), attempt(3, 7)], OPEN),
+        ([attempt(1, 6, goal="<= 6")], HOLDS),
+        ([attempt(1, 4, 6, 7, goal="<= 6")], OPEN),
+        ([attempt(1, 6, goal="report")], NO_GOAL),
+        ([attempt(1, 4, 6, 7, details={"interval_low": 5.5, "interval_high": 6.5})], HOLDS),
+    ],
+)
+def test_a_goal_holds_only_where_the_whole_interval_is_on_its_right_side(made, verdict):
+    assert over_days(made)["verdict"] == verdict
+
+
+@given(st.lists(st.lists(st.floats(0, 10), min_size=1, max_size=9), min_size=1, max_size=6))
+def test_what_holds_would_hold_for_each_of_its_days_alone(days):
+    made = [attempt(day, *runs) for day, runs in enumerate(days, 1)]
+    found = over_days(made)
+    assert found["days"] == min(DAYS, len(days))
+    assert found["lowest"] <= found["interval"][0] <= found["interval"][1] <= found["highest"]
+    if found["verdict"] == HOLDS:
+        assert {over_days([one])["verdict"] for one in made[-DAYS:]} == {HOLDS}
+
+
+@pytest.mark.parametrize("text", ["", "report", "> 5", ">= much"])
+def test_what_is_no_goal_is_refused(text):
+    with pytest.raises(ValueError, match=r"no goal|could not convert"):
+        Goal.read(text)
+    assert Goal.read(">= 5") == Goal(">=", 5)
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A repository of three commits: of a job, of another file beside it, and of the job again."""
+
+    def git(*arguments):
+        own = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", tmp_path, *own, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init", "--quiet")
+    commits = []
+    for name in ("job.py", "other.py", "job.py", "job.md"):
+        with (tmp_path / name).open("a") as file:
+            file.write("a line\n")
+        git("add", ".")
+        git("commit", "--quiet", "-m", name)
+        commits.append(git("rev-parse", "--short=12", "HEAD"))
+    return tmp_path, commits
+
+
+def test_a_figure_is_stale_by_the_commits_that_touched_its_paths_since(history):
+    root, (first, second, third, _) = history
+    assert staleness.commits_since(first, ("job.py",), root) == 1
+    assert staleness.commits_since(first, (".",), root) == 2
+    assert staleness.commits_since(second, ("other.py",), root) == 0
+    assert staleness.commits_since(third, (".",), root) == 0  # a page is nothing that is measured
+
+
+def test_a_commit_of_another_history_tells_nothing(history, tmp_path):
+    root, _ = history
+    assert staleness.commits_since("0123456789ab", (".",), root) is None
+    assert staleness.commits_since("0123456789ab", (".",), tmp_path / "nowhere") is None
+
+
+def test_stale_figures_are_told_by_file(monkeypatch):
+    since = {"old": 3, "new": 0, "lost": None, "recorder": 7}
+    monkeypatch.setattr(staleness, "commits_since", lambda commit, _: since[commit])
+    results = {
+        "some": {
+            "a": [attempt(1, 6, commit="new"), attempt(2, 6, commit="old+changes")],
+            "b": [attempt(1, 6, commit="new", paths=["spark_jobs"])],
+            "c": [attempt(1, 6, commit="unknown", recorded_in="recorder")],
+        },
+        "other": {"d": [attempt(1, 6, commit="lost")]},
+        "fresh": {"e": [attempt(1, 6, commit="new")]},
+    }
+    found = list(staleness.stale(results))
+    assert found == [("some", "a", 3), ("some", "c", 7), ("other", "d", None)]
+    assert list(staleness.summary(found, results)) == [
+        "some.json: 2 of 3 figures are stale (up to 7 commits later)",
+        "other.json: 1 of 1 figures are stale (of commits that are not in this history)",
+    ]
+
+
+def test_an_attempt_names_its_paths_and_one_of_old_has_those_of_its_file():
+    assert staleness.paths("local", {"paths": ["a"]}) == ("a",)
+    assert staleness.paths("local", {}) == ("spark_jobs", "benchmarks/local")
+    assert staleness.paths("operator", {})[0] == "operator"
