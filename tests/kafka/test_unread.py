@@ -100,6 +100,14 @@ def test_where_only_markers_are_left_there_is_no_record(looking: Callable[[Broke
     assert found(source, 3, end=4) == First(3, None, is_none=True, until=4)
 
 
+def test_of_partitions_that_are_gone_nothing_is_kept(looking: Callable[[Broker], SourceUnread]) -> None:
+    source = looking(Broker({"t/0": log(NOW - 5), "t/1": log(NOW - 7)}))
+    source.look({"t/0": (0,), "t/1": (0,)}, {"t/0": 1, "t/1": 1})
+    wait_until(lambda: len(source.known or {}) == 2, "a look at both")
+    source.look({}, {"t/0": 1})
+    assert (source.known or {}).keys() == {"t/0"}
+
+
 @pytest.mark.parametrize(
     ("timestamp", "told"),
     [

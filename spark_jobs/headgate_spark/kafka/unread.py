@@ -131,6 +131,9 @@ class SourceUnread:
         """Look at the first records from these places on; returns at once. See `UnreadTimes.look`."""
         with self._lock:
             self._wishes = {split: _Wish(at, ends[split]) for split, at in places.items()}
+            if self._known.keys() - ends.keys():  # partitions that are gone
+                self._known = {split: found for split, found in self._known.items() if split in ends}
+                self._looked = {split: look for split, look in self._looked.items() if split in ends}
         if places or self._fails:
             self._beside.begin()
 
@@ -210,11 +213,11 @@ class SourceUnread:
 
     def _take(self, asked: Mapping[str, tuple[int, int]], read: Mapping[str, Sequence[Record]]) -> None:
         self._looks += 1
-        self._looked |= dict.fromkeys(asked, self._looks)
         new = {split: self._first(split, *asked[split], records) for split, records in read.items()}
         with self._lock:
             if self._connected_in != self._era:
                 return
+            self._looked |= dict.fromkeys(asked, self._looks)
             kept = {split: [*self._known.get(split, ()), first][-KEPT:] for split, first in new.items()}
             self._known = {**self._known, **kept}
 
