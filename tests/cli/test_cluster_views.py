@@ -146,6 +146,7 @@ def test_everything_that_is_known_is_shown() -> None:
         "outOfReach": "query q: source flights: broker:9092 has not answered yet",
         "votes": {"phase": "Unknown", "watermarkLag": "True", "query": "False"},
         "watermarkHeldBySplit": "flights/7",
+        "snapshotProblem": "partition flights/7 ends with a record of a snapshot",
         "rateLimit": 50_000,
         "held": "Alignment",
         "alignment": {
@@ -167,7 +168,9 @@ def test_everything_that_is_known_is_shown() -> None:
                 "reason": "WatermarkLag",
                 "since": datetime.fromtimestamp(NOW - 720, UTC).isoformat(),
                 "changes": 3,
-                "lane": "Live",
+                "acknowledged": True,
+                "realTime": False,
+                "realTimeRefused": "it needs 9 task slots",
                 "grant": 3_200_000,
                 "grantReason": "51k/s x 1m3s",
                 "throughput": 51_000,
@@ -191,7 +194,26 @@ def test_everything_that_is_known_is_shown() -> None:
     )
     assert "  query q: source flights: broker:9092 has not answered yet" in text
     assert "  flights: furthest behind is split flights/7" in text
+    assert "  flights: partition flights/7 ends with a record of a snapshot" in text
+    assert "real-time  it needs 9 task slots" in text
     assert "future     1,234 batches with records dated further ahead than maxFuture" in text
+
+
+@pytest.mark.parametrize(
+    ("status", "row", "told"),
+    [
+        ({"realTime": True}, "No (real-time)", "query q  live in real-time mode"),
+        ({"realTime": False}, "No", "query q  live"),
+        ({"realTime": True, "backlog": True, "reason": "Query"}, "Query", "query q  BACKLOG by Query"),
+    ],
+)
+def test_a_query_that_is_live_in_real_time_mode_says_so(status: dict[str, Any], row: str, told: str) -> None:
+    backlog = status.get("reason", "No")
+    found = with_status(summary={"query": "q", "backlog": backlog}, queries=[{"name": "q", **status}])
+    line = overview([found], NOW, everywhere=False)[1].plain
+
+    assert f"  {row}  " in line
+    assert any(each.rstrip() == told for each in described(found).splitlines())
 
 
 @pytest.mark.parametrize(

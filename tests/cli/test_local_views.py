@@ -121,6 +121,21 @@ def test_the_drawing_tells_a_live_query() -> None:
     assert "BACKLOG" not in text
 
 
+def test_real_time_mode_is_told_where_a_query_is_live_in_it_and_what_keeps_it_out() -> None:
+    live = with_query(backlog=False, reason=None, real_time=True)
+    assert "delays  live in real-time mode for 1m40s" in drawn(live)
+    out = io.StringIO()
+    PlainView(out).show(Moment(replace(live, t=1010.0)))
+    assert "query delays: live in real-time mode, " in out.getvalue()
+    stays = with_query(backlog=False, real_time=False, real_time_refused="it needs 9 task slots")
+    assert "not in real-time mode: it needs 9 task slots" in drawn(stays)
+
+
+def test_the_drawing_tells_what_is_not_known_of_a_snapshot() -> None:
+    problem = "partition flights/7 ends with a record of a snapshot"
+    assert problem in drawn(with_query(sources={"flights": replace(SOURCE, snapshot_problem=problem)}))
+
+
 def test_the_drawing_tells_why_nothing_runs_and_why_nothing_is_known() -> None:
     waiting = replace(FRAME, state="BackingOff", message="attempt 1 ended with exit code 1", pid=None)
     assert "attempt 1 ended with exit code 1" in drawn(waiting)

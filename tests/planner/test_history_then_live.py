@@ -5,6 +5,7 @@ import pytest
 from headgate_contract import BatchControl, QueryControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import HybridMemory, Lane
+from headgate_spark.planner.remarks import RESTLESS
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 
@@ -23,6 +24,10 @@ def history(pending: int = 1_000_000) -> Stream:
 
 def live(pending: int = 500, name: str = "live") -> Stream:
     return Stream(name, {"0": pending})
+
+
+def told(spark: ScriptedSpark) -> dict[str, str | None]:
+    return {remark.text: remark.source for remark in spark.planner.remarks()}
 
 
 def phases(spark: ScriptedSpark) -> dict[str, bool]:
@@ -173,13 +178,13 @@ def test_taking_the_chain_out_of_the_document_lets_the_source_go():
 def test_a_history_that_never_comes_to_rest_is_named(lane):
     past, present = Uncounted("history", lane, [100]), live()
     spark = ScriptedSpark(present, past, control=control(live="history"))
-    assert not spark.planner.restless_histories
+    assert RESTLESS not in told(spark)
     for _ in range(12):
         spark.run_until(lambda: past.pending == 0)
         past.arrive(100)
-    assert spark.planner.restless_histories == {"history"}
+    assert told(spark)[RESTLESS] == "history"
     spark.run_until(lambda: present.pending == 0)
-    assert not spark.planner.restless_histories
+    assert RESTLESS not in told(spark)
 
 
 @pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
@@ -187,4 +192,4 @@ def test_a_long_history_is_not_taken_for_one_that_never_ends(lane):
     past, present = Uncounted("history", lane, [10_000] * 1000), live()
     spark = ScriptedSpark(present, past, control=control(live="history"), records_per_second=10_000)
     spark.run_until(lambda: past.pending == 0, within=10_000)
-    assert not spark.planner.restless_histories
+    assert RESTLESS not in told(spark)

@@ -20,6 +20,7 @@ from headgate_contract import (
     SourceControl,
 )
 from headgate_spark.planner.model import GoLive, Lane, Trigger, TriggerKind
+from headgate_spark.planner.real_time import FELL_BEHIND
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
 PER_SECOND = 1000
@@ -106,9 +107,13 @@ def test_it_goes_back_when_records_are_unread_that_were_there_when_its_batch_beg
     behind = len(spark.live_batches)
     assert behind == 3, "one with nothing to read, one that leaves two thirds, one that takes half of these"
     spark.live_records_per_second = math.inf
+    assert spark.snapshot.real_time_refused == FELL_BEHIND
+    assert [FELL_BEHIND in remark.text for remark in spark.planner.remarks()] == [True]
     left = spark.live_batches[-1].ended_at
     spark.arrivals = lambda _: None
     spark.run_until(lambda: is_live(spark), within=600)
+    spark.run_for(2 * BATCH)
+    assert spark.snapshot.real_time_refused is None
     assert spark.live_batches[behind].planned_at - left >= 60, "the dwell"
 
 
@@ -154,6 +159,7 @@ def test_what_cannot_hold_there_keeps_it_in_micro_batches_and_is_told(
     assert spark.snapshot.real_time is False
     assert words in (spark.snapshot.real_time_refused or "")
     assert "flights" in (spark.snapshot.real_time_refused or "")
+    assert [words in remark.text for remark in spark.planner.remarks()] == [True]
     spark.control(control())
     spark.run_until(lambda: is_live(spark), within=10)
     assert spark.snapshot.real_time_refused is None

@@ -182,6 +182,7 @@ def test_one_that_has_stopped_growing_is_none_and_is_named_with_what_to_do() -> 
     assert problem is not None
     assert problem.startswith("partition t/0 ends with a record of a snapshot")
     assert "see its status" in problem
+    assert [remark.source for remark in spark.planner.remarks() if problem in remark.text] == ["orders"]
 
 
 @pytest.mark.parametrize("over", [("shop", None), ("shop", "t")], ids=["of all tables", "of the table"])

@@ -13,6 +13,7 @@ from headgate_contract import BacklogControl, BatchControl, QueryControl, Source
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark.planner.lag_votes import Lag
 from headgate_spark.planner.model import Lane, Position, SourceSnapshot
+from headgate_spark.planner.remarks import UNTOLD, Remark
 from headgate_spark.planner.unread import Behind, First, behind, places_to_look_at
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
@@ -233,14 +234,15 @@ def test_when_a_batch_ends_it_is_known_already_what_it_has_left_unread() -> None
 def test_a_source_whose_lag_nobody_can_tell_is_named_after_two_batches() -> None:
     untold, told = Looks({"0": [995.0] * 40}), Looks({"0": [995.0] * 40})
     untold.known = lambda _: None  # type: ignore[method-assign, assignment, return-value]
-    for looks, expected in ((untold, {"flights"}), (told, set())):
+    for looks, expected in ((untold, {Remark(UNTOLD, "flights")}), (told, set())):
         spark, _ = spark_with(looks, batch=BatchControl(initial_records=10, max_records=10))
         spark.run_until(lambda spark=spark: len(spark.batches) == 1)
-        assert spark.planner.untold_lags == frozenset()
+        assert set(spark.planner.remarks()) == set()
         spark.run_until(lambda spark=spark: len(spark.batches) == 2, within=300)
-        assert spark.planner.untold_lags == expected
+        assert set(spark.planner.remarks()) == expected
+        assert set(spark.planner.remarks(has_event_times=True)) == set()
         spark.planner.read_to(990.0)
-        assert spark.planner.untold_lags == frozenset()
+        assert set(spark.planner.remarks()) == set()
 
 
 def test_while_it_cannot_tell_it_is_asked_for_what_is_unread_now_and_for_nothing_once_all_is_read() -> None:

@@ -419,7 +419,7 @@ def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy(
     assert names_told(outcome) == []
     (of_query,) = status(loop).queries
     assert of_query.grant_reason == "none: with its trigger Spark plans no batches; use processingTime"
-    assert of_query.lane is None
+    assert not of_query.acknowledged
     assert "UnplannedQuery" not in [event.reason for event in loop.acknowledged_turn().events]
 
 

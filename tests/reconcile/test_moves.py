@@ -104,7 +104,7 @@ def test_a_status_has_changed_where_a_person_would_act_on_it(is_news: bool, memb
         (True, {"since": LATELY}, {}),
         (True, {"changes": 1}, {}),
         (True, {"interval": timedelta(minutes=2)}, {}),
-        (True, {"lane": "Live"}, {}),
+        (True, {"acknowledged": True}, {}),
         (True, {"future_batches": 1}, {}),
         (False, {"grant": 1, "grant_reason": "memory", "throughput": 1.0, "eta": "never"}, {}),
         (False, {"pending_records": 7, "watermark_lag": timedelta(hours=1), "watermark_held_by": "x"}, {}),

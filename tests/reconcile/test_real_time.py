@@ -29,6 +29,19 @@ def test_a_query_that_is_not_asked_to_be_live_so_says_nothing() -> None:
     assert status.real_time_refused is None
 
 
+def test_what_is_not_known_of_a_snapshot_is_told() -> None:
+    loop = running()
+    cause = "partition flights/0 ends with a record of a snapshot, and nothing says that the snapshot is over"
+    labels = LABELS | {"source": "flights", "cause": cause}
+    loop.world.metrics.values.append((names.SOURCE_SNAPSHOT_PROBLEM.name, labels, 1.0))
+    outcome = loop.acknowledged_turn()
+    told = {source.name: source.snapshot_problem for source in delays(loop).sources}
+    assert told["flights"] == cause
+    assert [event.message for event in outcome.events if event.reason == "SnapshotUnknown"] == [
+        f"query delays, source flights: {cause}"
+    ]
+
+
 def test_why_it_is_not_live_so_is_told() -> None:
     loop = running()
     cause = "it needs 9 task slots all the time, and 2 of 2 are free for it; add executors, or have fewer partitions"

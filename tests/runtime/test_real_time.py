@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from headgate_contract import ControlDocument, LiveControl, QueryControl
+from headgate_contract import ControlDocument, LiveControl, QueryControl, SourceControl
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from support.asked import admit, plan
@@ -89,6 +91,22 @@ def test_a_refusal_has_a_micro_batch_planned_in_the_same_trigger_and_is_told() -
 
 def test_a_refusal_of_a_query_that_has_ended_is_nothing() -> None:
     governor_with().refused("gone", "too late")
+
+
+def test_what_keeps_it_from_it_is_in_the_log_once() -> None:
+    governor = governor_with(resumed())
+    sources = {"orders": SourceControl(paused=True)}
+    queries = {"copy": QueryControl(live=LiveControl(real_time=True), sources=sources)}
+    governor.take_document(ControlDocument(generation=1, queries=queries))
+    open_query(governor)
+    (run,) = governor.runs
+    with capture_logs() as told:
+        for now in range(0, 20, 4):
+            run.batches._services = replace(run.batches._services, clock=lambda now=now: now)
+            planned(governor)
+    (line,) = [line for line in told if "stays in micro-batches" in line["event"]]
+    assert "source orders is paused" in line["event"]
+    assert line["query"] == "copy"
 
 
 def test_a_stop_waits_for_the_batch_and_plans_no_other() -> None:

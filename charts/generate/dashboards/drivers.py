@@ -106,6 +106,13 @@ IN_FORCE = Row(
             unit="s",
         ),
         Panel(
+            "Real-time mode",
+            "Whether batches run in Spark's real-time mode, by query. No line: it is not asked for.",
+            [Line(_max("query_real_time"), PER_QUERY)],
+            kind="state-timeline",
+            mappings=colours(_0=("micro-batches", "orange"), _1=("real-time", "green")),
+        ),
+        Panel(
             "Grant and throughput",
             "Records that the last batch was allowed, the most that memory bears, the most before records get "
             "dearer, and records per second when busy.",
@@ -205,15 +212,23 @@ BATCHES = Row(
             unit="s",
         ),
         Panel(
-            "Failed, or out of reach",
-            "Queries that have failed and are not started again, and sources that cannot be asked what they have; "
-            "the names of the lines say why, and what to do.",
+            "Failed, out of reach, or not as asked for",
+            "Queries that have failed and are not started again, or stay out of real-time mode; sources that cannot "
+            "be asked what they have, or where their snapshot ends. The names of the lines say why, and what to do.",
             [
                 Line(
                     f"max by ({QUERY}, cause) (headgate_query_failed{OF_QUERY})", f"{{{{cause}}}} {PER_QUERY}"
                 ),
                 Line(
                     f"max by ({SOURCE}, cause) (headgate_source_out_of_reach{OF_QUERY})",
+                    f"{{{{cause}}}} {PER_SOURCE}",
+                ),
+                Line(
+                    f"max by ({QUERY}, cause) (headgate_query_real_time_refused{OF_QUERY})",
+                    f"{{{{cause}}}} {PER_QUERY}",
+                ),
+                Line(
+                    f"max by ({SOURCE}, cause) (headgate_source_snapshot_problem{OF_QUERY})",
                     f"{{{{cause}}}} {PER_SOURCE}",
                 ),
             ],

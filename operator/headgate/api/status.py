@@ -7,7 +7,7 @@ left out: it is neither zero nor "no".
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
@@ -144,6 +144,10 @@ class SourceStatus(StatusModel):
     """Which of its splits has the oldest unread record; of Kafka, `topic/partition`. Left out where nothing is
     unread, or nobody looks."""
 
+    snapshot_problem: Text | None = None
+    """Why it is not known where the snapshot of a change stream ends, or whether it is over, and what to do. Left out
+    where it is."""
+
     pending_records: Count | None = None
     """Records that wait."""
 
@@ -188,14 +192,14 @@ class QueryStatus(StatusModel):
     interval: Duration | None = None
     """Commit interval in force; 0s while one batch spans the backlog. Left out while no driver runs."""
 
-    lane: Literal["Live"] | None = None
-    """`Live` where the driver goes by the control document that was published last; left out until then."""
+    acknowledged: bool = False
+    """Whether the driver goes by the control document that was published last."""
 
     real_time: bool | None = None
     """Whether its batches run in Spark's real-time mode. Left out where `live.mode` does not ask for it."""
 
     real_time_refused: Text | None = None
-    """Why they do not although it does, and what to do. Left out during a backlog, and until it has caught up."""
+    """Why they do not although it does, and what to do. Left out where nothing but a backlog keeps it from it."""
 
     grant: Count | None = None
     """Records that the last batch was allowed; left out where a source was read whole."""

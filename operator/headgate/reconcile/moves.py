@@ -86,6 +86,7 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
             "votes",
             "watermark_lag",
             "watermark_held_by_split",
+            "snapshot_problem",
             "pending_records",
             "alignment",
             "held",

@@ -6,6 +6,7 @@ anything is planned.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -22,6 +23,7 @@ from headgate_spark.engine.settings import Settings
 from headgate_spark.engine.waits import Waits
 from headgate_spark.planner.model import BatchReport
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.remarks import Remark
 
 log = structlog.get_logger("headgate")
 
@@ -30,6 +32,9 @@ NO_DATA_TRIGGERS = 3
 QUIET_TRIGGERS = 2
 """Held triggers after a stop until the query is at a batch boundary. One is not enough: in the trigger in which every
 source was held, Spark may still run a no-data batch."""
+
+REMARK_SECONDS = 2.0
+"""Between two looks for what is to be said in the log."""
 
 
 class Batches:
@@ -53,10 +58,8 @@ class Batches:
         """How far it has been read; `None` before its first batch."""
         self._watched_triggers = 0
         self._quiet_triggers = 0
-        self._warned_of: frozenset[str] = frozenset()
-        """Histories that do not come to an end."""
-        self._untold: frozenset[str] = frozenset()
-        """Sources of which it was said that their lag is not known."""
+        self._remarked: set[Remark] = set()
+        self._remarks_at = -math.inf
 
     @property
     def are_watched(self) -> bool:
@@ -79,6 +82,7 @@ class Batches:
         """Report the batch that has ended since the last trigger, if there was one."""
         self.waits.trigger_begins()
         self._take_in(planner, started, sources, settings)
+        self._remark(planner)
         if self.are_to_end:
             self._quiet_triggers += 1
             if self._quiet_triggers >= QUIET_TRIGGERS:
@@ -100,8 +104,6 @@ class Batches:
         self._read_event_time(progress, self.last_ended_at, started, settings)
         planner.batch_ended(report)
         self._memory.batch_ended(planner, progress.batch_id, report.total)
-        self._warn_of_restless_histories(planner)
-        self._warn_of_untold_lags(planner)
         if report.has_data:
             self._services.observer.batch_took(self._query, report.duration_seconds)
 
@@ -138,25 +140,14 @@ class Batches:
         listed = [source.max_future_seconds for source in settings.sources.values()]
         self.event_time.batch_ended(progress, now, min(listed, default=SourceControl().max_future_seconds))
 
-    def _warn_of_untold_lags(self, planner: QueryPlanner) -> None:
-        if self.event_time is not None and self.event_time.future_batches:
-            return  # it has event times, and is told of them
-        for source in sorted(planner.untold_lags - self._untold):
-            self._untold |= {source}
-            log.warning(
-                "the lag of a source is not known, so its watermarkLag never says yes: the query has no event time, "
-                "and records of the source cannot be looked at. Name the column with withWatermark(), or set "
-                "backlog.pendingRecords instead",
-                query=self._query,
-                source=source,
-            )
-
-    def _warn_of_restless_histories(self, planner: QueryPlanner) -> None:
-        for history in planner.restless_histories - self._warned_of:
-            self._warned_of |= {history}
-            log.warning(
-                "a history does not come to an end: each time it had been read, there was more; what comes after it "
-                "waits. Let its writer end, or drop `after`",
-                query=self._query,
-                source=history,
-            )
+    def _remark(self, planner: QueryPlanner) -> None:
+        """Tell once in the log what somebody may have to do something about."""
+        if (now := self._services.clock()) < self._remarks_at:
+            return
+        self._remarks_at = now + REMARK_SECONDS
+        has_event_times = self.event_time is not None and self.event_time.future_batches > 0
+        for remark in planner.remarks(has_event_times=has_event_times):
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                about = {} if remark.source is None else {"source": remark.source}
+                log.warning(remark.text, query=self._query, **about)

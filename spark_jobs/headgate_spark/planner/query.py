@@ -12,7 +12,7 @@ Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
@@ -32,13 +32,11 @@ from headgate_spark.planner.model import (
     TakeUpTo,
 )
 from headgate_spark.planner.pipelines import pipeline_of
+from headgate_spark.planner.remarks import Remark, remarks_of
 from headgate_spark.planner.reporting import snapshot_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
-
-TELLING_BATCHES = 2
-"""Batches with data after which a query that has event times has told one: the progress of the first is heard."""
 
 
 class QueryPlanner:
@@ -249,24 +247,9 @@ class QueryPlanner:
         paused = (state for state in self._query.sources.values() if state.control.paused)
         return {state.name: state.pending for state in paused if state.pending != 0}
 
-    @property
-    def restless_histories(self) -> frozenset[str]:
-        """Histories that are being waited for, and that do not come to rest."""
-        states, hybrid = self._query.sources.values(), self._query.hybrid
-        return frozenset(state.name for state in states if state.is_restless and hybrid.phase(state.name))
-
-    @property
-    def untold_lags(self) -> frozenset[str]:
-        """Sources whose `watermarkLag` votes and that cannot tell their lag, once a query that can has told of it."""
-        query = self._query
-        if self._booking.data_batches < TELLING_BATCHES or query.read_to is not None:
-            return frozenset()
-        asked = (
-            name
-            for name, backlog in query.votes.sources.items()
-            if backlog.watermark_lag_seconds is not None and name in query.sources
-        )
-        return frozenset(name for name in asked if query.behind(name) is None)
+    def remarks(self, *, has_event_times: bool = False) -> Iterator[Remark]:
+        """Return what somebody may have to do something about now. `has_event_times`: batches have told some."""
+        return remarks_of(self._query, self._booking, has_event_times=has_event_times)
 
     def snapshot(self, now: float) -> QuerySnapshot:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""

@@ -22,6 +22,10 @@ Real-time mode takes it at its own pace, which is several times slower, beside w
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 60.0, 3600.0
 """From a refusal to the next try: executors come and go, but what a query is like does not change."""
 NEVER = math.inf
+FELL_BEHIND = (
+    "it has fallen behind in real-time mode, and goes back there after backlog.reentry.dwell, or after twice as long "
+    "each time within an hour; give it more task slots, or have it live in micro-batches (live.mode: MicroBatch)"
+)
 
 
 class RealTime:
@@ -37,6 +41,8 @@ class RealTime:
         """Why Spark does not run it so: a sentence; `None`: it does, as far as is known."""
         self.is_on = False
         """The last batch that was planned is one of real-time mode: it runs, or it has just ended."""
+        self.fall: str | None = None
+        """That it has fallen behind there and stays away for a while: a sentence; `None`: it has not, lately."""
         self._retry_seconds = FIRST_RETRY_SECONDS
         self._not_before = -math.inf
         self._falls, self._fell_at = 0, -math.inf
@@ -52,7 +58,7 @@ class RealTime:
         """Take trigger and document. Whoever declares it anew may have done something about a refusal."""
         control = settings.control.live if settings.control else LiveControl()
         if control != self._control:
-            self.refusal, self._retry_seconds = None, FIRST_RETRY_SECONDS
+            self.refusal, self.fall, self._retry_seconds = None, None, FIRST_RETRY_SECONDS
             self._not_before, self._falls = -math.inf, 0
         self._control = control
         self.hindrance = _hindrance(settings, sources) if control.real_time else None
@@ -71,6 +77,11 @@ class RealTime:
         """A micro-batch has ended; `took_all`: it was to bring all that its sources had."""
         self._has_run = True
         self._is_drained = took_all and report.duration_seconds <= CAUGHT_UP_SECONDS
+
+    @property
+    def why_not(self) -> str | None:
+        """What keeps the query from it, apart from a backlog: a sentence; `None`: nothing."""
+        return self.hindrance or self.refusal or self.fall
 
     # What it decides
 
@@ -122,9 +133,10 @@ class RealTime:
             self._falls = 1 if now - self._fell_at > LAST_RETRY_SECONDS else self._falls + 1
             self._fell_at = now
             self._not_before = now + min(dwell * 2 ** (self._falls - 1), max(dwell, LAST_RETRY_SECONDS))
+            self.fall = FELL_BEHIND
             return False
         if was_on:
-            self.refusal, self._retry_seconds = None, FIRST_RETRY_SECONDS
+            self.refusal, self.fall, self._retry_seconds = None, None, FIRST_RETRY_SECONDS
         elif not self._is_drained and any(state.pending for state in sources):
             return False
         self._before = self._began if was_on else {}

@@ -25,7 +25,7 @@ def snapshot_of(query: QueryState, booking: Booking, now: float) -> QuerySnapsho
         watermark_held_by=query.alignment.watermark_held_by(now),
         votes=bool(query.votes.sources),
         real_time=query.real_time.is_on if query.real_time.is_wanted else None,
-        real_time_refused=query.real_time.hindrance or query.real_time.refusal,
+        real_time_refused=query.real_time.why_not,
     )
 
 

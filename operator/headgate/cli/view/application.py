@@ -26,7 +26,7 @@ from headgate.api.status import (
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.columns import Cell, columns
 from headgate.cli.view.overview import state_cell
-from headgate.cli.view.words import UNKNOWN, age, amount, duration, rate
+from headgate.cli.view.words import UNKNOWN, age, amount, duration, live, rate
 
 EVENTS_SHOWN = 10
 INDENT = "  "
@@ -149,14 +149,14 @@ def _verdict(query: QueryStatus, now: float) -> Text:
         return Text("FAILED", style="bold red")
     if query.backlog:
         return Text.assemble(("BACKLOG", "bold yellow"), f" by {query.reason or 'Unknown'}{since}{changes}")
-    return Text.assemble(("live", "green"), f"{since}{changes}")
+    return Text.assemble((live(query.real_time), "green"), f"{since}{changes}")
 
 
 def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
     if query.failure is not None:
         yield "failed of", Text(query.failure, style="red")
     interval = in_seconds(query.interval)
-    known = "not known to be in force" if query.lane is None else "in force"
+    known = "in force" if query.acknowledged else "not known to be in force"
     yield "interval", f"{duration(interval)}, last change {known}"
     why = "" if query.grant_reason is None else f" ({query.grant_reason})"
     yield "batch", f"{amount(query.grant)} records granted{why}, {rate(query.throughput)} measured"
@@ -165,6 +165,8 @@ def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
         "behind",
         f"lag {duration(lag)}, {amount(query.pending_records)} records pending, eta {query.eta or UNKNOWN}",
     )
+    if query.real_time_refused is not None:
+        yield "real-time", Text(query.real_time_refused, style="yellow")
     if query.watermark_held_by:
         yield "watermark", f"held back by {query.watermark_held_by}, so that state grows"
     if (count := query.future_batches) is not None:
@@ -207,6 +209,8 @@ def _votes(votes: Votes) -> str:
 def _remarks(source: SourceStatus) -> Iterator[Text]:
     if source.out_of_reach is not None:
         yield Text(f"{INDENT}{source.out_of_reach}", style="red")
+    if source.snapshot_problem is not None:
+        yield Text(f"{INDENT}{source.name}: {source.snapshot_problem}", style="yellow")
     if source.watermark_held_by_split is not None and source.votes.watermark_lag is ConditionStatus.TRUE:
         yield Text(f"{INDENT}{source.name}: furthest behind is split {source.watermark_held_by_split}")
     if source.alignment is not None:

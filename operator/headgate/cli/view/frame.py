@@ -38,6 +38,8 @@ class SourceFrame:
     """The member of its group that it waits for, as `query/source`."""
     out_of_reach: str | None = None
     """Why it cannot be asked what it has; `None`: it can, as far as is known."""
+    snapshot_problem: str | None = None
+    """Why it is not known where the snapshot of a change stream ends; `None`: it is, or there is none."""
     phase: bool | None = None
     idle: bool | None = None
     votes: Mapping[str, bool | None] = field(default_factory=dict)
@@ -53,6 +55,10 @@ class QueryFrame:
     """Unix time at which the verdict last changed."""
     in_force: bool | None = None
     """Whether the driver itself says that it is in backlog."""
+    real_time: bool | None = None
+    """Whether its batches run in Spark's real-time mode; `None`: it is not asked for."""
+    real_time_refused: str | None = None
+    """Why they do not, though it is."""
     interval_seconds: float | None = None
     grant_records: float | None = None
     grant_reason: str | None = None
@@ -148,6 +154,8 @@ def _query(status: QueryStatus, outcome: Outcome) -> QueryFrame:
         reason=status.reason,
         since=None if status.since is None else status.since.timestamp(),
         in_force=reported.backlog,
+        real_time=status.real_time,
+        real_time_refused=status.real_time_refused,
         interval_seconds=in_seconds(status.interval),
         grant_records=reported.grant_records,
         grant_reason=status.grant_reason,
@@ -179,6 +187,7 @@ def _source(query: str, status: SourceStatus, outcome: Outcome) -> SourceFrame:
         held_by=outcome.memory.tracks.get(query, Track()).held_by.get(name),
         waits_for=None if status.alignment is None else status.alignment.held_by,
         out_of_reach=reported.out_of_reach,
+        snapshot_problem=reported.snapshot_problem,
         phase=reported.phase,
         idle=observed.idle,
         votes={} if verdict is None else {reason.value: vote for reason, vote in verdict.votes.items()},

@@ -13,7 +13,7 @@ from headgate.adapters.local.atomic import replace_text
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.cli.view import Moment
 from headgate.cli.view.frame import Frame, QueryFrame, event_line
-from headgate.cli.view.words import amount, clock, duration, eta, rate
+from headgate.cli.view.words import amount, clock, duration, eta, live, rate
 from headgate.decision.driver import StepReason
 from headgate_contract.foreign import printable
 
@@ -67,7 +67,7 @@ def _numbers(query: QueryFrame) -> str:
     if query.failure is not None:
         return "failed"
     return (
-        f"{f'backlog ({query.reason})' if query.backlog else 'live'}, "
+        f"{f'backlog ({query.reason})' if query.backlog else live(query.real_time)}, "
         f"{amount(sum(known) if len(known) == len(pending) else None)} pending, "
         f"lag {duration(max(lags, default=None))}, "
         f"interval {duration(query.interval_seconds)}, grant {amount(query.grant_records)}, "

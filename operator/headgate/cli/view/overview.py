@@ -56,7 +56,7 @@ def _row(application: ClusterApplication, now: float, *, everywhere: bool) -> li
         UNKNOWN if ready is None else ready.status.value,
         _executors(application.status),
         summary.query or UNKNOWN,
-        _backlog(summary.backlog),
+        _backlog(summary.backlog, worst),
         summary.lag or UNKNOWN,
         amount(summary.pending_records),
         rate(None if worst is None else worst.throughput),
@@ -90,7 +90,9 @@ def _query(application: ClusterApplication, name: str | None) -> QueryStatus | N
     return next((query for query in application.status.queries if query.name == name), None)
 
 
-def _backlog(word: str | None) -> Cell:
+def _backlog(word: str | None, worst: QueryStatus | None) -> Cell:
     if word is None:
         return UNKNOWN
+    if word == "No" and worst is not None and worst.real_time:
+        return "No (real-time)"
     return word if word == "No" else Text(word, style="bold yellow")

@@ -18,7 +18,7 @@ from rich.text import Text
 from headgate.cli.view import Moment
 from headgate.cli.view.batches import Batch, BatchHistory
 from headgate.cli.view.frame import Frame, QueryFrame, SourceFrame
-from headgate.cli.view.words import UNKNOWN, amount, clock, duration, eta, rate, sparkline
+from headgate.cli.view.words import UNKNOWN, amount, clock, duration, eta, live, rate, sparkline
 from headgate.reconcile.ports import Event
 
 EVENTS_SHOWN = 8
@@ -98,7 +98,7 @@ def _title(name: str, query: QueryFrame, now: float) -> str:
         return f"[bold]{escape(name)}[/]  [bold red]FAILED[/]"
     if query.backlog:
         return f"[bold]{escape(name)}[/]  [bold yellow]BACKLOG[/] by {query.reason}{since}"
-    return f"[bold]{escape(name)}[/]  [bold green]live[/]{since}"
+    return f"[bold]{escape(name)}[/]  [bold green]{live(query.real_time)}[/]{since}"
 
 
 def _failure(query: QueryFrame) -> Iterator[Text]:
@@ -158,6 +158,10 @@ def _remarks(query: QueryFrame) -> Iterator[Text]:
     for source in query.sources.values():
         if source.out_of_reach is not None:
             yield Text(source.out_of_reach, style="red")
+        if source.snapshot_problem is not None:
+            yield Text(source.snapshot_problem, style="yellow")
+    if query.real_time_refused is not None:
+        yield Text(f"not in real-time mode: {query.real_time_refused}", style="yellow")
     if query.watermark_held_by is not None:
         yield Text(f"watermark held back by {query.watermark_held_by}, so that state grows", style="yellow")
 

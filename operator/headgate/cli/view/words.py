@@ -54,3 +54,8 @@ def age(seconds: float) -> str:
         if whole >= 2 * size:
             return f"{whole // size}{unit}"
     return f"{whole // 60}m"
+
+
+def live(real_time: bool | None) -> str:
+    """Return what a query is that is in no backlog."""
+    return "live in real-time mode" if real_time else "live"
