@@ -19,6 +19,7 @@ from headgate_contract import (
     ReentryControl,
     SourceControl,
 )
+from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import GoLive, Lane, Trigger, TriggerKind
 from headgate_spark.planner.real_time import FELL_BEHIND
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
@@ -294,3 +295,35 @@ def test_whatever_comes_each_record_is_read_once_and_counted(
     spark.arrivals = lambda _: None
     spark.run_until(lambda: stream.pending == 0, within=1e6)
     assert stream.pending == 0
+
+
+DOCUMENTS: dict[str, QueryControl] = {
+    "live so": control(dwell=1),
+    "live otherwise": replace(control(dwell=1), live=LiveControl()),
+    "in backlog": replace(control(dwell=1), backlog=True),
+    "paused": control(dwell=1, paused=True),
+    "limited": control(dwell=1, rate_limit=RateControl(records_per_second=PER_SECOND)),
+}
+
+
+@given(
+    told=st.lists(st.tuples(st.sampled_from(sorted(DOCUMENTS)), st.floats(0, 40)), min_size=1, max_size=6),
+    stops=st.booleans(),
+)
+def test_whatever_documents_come_in_the_midst_of_a_switch_each_record_is_read_once(
+    told: list[tuple[str, float]], stops: bool
+) -> None:
+    spark, stream = spark_with(control(dwell=1), 5_000)
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND / 2))
+    for name, seconds in told:
+        spark.control(DOCUMENTS[name])
+        spark.run_for(seconds)
+    if stops:
+        spark.planner.stop(spark.now)
+        spark.run_until(lambda: spark.snapshot.sources[0].held_by is HeldBy.STOP, within=2 * BATCH)
+        planned = len(spark.batches), len(spark.live_batches)
+        spark.run_for(2 * BATCH)
+        assert (len(spark.batches), len(spark.live_batches)) == planned, "nothing is planned after a stop"
+    read = sum(spark.sizes) + sum(batch.total for batch in spark.live_batches)
+    source = spark.source("flights")
+    assert stream.start["0"] == read == source.processed_records_total == source.planned_records_total
