@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -96,6 +96,9 @@ demo: $(RUNS)  ## A backlog of flights, then live: Spark's default and governed,
 
 demo-kafka: setup  ## One join of two topics, plain and aligned, side by side
 	$(BIN)/python -m benchmarks.kafka.demo
+
+demo-live: setup  ## One count through an outage: Spark's default, its real-time mode, and governed, live in that
+	$(BIN)/python -m benchmarks.live.demo
 
 bench-local: setup  ## Ratios on this machine -> benchmarks/results/local.json
 	$(BIN)/python -m benchmarks.local

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,14 @@ from benchmarks.kafka.scenario import Bench, kept_broker, properties
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import Place, by_document, metrics, plain, publish
-from headgate_contract import ControlDocument, LiveControl, QueryControl, ReentryControl
+from headgate_contract import (
+    BacklogControl,
+    ControlDocument,
+    LiveControl,
+    QueryControl,
+    ReentryControl,
+    SourceControl,
+)
 
 ECHO = str(Path("benchmarks/live/jobs/echo.py").resolve())
 QUERY = "echo"
@@ -43,13 +50,16 @@ class Topics:
 
 
 @contextmanager
-def topics(bench: Bench, name: str) -> Iterator[Topics]:
-    """Make two topics that are gone afterwards."""
-    with (
-        bench.passing_topics(f"{name}-in", 1, PARTITIONS) as (into,),
-        bench.passing_topics(f"{name}-out", 1, 1) as (out,),
-    ):
-        yield Topics(into, out)
+def topics(
+    bench: Bench, name: str, into: str | None = None, partitions: int = PARTITIONS
+) -> Iterator[Topics]:
+    """Make the topics of a job, which are gone afterwards; `into` is one that is there and stays."""
+    with bench.passing_topics(f"{name}-out", 1, 1) as (out,):
+        if into is not None:
+            yield Topics(into, out)
+            return
+        with bench.passing_topics(f"{name}-in", 1, partitions) as (made,):
+            yield Topics(made, out)
 
 
 @dataclass
@@ -77,9 +87,12 @@ class Governed:
         return True if told.get("headgate_query_real_time") == float(wanted) else None
 
 
-def document(generation: int, *, backlog: bool) -> ControlDocument:
+def document(
+    generation: int, *, backlog: bool, sources: Mapping[str, SourceControl] | None = None
+) -> ControlDocument:
     """Return what the driver is told."""
-    return ControlDocument(generation=generation, queries={QUERY: replace(LIVE, backlog=backlog)})
+    told = replace(LIVE, backlog=backlog, sources=sources or {})
+    return ControlDocument(generation=generation, queries={QUERY: told})
 
 
 def arguments(bench: Bench, place: Place, used: Topics, *, count: bool) -> list[str]:
@@ -99,11 +112,22 @@ def conf(place: Place) -> dict[str, str]:
 
 
 @contextmanager
-def governed(bench: Bench, place: Place, used: Topics, *, count: bool) -> Iterator[Governed]:
-    """Start a governed driver."""
+def governed(
+    bench: Bench, place: Place, used: Topics, *, count: bool, pending: int | None = None
+) -> Iterator[Governed]:
+    """Start a governed driver; above so many pending records it says by itself that it is in backlog."""
     given = arguments(bench, place, used, count=count)
-    with by_document(place, ECHO, given, conf(place), document(1, backlog=False)) as child:
+    backlog = None if pending is None else BacklogControl(pending_records=pending)
+    told = document(1, backlog=False, sources={used.into: SourceControl(backlog=backlog)})
+    with by_document(place, ECHO, given, conf(place), told) as child:
         yield Governed(child, place)
+
+
+@contextmanager
+def micro_batches(bench: Bench, place: Place, used: Topics, *, count: bool) -> Iterator[Child]:
+    """Start plain Spark as it is by default: batch after batch of all there is."""
+    with plain(place, ECHO, arguments(bench, place, used, count=count), conf(place)) as child:
+        yield child
 
 
 @contextmanager

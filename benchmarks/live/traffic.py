@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from support.kafka import client_settings
 
 LOOK_SECONDS = 0.002
 POLL_SECONDS = 0.05
+CONNECT_SECONDS = 20.0
 CHUNK = 500
 
 
@@ -26,7 +27,7 @@ class Seen:
     """One record of the output."""
 
     at: float
-    """When it was there, in seconds since 1970."""
+    """When it was there (`Ends`: when it was written), in seconds since 1970."""
     value: str
 
 
@@ -42,15 +43,18 @@ class Output:
 
 
 @contextmanager
-def reading(bootstrap: str, topic: str) -> Iterator[Output]:
-    """Read a topic of one partition from its beginning, while the block runs."""
+def reading(bootstrap: str, topic: str, *, from_now: bool = False) -> Iterator[Output]:
+    """Read a topic of one partition while the block runs: from its beginning, or from its end as it now is."""
     settings: dict[str, str | int] = {
         "group.id": f"{topic}-seen",
         "enable.auto.commit": "false",
         "fetch.wait.max.ms": 5,
     }
     consumer = Consumer(client_settings(bootstrap, **settings))
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    partition = TopicPartition(topic, 0, 0)
+    if from_now:
+        partition.offset = consumer.get_watermark_offsets(partition, timeout=CONNECT_SECONDS)[1]
+    consumer.assign([partition])
     output, over = Output(), threading.Event()
 
     def read() -> None:
@@ -69,19 +73,61 @@ def reading(bootstrap: str, topic: str) -> Iterator[Output]:
         consumer.close()
 
 
+class Ends:
+    """The first and the last records of a topic of one partition, looked up when they are asked for."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = Consumer(client_settings(bootstrap, **{"group.id": f"{topic}-ends"}))
+        self._topic = topic
+
+    def __enter__(self) -> Ends:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def first(self, count: int) -> Sequence[Seen] | None:
+        """Return the first so many; `None`: there are fewer."""
+        return self._from(0, count) if self._size() >= count else None
+
+    def last(self, count: int) -> Sequence[Seen]:
+        """Return the last so many, or all there are."""
+        size = self._size()
+        begin = max(0, size - count)
+        return self._from(begin, size - begin)
+
+    def _size(self) -> int:
+        return int(
+            self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=CONNECT_SECONDS)[1]
+        )
+
+    def _from(self, begin: int, count: int) -> list[Seen]:
+        """Return records with the time at which they were written."""
+        self._consumer.assign([TopicPartition(self._topic, 0, begin)])
+        found: list[Seen] = []
+        while len(found) < count:
+            messages = self._consumer.consume(count - len(found), POLL_SECONDS)
+            values = ((m.timestamp()[1] / 1000, m.value()) for m in messages if m.error() is None)
+            found += [Seen(at, (value or b"").decode()) for at, value in values]
+        return found
+
+
 class Sender:
     """Sends numbered records to a topic, each at its time."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, numbers: Sequence[int] | None = None
+    ) -> None:
+        """`numbers` are what records are numbered by, again and again; else it is from 0 on."""
         self._producer = Producer(client_settings(bootstrap, **{"linger.ms": 0, "acks": 1}))
-        self._topic, self._partitions = topic, partitions
+        self._topic, self._partitions, self._numbers = topic, partitions, numbers
         self.sent = 0
 
-    def at_once(self, records: int) -> None:
-        """Send so many, as fast as it goes."""
+    def at_once(self, records: int, dated: float | None = None) -> None:
+        """Send so many, as fast as it goes; with the timestamps of now, or of another moment (Unix seconds)."""
         now = int(time.time() * 1000)
         for _ in range(records):
-            self._send(now)
+            self._send(now, 0 if dated is None else int(dated * 1000))
         self._producer.flush()
 
     def steadily(self, per_second: float, seconds: float) -> None:
@@ -95,11 +141,15 @@ class Sender:
             self._send(int(due * 1000))
         self._producer.flush()
 
-    def _send(self, ms: int) -> None:
-        value = f"{self.sent} {ms}".encode()
+    def _send(self, ms: int, timestamp: int = 0) -> None:
+        """`timestamp` 0: Kafka's client dates it."""
+        numbers = self._numbers
+        number = self.sent if numbers is None else numbers[self.sent % len(numbers)]
+        value = f"{number} {ms}".encode()
         while True:
             try:
-                self._producer.produce(self._topic, value, partition=self.sent % self._partitions)
+                partition = self.sent % self._partitions
+                self._producer.produce(self._topic, value, partition=partition, timestamp=timestamp)
                 break
             except BufferError:
                 self._producer.poll(POLL_SECONDS)

@@ -8,16 +8,22 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 
-from benchmarks.kafka.scenario import Bench
-from benchmarks.live.driver import PARTITIONS, START_SECONDS, governed, on_a_broker, real_time, topics
+from benchmarks.kafka.scenario import Bench, is_kept
+from benchmarks.live.driver import KEYS, PARTITIONS, START_SECONDS, governed, on_a_broker, real_time, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
-from benchmarks.live.traffic import Output, Seen, Sender, reading
+from benchmarks.live.traffic import Ends, Output, Seen, Sender, reading
 from benchmarks.local.child import Child
 from benchmarks.local.results import Figure, Goal, Measured
+from support.kafka_records import Ramp, fill
 
 RECORDS = 10_000_000
+THRESHOLD = 10_000
+"""Records that wait, above which a governed query is in backlog."""
 CATCH_UP_SECONDS = 3600.0
+LOOK_SECONDS = 1.0
+TAIL = 5 * KEYS
+"""Lines at the end of the output that hold the last count of each key."""
 PER_SECOND = 1_000
 SWITCH_SECONDS = 30.0
 SWITCHES = 2
@@ -47,25 +53,39 @@ def measured(bench: Bench, scale: float) -> Mapping[str, Measured]:
 
 def catch_up(bench: Bench, kind: str, records: int) -> float:
     """Return how many records a second a count gets through, from its first output on."""
-    place = bench.place(f"backlog-{kind}")
-    with topics(bench, "backlog") as used, reading(bench.broker.bootstrap, used.out) as output:
-        sender = Sender(bench.broker.bootstrap, used.into, PARTITIONS)
-        sender.at_once(records)
+    place, into = bench.place(f"backlog-{kind}"), filled(bench, records)
+    with topics(bench, "backlog", into) as used, Ends(bench.broker.bootstrap, used.out) as output:
         if kind == "plain":
             with real_time(bench, place, used, count=True) as child:
                 return records_per_second(child, output, records)
-        with governed(bench, place, used, count=True) as driver:
+        with governed(bench, place, used, count=True, pending=THRESHOLD) as driver:
             return records_per_second(driver.child, output, records)
 
 
-def records_per_second(child: Child, output: Output, records: int) -> float:
-    """Wait until all are counted; the start of the driver is not part of it."""
-    child.wait_for("the first output", lambda: True if output.seen else None, START_SECONDS)
-    began, before = output.seen[0].at, counted(output.seen[:1])
-    child.wait_for(
-        "all records", lambda: True if counted(output.seen) >= records else None, CATCH_UP_SECONDS, 1.0
+def filled(bench: Bench, records: int) -> str:
+    """Return a topic of so many records, which stays for the runs to come."""
+    name = f"waiting-{records}"
+    if not is_kept(bench.broker, name, {0: records}, bench.tell):
+        fill(bench.broker.bootstrap, name, [Ramp(0, records)], value=lambda number: b"%d 0" % number)
+    return name
+
+
+def records_per_second(child: Child, output: Ends, records: int) -> float:
+    """Wait until all are counted; the start of the driver, and the first count of each key, are not part of it.
+
+    The output is looked at from its ends, since real-time mode writes a line for each record: who reads all of them
+    takes from both cores. A count of all keys is in its last lines, as the records of the keys take turns.
+    """
+    first = child.wait_for("the first output", lambda: output.first(KEYS), START_SECONDS)
+    last = child.wait_for(
+        "all records", lambda: all_of(output.last(TAIL), records), CATCH_UP_SECONDS, LOOK_SECONDS
     )
-    return (records - before) / max(output.seen[-1].at - began, 1e-3)
+    return (records - counted(first)) / max(last[-1].at - first[-1].at, 1e-3)
+
+
+def all_of(last: Sequence[Seen], records: int) -> Sequence[Seen] | None:
+    """Return the last lines where they count all records."""
+    return last if counted(last) >= records else None
 
 
 def counted(seen: Sequence[Seen]) -> int:
