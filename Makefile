@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist docs clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -128,6 +128,9 @@ bench: bench-local bench-operator bench-kafka bench-door bench-backlog bench-alt
 
 dist: setup  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
 	$(BIN)/python spark_jobs/shim/dist.py
+
+docs: setup  ## The site of the pages -> build/site; a broken link fails it
+	$(BIN)/python -m docs.site
 
 clean:  ## Remove what was built, but not the virtual environment
 	rm -rf build dist spark_jobs/headgate_spark/jars

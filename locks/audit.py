@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from locks.lockfile import HERE, OF_SETUP, OTHER_SPARKS
-from locks.make import tool
+from locks.make import APART, tool
 
-LOCKS: Final = (*OF_SETUP, OTHER_SPARKS, "tools")
+LOCKS: Final = (*OF_SETUP, OTHER_SPARKS, *APART)
 ACCEPTED: Final[Mapping[str, str]] = {}
 """Holes that do no harm here, by their number, and why; each is told all the same."""
 BESIDE: Final = (

@@ -7,6 +7,7 @@
     test.txt        what tests and checks need beside those four
     pyspark.txt     the other versions of Spark that an image may have
     tools.txt       what makes the locks and asks for known holes; not in `.venv`
+    docs.txt        what makes a site of the pages; not in `.venv`
 
 Pip reads them with `--require-hashes` and then takes no file that is not listed, and no library that is not pinned,
 whatever an index says. `make lock` writes them. Only the standard library: images are built by this too.
@@ -107,7 +108,7 @@ def main() -> int:
     """Print a lock, or some of it; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m locks.lockfile", description="Print a lock.")
     parser.add_argument("--spark", metavar="VERSION", help="with this Spark")
-    parser.add_argument("lock", choices=(*OF_SETUP, "tools"))
+    parser.add_argument("lock", choices=(*OF_SETUP, "tools", "docs"))
     parser.add_argument("names", nargs="*", metavar="NAME", help="libraries; default: all")
     options = parser.parse_args()
     try:

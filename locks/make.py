@@ -4,6 +4,7 @@
 
 What is pinned stays as it is unless it has to move, or `--upgrade` asks. uv does the resolving, for every system and
 every Python that the package runs on; it is in an environment of its own, from `tools.txt`.
+So is MkDocs, from `docs.txt`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from packaging.requirements import Requirement
 from locks.lockfile import HERE, OF_SETUP, OTHER_SPARKS, LockError, Pin, canonical, parse, read, written
 
 ROOT: Final = HERE.parent
-TOOLS: Final = ROOT / ".venvs" / "tools"
 BUILDERS: Final = ("hatchling>=1.27", "editables", "setuptools>=77", "wheel")
 """What builds the package; pip would fetch them by itself otherwise, whichever there are."""
-TOOLING: Final = ("uv", "pip-audit")
+APART: Final = {"tools": ("uv", "pip-audit"), "docs": ("mkdocs-material>=9.8,<10",)}
+"""What is in no environment that runs anything of ours; by its lock."""
 HEADER: Final = "# Written by `make lock`; what each lock is for stands in locks/lockfile.py.\n"
 SECONDS: Final = 600
 
@@ -72,7 +73,9 @@ def make(moves: Sequence[str]) -> None:
     parts["build"] = resolve(BUILDERS, within=together)
     here = {name for pins in parts.values() for name in pins}
     parts["test"] = {name: pin for name, pin in together.items() if name not in here}
-    parts["tools"] = resolve(TOOLING, pinned=read("tools"), moves=moves)
+    for lock, wanted in APART.items():
+        pinned = read(lock) if (HERE / f"{lock}.txt").exists() else {}
+        parts[lock] = resolve(wanted, pinned=pinned, moves=moves)
     for name, pins in parts.items():
         save(name, written(pins))
     others = [pin.version for pin in parse((HERE / f"{OTHER_SPARKS}.txt").read_text(encoding="utf-8"))]
@@ -113,16 +116,16 @@ def resolve(
         return {pin.name: pin for pin in parse(out.read_text(encoding="utf-8"))}
 
 
-def tool(name: str) -> Path:
-    """Return a program of `tools.txt`, in an environment that is made when the lock has changed."""
-    lock = (HERE / "tools.txt").read_bytes()
-    ready = TOOLS / "lock.txt"
-    if not ready.exists() or ready.read_bytes() != lock:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", TOOLS], check=True, timeout=SECONDS)
-        pip = [str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
-        subprocess.run([*pip, "-r", str(HERE / "tools.txt")], check=True, timeout=SECONDS)
-        ready.write_bytes(lock)
-    return TOOLS / "bin" / name
+def tool(name: str, of: str = "tools") -> Path:
+    """Return a program of a lock in `APART`, in an environment that is made when the lock has changed."""
+    home, lock = ROOT / ".venvs" / of, HERE / f"{of}.txt"
+    ready = home / "lock.txt"
+    if not ready.exists() or ready.read_bytes() != lock.read_bytes():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True, timeout=SECONDS)
+        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
+        subprocess.run([*pip, "-r", str(lock)], check=True, timeout=SECONDS)
+        ready.write_bytes(lock.read_bytes())
+    return home / "bin" / name
 
 
 # Comparing -------------------------------------------------------------------------------------
