@@ -3,28 +3,31 @@
 A number in a document is only as good as the run it comes from, so no person types one: this page does, from
 the attempts in `benchmarks/results/` (`benchmarks.standing` says which), and `make lint` compares (`--check`). It
 tells there, too, how many figures are stale, and refuses none for it; `--stale` lists them, and its exit code is 1
-where there are any. The README has those that a user
-asks for first, and beside each that is taken against small batches what plain Spark makes of the same without any
-cap. What has no value yet is left out, what missed its goal says so. The page on backlogs has all of theirs, and the
-plot beside their results is drawn anew.
+where there are any. The page of figures has those of `benchmarks.quoted`, and beside each that is taken against small
+batches what plain Spark makes of the same without any cap; the README has the few that a user asks for first, and how
+many of all miss their goal. What has no value yet is left out, what missed its goal says so. The page on
+backlogs has all of theirs. The plot beside their results is drawn anew, and so is the picture of the demo.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.backlog import plot
+from benchmarks.demo import picture
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
 from benchmarks.provenance import UNKNOWN
-from benchmarks.quoted import LINES, Line, Variant
+from benchmarks.quoted import FIRST, LINES, Line, Variant
 from benchmarks.result_file import Attempts, ResultFileError, read
 from benchmarks.staleness import stale, summary
 from benchmarks.standing import DAYS, MISSED, OPEN, shown
 
 README: Final = Path("README.md")
+FIGURES: Final = Path("docs/figures.md")
 BACKLOGS: Final = Path("docs/backlog-speed.md")
 RESULTS: Final = Path("benchmarks/results")
 PLOT: Final = RESULTS / "backlog.html"
@@ -36,12 +39,12 @@ Rows = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """What is shown of each figure by its id, by the file that it is in."""
 
 
-def table(results: Rows) -> Iterator[str]:
+def table(results: Rows, lines: Sequence[Line] = LINES) -> Iterator[str]:
     """Yield the lines of the table, and where its figures come from."""
     yield "| | measured | all runs | days | plain Spark's default | goal |"
     yield "|---|---|---|---|---|---|"
     quoted = []
-    for line in LINES:
+    for line in lines:
         row = results.get(line.file, {}).get(line.id)
         if row is not None and row["value"] is not None:
             quoted.append(row)
@@ -56,6 +59,18 @@ def table(results: Rows) -> Iterator[str]:
             "interval of each day's median."
         )
         yield measured_on(quoted)
+
+
+def first(results: Rows) -> Iterator[str]:
+    """Yield the table of the README, and how many of all quoted figures do not hold their goal."""
+    yield from table(results, [line for line in LINES if line.id in FIRST])
+    rows = [results.get(line.file, {}).get(line.id) for line in LINES]
+    goals = [
+        goal(row) for row in rows if row is not None and row["value"] is not None and row["goal"] != REPORT
+    ]
+    missed, is_open = (sum(word in each for each in goals) for word in ("missed", ", open"))
+    yield ""
+    yield f"Of {len(goals)} goals in [docs/figures.md]({FIGURES}) {missed} are missed and {is_open} open."
 
 
 def spread(line: Line, row: Mapping[str, Any]) -> str:
@@ -164,8 +179,11 @@ def with_figures(page: str, lines: Iterator[str]) -> str:
 def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     """Return what each file that has figures is to say."""
     backlog = shown(results.get("backlog", {}))
-    tables = {README: table(by_id(results)), BACKLOGS: backlogs(backlog)}
+    rows = by_id(results)
+    tables = {README: first(rows), FIGURES: table(rows), BACKLOGS: backlogs(backlog)}
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
+    if picture.RECORDED.exists():
+        pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))
     return {**pages, PLOT: plot.render(backlog)} if backlog else pages
 
 

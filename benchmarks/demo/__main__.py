@@ -4,15 +4,18 @@ Exit code 0: all runs ended as they may and their results are equal; 1: one fail
 another signal that asks for the end.
 """
 
+import argparse
 import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.demo import picture
 from benchmarks.demo.decisions import Decision, governed_decisions, plain_decision
 from benchmarks.demo.heap import collections
 from benchmarks.demo.input import Input, read_input
@@ -26,6 +29,7 @@ from benchmarks.demo.runs import RESOURCE, plan_runs, read_resource
 from benchmarks.demo.session import DEADLINE_SECONDS, Recorded, RunFailedError, record
 from benchmarks.demo.table import WHEN, cells, verdict_on_runs
 from benchmarks.demo.visible import appearances
+from benchmarks.provenance import commit, machine
 
 TARGET = Path("build/demo")
 STOPPED = 130
@@ -34,6 +38,9 @@ STOPPED = 130
 
 def main() -> int:
     """Run the demo from the root of the project; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.demo", description="The demo.")
+    parser.add_argument("--record", action="store_true", help=f"keep its points in {picture.RECORDED}")
+    options = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):  # else a run would go on that nobody watches
         signal.signal(number, signal.default_int_handler)
     console = Console()
@@ -53,6 +60,9 @@ def main() -> int:
     differences = compared(results, outputs)
     findings = Findings(results, outputs_equal=not differences)
     write_report(findings, subtitle)
+    if options.record:
+        about = {"date": datetime.now(UTC).date().isoformat(), "commit": commit(), "machine": machine()}
+        picture.record(findings, about)
     show(findings, differences, console)
     return 0 if findings.outputs_equal else 1
 

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.demo.picture import PICTURE
 from benchmarks.figures import (
     BACKLOGS,
     BEGIN,
     END,
+    FIGURES,
     PLOT,
     README,
     backlogs,
     by_id,
     default,
+    first,
     generated,
     goal,
     main,
@@ -24,7 +27,7 @@ from benchmarks.figures import (
     table,
     with_figures,
 )
-from benchmarks.quoted import LINES, Line, Variant
+from benchmarks.quoted import FIRST, LINES, Line, Variant
 from benchmarks.standing import HOLDS, MISSED, OPEN, over_days
 
 TIMES = {
@@ -147,9 +150,18 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
 
 
 def test_the_plot_is_drawn_where_there_are_results():
-    assert set(generated({})) == {README, BACKLOGS}
+    assert set(generated({})) - {PICTURE} == {README, FIGURES, BACKLOGS}
     row = {"value": 1, "goal": "report", "holds": True, "runs": [1], **ORIGIN}
     assert PLOT in generated({"backlog": {"a": [row]}})
+
+
+def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():
+    assert {line.id for line in LINES} >= FIRST
+    missed = [{"value": 2, "goal": "<= 0", "runs": [2], "holds": False, **ORIGIN}]
+    rows = by_id({"kafka": {"records_lost": missed, "records_doubled": missed}, "local": {}})
+    *_, said = first(rows)
+    assert said == "Of 2 goals in [docs/figures.md](docs/figures.md) 2 are missed and 0 open."
+    assert not [line for line in first(rows) if line.startswith("| records lost")]
 
 
 def test_lint_refuses_a_result_that_does_not_say_where_it_comes_from(tmp_path, monkeypatch, capsys):
