@@ -1,9 +1,9 @@
 """What holds for every test, and the servers that tests of several folders share.
 
-`make test` runs two workers side by side, one on each core. Tests that share something for a session (a Spark driver
-and a broker, a control plane, nodes) are one piece of work, so that it is started once. Tests that start drivers of
-their own are a piece each. The longest pieces are handed out first, and then whatever is left to whoever is free, so
-that both workers end at about the same time.
+`make test` runs several workers side by side. Tests that share something for a session (a Spark driver and a broker,
+a control plane, nodes) are one piece of work, so that it is started once. Each other file is a piece, so that what
+its module makes is made once; of two files that start drivers for minutes each test is one. The longest pieces are
+handed out first, and then whatever is left to whoever is free, so that all workers end at about the same time.
 """
 
 from __future__ import annotations
@@ -41,41 +41,56 @@ NODES, SPARK, CONTROL_PLANE = "nodes", "a Spark driver and a broker", "a control
 ARTEFACTS = "a build of what a release hands out"
 DOOR = "a driver of each kind of job, and a broker"
 SHARED = {
+    **dict.fromkeys(
+        ("api", "chart", "cli", "gitops", "operator", "operator_process", "prometheus"), CONTROL_PLANE
+    ),
     "backfill": SPARK,
+    "benchmarks/test_door_streams.py": SPARK,
     "cluster": NODES,
     "dist": ARTEFACTS,
     "door": DOOR,
     "kafka": SPARK,
+    "runtime/test_topics.py": SPARK,
     "spark": SPARK,
 }
-"""What the tests of a folder share; those of all others share a control plane, or nothing."""
+"""What the tests of a folder, or of one file of it, share; each other file is a piece of its own."""
 PROGRAMS = {"control_plane", "with_controllers", "kubernetes"}
 """Fixtures that run programs built with Go; a test that has one of them is marked by that."""
-ALONE = ("e2e", "runtime")
-"""Folders in which each test starts what it needs for itself."""
+APART = ("test_launch.py", "test_launch_mid_batch.py")
+"""Files whose tests start drivers of their own and together take minutes: each test is a piece."""
 LONGEST = (
     DOOR,
-    CONTROL_PLANE,
     SPARK,
+    CONTROL_PLANE,
     NODES,
+    "test_executors.py",
+    "test_fence_races.py",
+    "test_local_spark.py",
+    "test_histories.py",
+    "test_hybrid.py",
+    "test_memory_failures.py",
     "test_killed_six_times_in_mid_batch_nothing_is_lost_or_doubled",
-    "test_real_executors_come_and_go_while_the_query_runs",
-    "test_the_live_source_waits_for_the_end_of_the_history_also_after_restarts",
-    "test_a_batch_that_failed_twice_for_want_of_memory_ends_the_driver_with_a_code_of_its_own",
-    "test_a_killed_driver_goes_on_and_a_second_run_is_refused_its_checkpoint",
-    "test_a_source_that_has_been_read_may_wait_from_now_on",
+    "test_task_memory.py",
+    "test_planner_process.py",
+    "test_a_jvm_that_was_killed_by_hand_again_and_again_makes_no_batch_smaller",
+    "test_backlog_conf.py",
+    ARTEFACTS,
+    "test_own_settings.py",
+    "test_every_field.py",
 )
-"""Pieces and single tests that take more than half a minute, the longest first (`pytest --durations` tells)."""
+"""Pieces that take more than half a minute, the longest first (`pytest --durations` tells)."""
 
 
 class LongestFirst(LoadScopeScheduling):
     """Hands the longest piece that is left to a worker that has nothing more to do."""
 
     def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
         if os.environ.get("HEADGATE_TEST_QUICK"):  # nothing is shared there but what a module makes
-            return nodeid.partition("::")[0]
-        folder = nodeid.split("/")[1]
-        return nodeid if folder in ALONE else SHARED.get(folder, CONTROL_PLANE)
+            return file
+        _, folder, name = file.split("/", 2)
+        alone = nodeid if name in APART else file
+        return SHARED.get(f"{folder}/{name}") or SHARED.get(folder, alone)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
@@ -83,7 +98,7 @@ class LongestFirst(LoadScopeScheduling):
 
 
 def _rank(piece: str) -> int:
-    name = piece.rpartition("::")[2]
+    name = piece.rpartition("::")[2].rpartition("/")[2]
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
