@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist docs clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lint-style lint-types lint-layers lint-generated lint-locks lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist docs clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -29,17 +29,27 @@ $(STAMP): $(RUNS) locks/test.txt
 
 setup: $(STAMP)  ## Make .venv with everything; quick when it is there
 
-lint: setup  ## Style, types, layers, generated files, locks and licences; no network
+lint: lint-style lint-types lint-layers lint-generated lint-locks  ## Style, types, layers, generated files, locks and licences; no network
+
+lint-style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint-types: setup
 	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark charts/generate locks
+
+lint-layers: setup
 	$(BIN)/lint-imports
+
+lint-generated: setup
 	$(BIN)/headgate crd --check crds
 	$(BIN)/headgate crd --reference --check docs/reference
 	$(BIN)/python -m headgate.cli.reference --check
 	$(BIN)/python -m headgate.cli.options --check
 	$(BIN)/python -m charts.generate --check
 	$(BIN)/python -m benchmarks.figures --check
+
+lint-locks: setup
 	$(BIN)/python -m locks.make --check
 	$(BIN)/python -m locks.licences
 
@@ -72,9 +82,10 @@ images: setup
 	PYTHONPATH=tests $(BIN)/python -m support.node_images
 
 # What comes before the tests waits for the network, for one linker or for one type checker: side by side it is quicker.
+# Four workers, on two cores too: those with real nodes and operators mostly wait.
 test: setup  ## Every test but those of test-door and test-spark-versions
 	$(MAKE) --jobs=4 lint tools
-	$(BIN)/python -m pytest --numprocesses=3 --durations=40 --durations-min=5 --ignore=tests/door
+	$(BIN)/python -m pytest --numprocesses=4 --durations=40 --durations-min=5 --ignore=tests/door
 
 # A JVM for each kind of job, one after the other: side by side with other tests they wait for one another.
 test-door: setup jars classes  ## Every kind of job, governed by one property, and what becomes of it where the planner fails

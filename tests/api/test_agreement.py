@@ -15,13 +15,14 @@ from headgate.api.finding import Severity
 from headgate.api.rules import RULES
 from headgate.api.validation import validate
 from support.api_server import ApiServer
+from support.examples import examples
 from support.manifests import Manifest, application
 
 MESSAGES = {rule.id: rule.message for rule in RULES}
 Values = st.SearchStrategy[Any]
 
 AGREEMENT = settings(
-    max_examples=300,
+    max_examples=examples(300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

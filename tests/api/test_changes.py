@@ -15,6 +15,7 @@ from headgate.api.changes import Change, changes, summary, written
 from headgate.api.lanes import SETTINGS, Lane
 from headgate.api.validation import validate
 from headgate.reconcile.launch import launch_of
+from support.examples import examples
 from support.manifests import Manifest, application, changed, query, source
 
 PLAIN = application(
@@ -347,7 +348,7 @@ def test_there_is_a_change_exactly_where_the_resources_differ(pair: Pair) -> Non
     assert (changes(old, new) == ()) == (old.spec == new.spec)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(pair=pairs())
 def test_a_driver_is_started_anew_exactly_where_a_change_says_so(pair: Pair) -> None:
     old, new = pair

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from support.backfills import Batch, Event, Joining, closing
+from support.examples import examples
 
 pytestmark = pytest.mark.spark
 
@@ -66,7 +67,7 @@ NOTHING_ON_THE_RIGHT: Case = ((0, 4), (1, 1), [(at(0, 4, 9), []), ([], at(4, 10)
 
 @pytest.mark.parametrize("how", KINDS)
 @settings(
-    max_examples=max(1, settings.default.max_examples // 100),
+    max_examples=examples(1),
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -24,6 +24,7 @@ from headgate.decision.driver import (
 )
 from headgate.decision.lifecycle import next_step
 from headgate_contract.exit_codes import ExitCode
+from support.examples import examples
 
 CODES = st.sampled_from([0, 1, 2, 75, 78, 137, None])
 
@@ -193,4 +194,4 @@ class World(RuleBasedStateMachine):
 
 
 TestWorld = World.TestCase
-TestWorld.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestWorld.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

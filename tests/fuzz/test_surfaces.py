@@ -7,7 +7,7 @@ draws; `make chaos` feeds a million.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fuzzing import HangError, feed, tried
@@ -38,7 +38,6 @@ def test_what_has_once_found_something_is_read_or_refused(surface: Surface) -> N
 def test_what_is_nearly_right_is_read_or_refused(surface: Surface) -> None:
     examples = surface.examples
 
-    @settings(max_examples=100)
     @given(which=st.integers(0, len(examples) - 1), changes=CHANGES)
     def read_or_refused(which: int, changes: list[Change]) -> None:
         defect = tried(surface, mutated(examples[which], changes))

@@ -17,6 +17,7 @@ from headgate.adapters.kubernetes.client import Kind, Manifest
 from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable
 from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms, Observed, Record
 from headgate.key import Key
+from support.examples import examples
 
 KEY = Key("headgate", "headgate-operator")
 TERMS = LeaseTerms(duration=15, renew_deadline=10, retry_period=2)
@@ -351,5 +352,5 @@ class Election(RuleBasedStateMachine):
         assert sum(self.leads) <= 1
 
 
-Election.TestCase.settings = settings(stateful_step_count=60, max_examples=150)
+Election.TestCase.settings = settings(stateful_step_count=60, max_examples=examples(150))
 TestElection = Election.TestCase

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from headgate.adapters.kubernetes.pods import is_ended
 from headgate.errors import ApiUnavailable, TransientError
+from support.examples import examples
 from support.fake_cluster import FakeCluster
 from support.operating import KEY, Operation
 
@@ -199,4 +200,4 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestHistory.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)

@@ -26,6 +26,7 @@ from headgate.key import key_of
 from headgate.metrics import OperatorMetrics
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.receiving import Inbox
+from support.examples import examples
 from support.looping import query
 from support.operating import KEY, Operation
 
@@ -260,4 +261,4 @@ class Restores(RuleBasedStateMachine):
 
 
 TestRestores = Restores.TestCase
-TestRestores.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestRestores.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
 from support.aligned_spark import Driver, Query, floor
 from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes
+from support.examples import examples
 
 NEVER = 36_000.0
 """Seconds that no run takes: who is silent holds its group to the end."""
@@ -99,7 +100,7 @@ def clear(query: Query, control: QueryControl) -> None:
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(fleets, st.sampled_from([0.0, 0.3, 2.0, 30.0]), st.data())
 def test_no_record_is_past_the_limit_and_nobody_starves(times, fleet, drift, data):
     driver = Driver(times)

@@ -12,6 +12,7 @@ from headgate_contract import BatchControl, QueryControl, RateControl, SourceCon
 from headgate_spark.planner.model import Trigger, TriggerKind
 from support.aligned_spark import Driver, Query, floor, member
 from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes
+from support.examples import examples
 
 HOUR = 3600.0
 
@@ -50,7 +51,7 @@ def run_to_the_end(driver):
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.lists(logs, min_size=1, max_size=2), min_size=1, max_size=2), drifts, st.integers(1, 60))
 def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift, grant):
     driver = Driver(times)
@@ -68,7 +69,7 @@ def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.lists(logs, min_size=1, max_size=2), min_size=1, max_size=2), drifts, st.integers(1, 60))
 def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, drift, grant):
     driver = Driver(times)
@@ -111,7 +112,7 @@ def run_that_ends(draw):
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(run_that_ends(), st.integers(1, 60))
 def test_a_run_that_ends_by_itself_reads_everything_and_ends(times, run, grant):
     sources, members, starts = run
@@ -129,7 +130,7 @@ def test_a_run_that_ends_by_itself_reads_everything_and_ends(times, run, grant):
 
 
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     logs,
     logs,
@@ -151,7 +152,7 @@ def test_queries_with_unlike_intervals_keep_each_other_going(times, flights, wea
         assert query.is_through
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(logs, logs, st.floats(0.5, 50), st.integers(1, 60))
 def test_a_batch_never_takes_more_than_the_tokens_and_the_grant(limited, free, rate, grant):
     driver = Driver()

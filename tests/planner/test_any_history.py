@@ -14,6 +14,7 @@ from headgate_contract import BatchControl, QueryControl, RateControl, SourceCon
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import burst_of
 from headgate_spark.planner.model import Hold, HybridMemory, TakeUpTo
+from support.examples import examples
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
 NAMES = ("flights", "weather", "airports")
@@ -180,7 +181,7 @@ def a_run() -> Watched:
     return Watched(ScriptedSpark(*streams, control=QueryControl()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events)
 def test_nothing_goes_back_or_too_far_no_rate_is_broken_and_nobody_starves(history):
     run = a_run()
@@ -188,7 +189,7 @@ def test_nothing_goes_back_or_too_far_no_rate_is_broken_and_nobody_starves(histo
         happen(run, event)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(events)
 def test_whatever_happened_a_query_without_limits_reads_everything(history):
     run = a_run()
@@ -204,7 +205,7 @@ def test_whatever_happened_a_query_without_limits_reads_everything(history):
     assert [s.pending_records for s in run.spark.snapshot.sources] == [0, 0, 0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     rate=st.floats(20, 1e6),
     interval=st.sampled_from([0.1, 0.3, 1, 2.5, 10]),
@@ -261,7 +262,7 @@ def test_a_rate_is_reached_though_the_interval_ends_between_two_triggers(interva
         law.check(rate, burst, batch.total, batch.planned_at)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     fixed=st.floats(0.05, 4),
     speed=st.floats(1000, 10**6),

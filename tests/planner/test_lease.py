@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.model import HybridMemory, Lane, Trigger, TriggerKind
+from support.examples import examples
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
 NAMES = ("flights", "weather")
@@ -140,7 +141,7 @@ def batches(history, *, leases: bool):
     return [(at, batch.records) for at, batch in zip(spark.planned_at, spark.batches, strict=True)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(events)
 def test_up_to_an_interval_of_a_second_leases_change_no_batch(history):
     assert batches(history, leases=True) == batches(history, leases=False)

@@ -19,6 +19,7 @@ from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import event_time
+from support.examples import examples
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 MOST = 12
@@ -52,7 +53,7 @@ def test_each_batch_reads_every_source(order: list[str]):
     assert spark.snapshot.data_batches == len(spark.batches)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(orders(least=2), st.sampled_from([Lane.OFFSETS, Lane.FILES]), st.floats(0.3, 100), st.floats(0.1, 1))
 def test_a_batch_has_a_record_for_each_source_however_slow_the_first_one_was(
     order: list[str], lane: Lane, cold: float, warm: float
@@ -112,7 +113,7 @@ def test_a_run_that_ends_by_itself_reads_everything(order: list[str], limited: b
     assert {name: source.pending for name, source in spark.sources.items()} == dict.fromkeys(order, 0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(orders(least=2), st.data(), st.sampled_from([100, 1000]))
 def test_no_member_of_a_group_goes_past_its_limit(order: list[str], data: st.DataObject, grant: int):
     steps = {name: data.draw(st.sampled_from([10, 100, 700]), label=name) for name in order}

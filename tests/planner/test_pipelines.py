@@ -13,6 +13,7 @@ from headgate_spark.planner.pipelines import AT_ONCE, LIVE, TO_THE_END, UNLISTED
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.steps import Draft
+from support.examples import examples
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 PAGE = Path(__file__).parents[2] / "docs" / "planner.md"
@@ -57,7 +58,7 @@ controls = st.none() | st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     before=controls,
     then=controls,

@@ -23,6 +23,7 @@ from headgate.reconcile.policy import query_policies
 from headgate_contract import ControlDocument
 from headgate_contract.lag_votes import IDLE_SECONDS
 from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
+from support.examples import examples
 from support.looping import application, query, source
 from support.scripted_spark import ScriptedSpark, Stream
 
@@ -141,7 +142,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(of_source=st.sampled_from(sorted(DECLARED)), reentry=REENTRY, steps=STEPS)
 def test_the_two_never_flap_against_each_other(
     of_source: str, reentry: dict[str, str], steps: list[tuple[str, float]]

@@ -22,6 +22,7 @@ from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import Column, DriverMetrics
+from support.examples import examples
 from support.fakes import FakeWorld
 from support.looping import Loop, application, query, source
 
@@ -242,7 +243,9 @@ def decided(outcome: Outcome) -> Any:
     }
 
 
-AttentiveAndRestless.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+AttentiveAndRestless.TestCase.settings = settings(
+    max_examples=examples(40), stateful_step_count=40, deadline=None
+)
 TestAttentiveAndRestless = AttentiveAndRestless.TestCase
 
 

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from support.examples import examples
 from support.fakes import FakeWorld
 from support.looping import Loop, application, query, source
 
@@ -141,4 +142,4 @@ class TwoLoops(RuleBasedStateMachine):
 
 
 TestTwoLoops = TwoLoops.TestCase
-TestTwoLoops.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTwoLoops.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

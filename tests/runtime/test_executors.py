@@ -3,9 +3,9 @@
 import pyspark
 import pytest
 
-from headgate_contract import BatchControl, QueryControl
+from headgate_contract import QueryControl
 from headgate_spark.engine.executors import PATIENCE_SECONDS, Executors, newest
-from support.driver import QUICK_START, driver, recording
+from support.driver import QUICK_START, SHARING, driver, recording
 
 
 class FakePool:
@@ -217,24 +217,34 @@ def test_where_the_driver_does_all_the_work_it_says_so_and_counts_none(tmp_path)
         assert running.metric("headgate_spark_info", version=pyspark.__version__) == 1
 
 
+TICKING = """
+import sys
+from pyspark.sql import SparkSession
+
+ticks = SparkSession.builder.getOrCreate().readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+writer = ticks.writeStream.queryName("ticks").format("noop").option("checkpointLocation", sys.argv[1])
+writer.start().awaitTermination()
+"""
+"""Without Python in its tasks: an executor would start a worker of it, which says nothing about executors."""
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("decommissions", ["false", "true"])
 def test_real_executors_come_and_go_while_the_query_runs(tmp_path, decommissions):
-    source = recording(tmp_path / "source", 1_000_000)
+    script = tmp_path / "ticking.py"
+    script.write_text(TICKING)
     cluster = {
         "spark.master": "local-cluster[2,1,512]",
         "spark.executor.memory": "512m",
-        "spark.executor.defaultJavaOptions": QUICK_START,
+        "spark.executor.defaultJavaOptions": f"{QUICK_START} {SHARING}",
         "spark.decommission.enabled": decommissions,
     }
-    steady = QueryControl(interval_seconds=0.2, batch=BatchControl(initial_records=500, max_records=500))
-    with driver(
-        tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", conf=cluster, control={"copy": steady}
-    ) as running:
+    steady = QueryControl(interval_seconds=0.5)
+    with driver(tmp_path, script, tmp_path / "ck", conf=cluster, control={"ticks": steady}) as running:
         running.wait_for_metric("headgate_executors", lambda v: v == 2)
         running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, kind="data")
         for wanted, there in ((1, 1), (2, 2), (3, 2)):
-            running.control(executor_instances=wanted, copy=steady)
+            running.control(executor_instances=wanted, ticks=steady)
             running.wait_for_metric("headgate_executors_wanted", lambda v, n=wanted: v == n)
             running.wait_for_metric("headgate_executors", lambda v, n=there: v == n)
             batches = running.metric("headgate_query_batches_total", kind="data")

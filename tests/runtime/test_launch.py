@@ -240,8 +240,8 @@ def test_available_now_says_at_its_end_what_it_has_left_because_it_is_paused(tmp
         assert json.loads((tmp_path / "run" / "announce.json").read_text())["note"].startswith(told)
 
 
-def test_killed_six_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
-    """Python alone and everything at once, each in the first batch, in the second and in the third."""
+def test_killed_three_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
+    """Python alone in the first batch, everything at once in the second, Python alone in the third."""
     rows, batch = 200_000, 1000
     source = recording(tmp_path / "source", rows)
     arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
@@ -252,11 +252,11 @@ def test_killed_six_times_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
             return runs.enter_context(standby(tmp_path / f"run-{number}", *arguments, control=control))
 
         following = start(0)
-        for kill in range(6):
+        for kill in range(3):
             running, following = following, start(kill + 1)
             running.go()
             running.wait_for_metric(
-                "headgate_source_planned_records_total", lambda v, read=kill % 3 * batch: v > read
+                "headgate_source_planned_records_total", lambda v, read=kill * batch: v > read
             )
             kill_it = running.kill_all if kill % 2 else running.kill
             kill_it()

@@ -11,6 +11,7 @@ from headgate_contract import BatchControl, QueryControl, RateControl, SourceCon
 from headgate_spark.planner.model import Trigger
 from support import planning_laws as laws
 from support.aligned_spark import member
+from support.examples import examples
 from support.governed_by_script import BASE, GovernedQuery
 
 COUNTS = st.integers(1, 12)
@@ -63,7 +64,7 @@ def test_a_backlog_is_one_batch_where_it_is_to_be(count: int, random: Random):
     ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(COUNTS, RANDOM, FAULTY)
 def test_rates_hold_and_no_token_is_lost(count: int, random: Random, faulty: float):
     limit = SourceControl(rate_limit=RateControl(records_per_second=100))
@@ -106,7 +107,7 @@ def end_runs(asked: GovernedQuery, ends: list[tuple[float, str, int]]) -> None:
             asked.restart()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(COUNTS, RANDOM, FAULTY, endings())
 def test_so_it_is_when_the_query_is_restarted(
     count: int, random: Random, faulty: float, ends: list[tuple[float, str, int]]
@@ -126,7 +127,7 @@ def test_so_it_is_when_the_query_is_restarted(
     laws.what_is_booked_was_read(since, asked.triggers[begun:])
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(COUNTS, RANDOM, FAULTY, endings(), st.sampled_from([300, 1000]))
 def test_members_of_a_group_keep_their_limit_and_read_everything(
     count: int, random: Random, faulty: float, ends: list[tuple[float, str, int]], grant: int
@@ -176,7 +177,7 @@ def test_a_query_that_is_stopped_plans_nothing_more_and_comes_to_a_boundary(
     assert not any(trigger.read for trigger in asked.triggers[begun:])
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(COUNTS, RANDOM, st.floats(0, 20))
 def test_the_jobs_own_trigger_keeps_the_grid_of_the_wall_clock_also_after_a_restart(
     count: int, random: Random, since: float

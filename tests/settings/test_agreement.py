@@ -20,6 +20,7 @@ from headgate_contract import QueryControl
 from headgate_contract.settings.layers import merged
 from headgate_contract.settings.table import BY_NAME, TABLE, Scope, Setting
 from headgate_spark.engine.settings import OfJob, SettingsError
+from support.examples import examples
 from support.manifests import Manifest, application, changed, query, source
 
 DURATIONS = ["0s", "9.999ms", "10ms", "1s", "1.5s", "90s", "1h30m", "2562047h"]
@@ -151,7 +152,7 @@ def without_history(control: QueryControl | None) -> QueryControl:
     return QueryControl(**{name: getattr(control, name) for name in OF_A_QUERY}, sources=sources)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(said=WELL_FORMED.filter(bool))
 def test_settings_together_are_what_they_are_in_a_resource_or_are_refused_in_its_words(
     said: Mapping[str, str],

@@ -26,6 +26,7 @@ from headgate_spark.engine.settings import OfJob
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Trigger
 from support.engine import MadeUpCheckpoint, a_run
+from support.examples import examples
 
 RATES = st.builds(RateControl, records_per_second=st.sampled_from([1.0, 5.0]))
 SOURCES = st.builds(
@@ -81,7 +82,7 @@ OF_QUERY = st.fixed_dictionaries(
 JOBS = st.builds(lambda query, a, b: OfJob(query).read("q", {"a": a, "b": b}), OF_QUERY, OF_SOURCE, OF_SOURCE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(document=documents(), job=JOBS)
 def test_a_document_holds_where_it_says_something_and_the_job_elsewhere(
     document: QueryControl | None, job: Job
@@ -110,7 +111,7 @@ def test_a_document_holds_where_it_says_something_and_the_job_elsewhere(
         assert source.rate_limit_during_backlog == expected.rate_limit_during_backlog
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(document=documents(), job=JOBS)
 def test_whose_word_holds_is_told_of_each_setting_that_the_job_says(
     document: QueryControl | None, job: Job
@@ -150,7 +151,7 @@ def described(handle: int, topic: str, options: dict[str, str]) -> Descriptor:
     return Descriptor.parse(json.dumps({**members, "api": "v2", "options": {"path": f"/{topic}", **options}}))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     query=OF_QUERY,
     options=st.tuples(OF_SOURCE, OF_SOURCE),
