@@ -42,7 +42,7 @@ print("stopped", flush=True)
 JOB_THAT_TELLS = """
 import time
 from pyspark.sql import SparkSession
-from headgate_spark.engine.executor_refusals import ExecutorRefusals
+from headgate_spark.engine.executors import ExecutorRefusals
 from headgate_spark.engine.shim import DriverJvm
 
 spark = SparkSession.builder.getOrCreate()

@@ -399,7 +399,7 @@ def test_a_working_directory_that_is_gone_is_a_usage_error(folder: Path) -> None
 
 INTERRUPTED_ANYWHERE = """
 import os, signal, threading, time
-from headgate.cli.local.wishes import StopWishes
+from headgate.cli.local.session import StopWishes
 
 wishes = StopWishes()
 with wishes.by_signals():
@@ -421,7 +421,7 @@ def test_a_signal_ends_a_sleep_and_one_before_a_sleep_is_not_lost() -> None:
 
 DELIVERED_AGAIN = """
 import signal
-from headgate.cli.local.wishes import StopWishes
+from headgate.cli.local.session import StopWishes
 from headgate_contract.signals import StopSignals
 
 now = 0.0

@@ -11,10 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from headgate.cli.view import Moment
-from headgate.cli.view.batches import Batch, BatchHistory
 from headgate.cli.view.frame import Frame, QueryFrame, SourceFrame, frame_of
 from headgate.cli.view.lines import HistoryView, JsonView, PlainView
-from headgate.cli.view.terminal import draw
+from headgate.cli.view.terminal import Batch, BatchHistory, draw
 from headgate.cli.view.words import amount, duration, sparkline
 from headgate.reconcile.ports import Event
 from support.looping import Loop

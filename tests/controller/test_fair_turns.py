@@ -11,8 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headgate.controller.pace import Pace
-from headgate.controller.queue import WorkQueue
+from headgate.controller.queue import Pace, WorkQueue
 from headgate.controller.workers import Workers, share_of
 from headgate.key import Key
 

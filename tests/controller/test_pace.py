@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.controller.pace import BURST, SECONDS, Pace
-from headgate.controller.queue import WorkQueue
+from headgate.controller.queue import BURST, SECONDS, Pace, WorkQueue
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=200), st.integers(1, 6), st.floats(0.1, 4))

@@ -16,8 +16,7 @@ from headgate.api.labels import APPLICATION, DRIVER, ROLE
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.handlers.namespaces import Gate, Namespaces
 from headgate.handlers.resync import Resync
-from headgate.handlers.roster import Roster
-from headgate.handlers.watches import Watches
+from headgate.handlers.watches import Roster, Watches
 from headgate.key import Key
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from headgate_spark.launch.connector import STAND_INS, advice, file_name
+from headgate_spark.launch.script import STAND_INS, advice, file_name
 from support.driver import driver
 from support.kafka_connector import CONNECTOR
 from support.maven import MixedJarsError, pinned

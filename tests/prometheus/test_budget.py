@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.adapters.metrics.prometheus.budget import admitted, chosen
+from headgate.adapters.metrics.prometheus.expressions import admitted, chosen
 
 NAMES = st.sampled_from("abcdef")
 GROUPS = st.dictionaries(NAMES, st.lists(st.integers(0, 60), unique=True, min_size=1), min_size=1)

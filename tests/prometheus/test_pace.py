@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adapters.metrics.prometheus import promql
-from headgate.adapters.metrics.prometheus.pace import Pace
+from headgate.adapters.metrics.prometheus.fetch import arrivals
+from headgate.adapters.metrics.prometheus.poller import Pace
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target
 from headgate.key import Key
 
@@ -24,7 +24,7 @@ def scraped(*times: float) -> dict[Pod, Target]:
 def test_a_rate_is_taken_over_four_scrapes_and_a_minute_at_least(interval: float, window: int) -> None:
     pace = Pace().following(scraped(100.0), scraped(100.0 + interval))
     assert pace.window_seconds == window
-    assert f"[{window}s]" in promql.arrivals(["a"], "", pace.window_seconds)
+    assert f"[{window}s]" in arrivals(["a"], "", pace.window_seconds)
 
 
 def test_between_two_scrapes_and_before_any_the_pace_stays_as_it_was() -> None:

@@ -6,7 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
-from headgate.cli.local import settings as local_settings
+from headgate.cli.local import session as local_session
 from headgate.controller import local as local_run
 from headgate.decision import Reason
 from headgate.decision.backlog_conf import ConfReason
@@ -41,7 +41,7 @@ def declared_reasons() -> set[str]:
             readiness,
             refused,
             local_run,
-            local_settings,
+            local_session,
         )
         for name, value in vars(module).items()
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate_spark.engine.event_time import ReachedEventTime
+from headgate_spark.engine.batches import ReachedEventTime
 from headgate_spark.engine.progress import Progress
 
 HOUR = 3600.0

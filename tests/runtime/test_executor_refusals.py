@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate_spark.engine.executor_refusals import CURRENT_SECONDS, LONGEST, current
+from headgate_spark.engine.executors import CURRENT_SECONDS, LONGEST, current
 
 AT = 1_700_000_000.0
 OF_SPARK = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate_spark.engine.looks import APART_SECONDS, Looks
+from headgate_spark.engine.services import APART_SECONDS, Looks
 from headgate_spark.planner.lease import Lease
 
 IDLE = Lease(1.0, watched=("orders",), look_seconds=0.1)

@@ -22,7 +22,7 @@ from headgate_spark.engine.services import Services
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses
 from headgate_spark.launch.command import out_of_memory
-from headgate_spark.launch.jvm import ran_out_of_memory
+from headgate_spark.launch.driver import ran_out_of_memory
 from headgate_spark.planner.memory import MemoryBound
 from support.driver import driver, recording
 from support.engine import begins, failure

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.engine.offsets import RecordCounts
+from headgate_spark.engine.sources import RecordCounts
 
 keys = st.text(st.characters(blacklist_characters="/"), min_size=1, max_size=6)
 counts = st.integers(0, 10**15)

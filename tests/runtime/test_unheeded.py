@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.engine.settings import Unheeded, unheeded
 from headgate_spark.engine.sources import Descriptor
-from headgate_spark.engine.unheeded import Unheeded, unheeded
 
 
 def described(kind: str, api: str = "v2", **more: object) -> Descriptor:

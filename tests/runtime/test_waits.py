@@ -1,6 +1,6 @@
 """What a batch took is told without the time that its trigger waited."""
 
-from headgate_spark.engine.waits import Waits
+from headgate_spark.engine.batches import Waits
 
 
 def test_a_wait_counts_to_the_trigger_that_it_was_in():

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from headgate_spark.engine.progress import parse
-from headgate_spark.packed import unpacked
+from headgate_spark.kafka.lookups import unpacked
 from support.driver import recording
 from support.spark import ScriptedPlanner, once
 from support.waiting import wait_until

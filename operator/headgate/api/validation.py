@@ -16,11 +16,11 @@ from headgate.api.advice import advice
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Finding, Location, Severity, path_of
 from headgate.api.pod_shape import shape_findings
-from headgate.api.references import reference_findings
 from headgate.api.rule import values_at
 from headgate.api.rules import RULES
 from headgate.api.schema import with_defaults, without_empty
 from headgate.api.wording import no_such_name, sentence
+from headgate_contract import chains
 
 
 def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
@@ -92,3 +92,47 @@ def _present(location: Location, manifest: Mapping[str, Any]) -> Location:
             kept.append(step)
             value = value[step]
     return tuple(kept)
+
+
+def reference_findings(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is refused in `manifest`; what is malformed is passed over."""
+    for pattern in ("spec.queries", "spec.queries[].sources"):
+        for location, items in values_at(pattern, manifest):
+            yield from _twice(location, items)
+    for location, sources in values_at("spec.queries[].sources", manifest):
+        yield from _cycles(location, sources)
+
+
+def _twice(location: Location, items: Any) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, name in _named(items, "name"):
+        if name in seen:
+            yield Finding(
+                Severity.ERROR,
+                f"the name {name} stands twice; merge the two entries, or correct one of the names",
+                (*location, index, "name"),
+                rule="name-twice",
+            )
+        seen.add(name)
+
+
+def _cycles(location: Location, sources: Any) -> Iterator[Finding]:
+    """Yield one finding for each cycle of more than one source; a source after itself breaks a rule of its
+    own."""
+    names = dict(_named(sources, "name"))
+    places = {name: index for index, name in reversed(names.items())}
+    after = {names[index]: target for index, target in _named(sources, "after") if index in names}
+    for cycle in chains.cycles(after):
+        if len(cycle) > 1:
+            yield Finding(
+                Severity.ERROR,
+                chains.told(cycle),
+                (*location, places[cycle[0]], "after"),
+                rule="after-cycle",
+            )
+
+
+def _named(items: Any, field: str) -> Iterator[tuple[int, str]]:
+    for index, item in enumerate(items if isinstance(items, list) else []):
+        if isinstance(item, Mapping) and isinstance(value := item.get(field), str):
+            yield index, value

@@ -10,23 +10,25 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from headgate.adapters.local.resource_file import Back, Missing, Refused, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
 from headgate.api.lanes import Lane
-from headgate.controller.unhindered import unhindered
+from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import History, State, Step, StepReason
 from headgate.decision.words import Words
 from headgate.errors import HeadgateError, TransientError
 from headgate.reconcile.edits import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Event, Ports
+from headgate.reconcile.ports import Controls, Event, Ports, Reports, Store
+from headgate_contract import ControlDocument
 
 EXIT_KILLED = 137
 """The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
@@ -218,3 +220,76 @@ def _on_one_machine(change: Change) -> Change:
     if change.lane is not Lane.EXECUTORS:
         return change
     return replace(change, effect="counts from the next start of the driver")
+
+
+Complain = Callable[[str], None]
+
+
+def unhindered(ports: Ports, complain: Complain) -> Ports:
+    """Return the ports with writes that cannot fail; `complain` is told what was not written.
+
+    The loop writes down what it intends before it acts, so that a loop that starts again goes on instead of guessing.
+    With a full disk it acts no more, and that is right for a start. Whoever presses Ctrl-C wants an end, which
+    nothing goes on from: it is carried out by what the loop remembers.
+    """
+
+    @contextmanager
+    def telling() -> Iterator[None]:
+        try:
+            yield
+        except TransientError as error:
+            complain(str(error))
+
+    return replace(
+        ports,
+        controls=_Controls(ports.controls, telling),
+        store=_Store(ports.store, telling),
+        reports=_Reports(ports.reports, telling),
+    )
+
+
+Telling = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Controls:
+    behind: Controls
+    telling: Telling
+
+    def published(self) -> ControlDocument | None:
+        with self.telling():
+            return self.behind.published()
+        return None
+
+    def publish(self, document: ControlDocument) -> None:
+        with self.telling():
+            self.behind.publish(document)
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    behind: Store
+    telling: Telling
+
+    def load(self) -> Mapping[str, Any] | None:
+        return self.behind.load()
+
+    def save(self, document: Mapping[str, Any]) -> None:
+        with self.telling():
+            self.behind.save(document)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reports:
+    behind: Reports
+    telling: Telling
+
+    def last(self) -> SparkApplicationStatus | None:
+        return self.behind.last()
+
+    def write(self, status: SparkApplicationStatus) -> None:
+        with self.telling():
+            self.behind.write(status)
+
+    def tell(self, event: Event) -> None:
+        self.behind.tell(event)

@@ -9,16 +9,18 @@ An option is of one stream (`.option("headgate.interval", "5s")` on `writeStream
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from headgate_contract.settings import unknown
 from headgate_contract.settings.forms import Value, as_here
 from headgate_contract.settings.table import (
     BY_NAME,
     BY_OPTION,
+    EVERY,
     OF,
+    OF_THE_OPERATOR,
     OPTION,
     OWN_OPTIONS,
     PROCESS,
@@ -82,7 +84,7 @@ def in_options(options: Mapping[str, str], scope: Scope) -> tuple[Given, list[st
     for name in sorted(filter(is_option, options), key=str.lower):
         setting, spelling = BY_OPTION.get(name.lower()), f"option {name}"
         if setting is None or setting.scope is not scope:
-            reading.problems.append(f"{spelling}: {unknown.option(name, setting, scope)}")
+            reading.problems.append(f"{spelling}: {_no_option(name, setting, scope)}")
         elif setting.name in given:
             reading.problems.append(
                 f"{spelling}: {given[setting.name].spelling} says it too; leave one of them out"
@@ -108,7 +110,7 @@ def in_properties(properties: Mapping[str, str], query: str) -> Properties:
         if not rest.startswith(QUERIES):
             setting = BY_NAME.get(rest)
             if setting is None or not setting.has_default:
-                reading.problems.append(f"{spelling}: {unknown.property_of_all(rest, setting)}")
+                reading.problems.append(f"{spelling}: {_no_property(rest, setting)}")
             else:
                 given = of_all if setting.scope is Scope.QUERY else every_source
                 reading.take(given, setting, text, spelling)
@@ -122,7 +124,7 @@ def in_properties(properties: Mapping[str, str], query: str) -> Properties:
             elif (found := source_and_setting(rest)) is not None:
                 reading.take(sources.setdefault(found[0], {}), found[1], text, spelling)
             elif setting is not None or not _is_of_longer_name(rest):
-                reading.problems.append(f"{spelling}: {unknown.property_of_query(query, rest, setting)}")
+                reading.problems.append(f"{spelling}: {_no_property_of_query(query, rest, setting)}")
     return Properties(over(own, of_all), sources, every_source, tuple(reading.problems))
 
 
@@ -177,3 +179,51 @@ def _is_of_longer_name(rest: str) -> bool:
         return True
     _, dot, behind = rest.partition(f".{SOURCES}")
     return bool(dot) and source_and_setting(SOURCES + behind) is not None
+
+
+def _no_option(name: str, setting: Setting | None, scope: Scope) -> str:
+    """Say what is wrong with an option of a stream; `setting` is the one of that name, which is of something else."""
+    if setting is not None:
+        return _elsewhere(setting)
+    here = [each for known in OF[scope] for each in known.options]
+    return _close(name, OPTION, here, [each for known in EVERY for each in known.options])
+
+
+def _no_property(rest: str, setting: Setting | None) -> str:
+    """Say what is wrong with `spark.headgate.<rest>`."""
+    if setting is not None:
+        return f"cannot be given for all sources; write {PROPERTY}{QUERIES}<query>.{SOURCES}<source>.{rest}"
+    known = [*(each.name for each in EVERY if each.has_default), *sorted(PROCESS)]
+    return _close(PROPERTY + rest, PROPERTY, [PROPERTY + each for each in known])
+
+
+def _no_property_of_query(query: str, rest: str, setting: Setting | None) -> str:
+    """Say what is wrong with `spark.headgate.queries.<query>.<rest>`."""
+    at = f"{PROPERTY}{QUERIES}{query}."
+    if setting is not None:
+        return f"is a setting of a source; write {at}{SOURCES}<source>.{rest}"
+    scope = Scope.QUERY
+    if rest.startswith(SOURCES):
+        source, _, rest = rest[len(SOURCES) :].partition(".")
+        at, scope = f"{at}{SOURCES}{source}.", Scope.SOURCE
+    return _close(at + rest, at, [at + each.name for each in OF[scope]])
+
+
+def _elsewhere(setting: Setting) -> str:
+    if setting.scope is Scope.QUERY:
+        return "is a setting of the query; give it to writeStream"
+    return "is a setting of a source; give it to readStream"
+
+
+def _close(name: str, prefix: str, here: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
+    """Say which may have been meant: a similar one, or one whose last part this is. The prefix tells nothing."""
+    bare = name[len(prefix) :]
+    if bare in OF_THE_OPERATOR:
+        return "an expression of Prometheus is judged by the operator; declare it in a SparkApplication"
+    for known in (here, elsewhere):
+        by_name = {each[len(prefix) :].lower(): each for each in known if each.startswith(prefix)}
+        close = difflib.get_close_matches(bare.lower(), by_name, n=1, cutoff=0.6)
+        close = close or [each for each in by_name if each.rpartition(".")[2] == bare.lower()]
+        if close:
+            return f"unknown setting; did you mean {by_name[close[0]]}?"
+    return f"unknown setting; remove it, or use one of {', '.join(here)}"

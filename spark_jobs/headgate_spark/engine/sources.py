@@ -8,14 +8,70 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import PurePosixPath
+from typing import Any, Protocol
 
 from headgate_contract.newer import dataclass
 from headgate_contract.settings.said import is_option
-from headgate_spark.engine.offsets import OffsetFormat, RecordCounts
-from headgate_spark.planner.model import Lane
+from headgate_spark.planner.model import Lane, Position
+
+
+class OffsetFormat(Protocol):
+    """How one kind of source writes its offsets.
+
+    The planner counts records per split. A source writes JSON of its own making into the checkpoint, and only that
+    may go back to it, since the checkpoint must stay readable without Headgate. Only formats whose integers are known
+    to count records are translated; for every other source the planner has coarser means (`Lane`).
+    """
+
+    def position(self, offset: str) -> Position:
+        """Return the records per split.
+
+        Raises `ValueError` if `offset` is not of this format, `RecursionError` if it is nested too deeply for JSON.
+        """
+
+    def offset(self, position: Position, latest: str) -> str:
+        """Return the offset of `position`, in the shape of `latest`."""
+
+
+class RecordCounts:
+    """JSON objects, nested or flat, whose leaves count records.
+
+    Kafka: `{"orders": {"0": 17}}` is `{"orders/0": 17}`. The replay source: `{"row": 17}` is itself.
+    """
+
+    def position(self, offset: str) -> Position:
+        """Return the records per split, splits being named by the path of the leaf."""
+        return dict(_leaves(json.loads(offset), ()))
+
+    def offset(self, position: Position, latest: str) -> str:
+        """Return `position` as JSON.
+
+        A split that the planner has no position for is one that has just appeared: it is taken up to its latest,
+        because only the source knows where it begins.
+        """
+        return json.dumps(_rebuilt(json.loads(latest), (), position), separators=(",", ":"))
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif type(value) is int and path:
+        yield "/".join(path), value
+    else:
+        raise ValueError(
+            f"offset member {'/'.join(path) or '(all)'} is {value!r}; expected a count of records"
+        )
+
+
+def _rebuilt(value: Any, path: tuple[str, ...], position: Position) -> Any:
+    if isinstance(value, dict):
+        return {key: _rebuilt(inner, (*path, key), position) for key, inner in value.items()}
+    return position.get("/".join(path), value)
+
 
 FORMATS: Mapping[str, OffsetFormat] = {"kafka": RecordCounts(), "replay": RecordCounts()}
 """Sources whose offsets are known to count records, by the name given to `readStream.format`."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import zlib
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 from headgate_spark.kafka.groups import client_id, client_options
 from headgate_spark.kafka.partitions import partitions_of
 from headgate_spark.kafka.sampling import Record, UnansweredError
-from headgate_spark.packed import unpacked
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
@@ -191,3 +191,13 @@ def _found(split: str, answer: list[int] | str) -> Found | None:
     if isinstance(answer, str):
         raise PartitionError(f"partition {split}: {answer}")
     return None if answer[0] < 0 else Found(*answer)
+
+
+_MARK = "deflated:"
+
+
+def unpacked(text: str) -> str:
+    """Return a text as it was before the shim made it shorter; one that was short enough is as it was."""
+    if not text.startswith(_MARK):
+        return text
+    return zlib.decompress(base64.b64decode(text.removeprefix(_MARK))).decode()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,7 +25,6 @@ from headgate_contract.listening import every_address
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
-from headgate_spark.launch.announcement import Announcement
 from headgate_spark.launch.driver import Driver
 from headgate_spark.launch.environment import UnsupportedSessionError, prepare, written_down
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
@@ -250,3 +251,21 @@ class _ScriptAndArguments(argparse.Action):
         if not words:
             parser.error("name the PySpark script to run")
         namespace.script, namespace.arguments = Path(words[0]), words[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """Where the driver serves its metrics; nobody is told where `path` is `None`."""
+
+    path: Path | None
+    application: str
+    metrics_port: int
+
+    def write(self, *, note: str | None = None) -> None:
+        """Write the file; `note` is what is to be known of the driver's end. Raises `OSError`."""
+        if self.path is None:
+            return
+        members = {"pid": os.getpid(), "metricsPort": self.metrics_port, "application": self.application}
+        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        unfinished.write_text(json.dumps(members | ({"note": note} if note else {})), encoding="utf-8")
+        unfinished.replace(self.path)

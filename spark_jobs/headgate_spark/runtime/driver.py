@@ -41,7 +41,6 @@ from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.fences import FencedPlace, open_fence
-from headgate_spark.runtime.jvm import connect
 from headgate_spark.runtime.settings import Settings
 from headgate_spark.runtime.stopping import await_boundaries, stop_queries
 
@@ -286,3 +285,12 @@ class Runtime:
         """Say whose positions are published, where two applications in a cluster may have one name."""
         namespace = self._driver.context.conf().get(NAMESPACE, "")
         return f"{namespace}/{self._settings.application}" if namespace else self._settings.application
+
+
+def connect(port: int, token: str) -> DriverJvm:
+    """Return the JVM that listens at a port of this machine."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway
+
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway: Any = JavaGateway(gateway_parameters=parameters)
+    return DriverJvm(gateway.jvm)

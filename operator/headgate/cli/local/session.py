@@ -7,25 +7,29 @@ status is what is on the screen. It is the same loop that an operator turns, so 
 from __future__ import annotations
 
 import os
+import select
 import shlex
+import signal
+import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
+from headgate.adapters.address import Address
 from headgate.adapters.local.driver import LAUNCHER, require_script, require_words
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.resource_file import ResourceFile
 from headgate.adapters.local.state_dir import StateDir
 from headgate.api.application import SparkApplication
-from headgate.cli.local.settings import SettingsOfTheJob
-from headgate.cli.local.wishes import StopWishes
-from headgate.cli.streams import let_go
+from headgate.cli.holding import of_driver, told_by
+from headgate.cli.streams import has_reader, let_go
 from headgate.cli.terminal import Terminal
 from headgate.cli.view import Moment, View
-from headgate.cli.view.frame import frame_of
-from headgate.cli.view.guarded import GuardedView
+from headgate.cli.view.frame import Frame, frame_of
 from headgate.cli.view.lines import (
     DriverOutputView,
     HistoryView,
@@ -41,8 +45,55 @@ from headgate.decision.lifecycle import how_it_ended
 from headgate.errors import UsageError
 from headgate.factory.local import LocalApplication, local_application
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Event
+from headgate.reconcile.ports import Event, Outage
 from headgate_contract.foreign import printable
+from headgate_contract.signals import StopSignals
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a service manager, and a terminal that is closed."""
+
+
+class StopWishes:
+    """How often a stop was asked for: once, at the end of the batch; more often, at once.
+
+    A handler runs on the main thread between any two of its instructions, within the very lock, maybe, that a
+    `threading.Event` would take. So it takes none: it counts, and what ends the sleep is Python's wake-up descriptor,
+    which is written when the signal comes.
+    """
+
+    def __init__(self, signals: StopSignals | None = None) -> None:
+        self.count = 0
+        self._signals = signals or StopSignals()
+
+    @contextmanager
+    def by_signals(self) -> Iterator[None]:
+        """Count signals meanwhile; afterwards they do what they did before. SIGHUP stays ignored under `nohup`."""
+        self._wake_up, self._woken = socket.socketpair()
+        self._wake_up.setblocking(False)
+        self._woken.setblocking(False)
+        heard = [s for s in STOP_SIGNALS if s is signal.SIGINT or signal.getsignal(s) is not signal.SIG_IGN]
+        before_wake_up = signal.set_wakeup_fd(self._wake_up.fileno(), warn_on_full_buffer=False)
+        before = {number: signal.signal(number, self._count) for number in heard}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(before_wake_up)
+            self._wake_up.close()
+            self._woken.close()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait so long, or until a signal comes; one that came since the last sleep ends this one at once."""
+        select.select([self._woken], [], [], seconds)
+        with suppress(BlockingIOError):
+            self._woken.recv(4096)
+
+    def _count(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  the form of a handler
+        """Count one more; a terminal that is closed sends SIGHUP again by its shell, and means it once."""
+        if not self._signals.is_new_wish(number):
+            return
+        self.count = max(self.count, 1) if number == signal.SIGHUP else self.count + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,3 +230,84 @@ def _tell(lines: Iterable[str]) -> None:
         sys.stderr.flush()
     except OSError:
         let_go(sys.stderr)
+
+
+SETTINGS_OF_THE_JOB = "SettingsOfTheJob"
+SECONDS = 1.0
+"""The loop waits for the page, which it has just read itself."""
+
+
+class SettingsOfTheJob:
+    """Asks a driver when that may have changed: it is another one, has a new document, or has other queries."""
+
+    def __init__(self, locate: Callable[[], Address | Outage]) -> None:
+        """`locate` tells where the driver serves its metrics."""
+        self._locate = locate
+        self._asked_at: Hashable = None
+        self._said: tuple[str, ...] = ()
+
+    def news(self, frame: Frame) -> Event | None:
+        """Return what holds, in words, if it is not what was said last."""
+        active = frozenset(name for name, query in frame.queries.items() if query.active)
+        now = (frame.pid, frame.acknowledged_generation, active)
+        address = self._locate()
+        if not (active and frame.metrics_available) or now == self._asked_at or isinstance(address, Outage):
+            return None
+        try:
+            lines = tuple(of_driver(told_by(str(address), SECONDS)))
+        except UsageError:
+            return None  # next time
+        self._asked_at = now
+        if lines == self._said:
+            return None
+        self._said = lines
+        message = "; ".join(lines) or "the job says nothing by itself any more"
+        return Event(at=frame.t, reason=SETTINGS_OF_THE_JOB, message=f"whose word holds: {message}")
+
+
+class GuardedView:
+    """Shows what `view` shows on `out`, for as long as that can be written.
+
+    Neither may end the run, whose driver would go on with nobody to govern it. Without a reader nothing more is
+    shown, and whoever runs the loop decides what to do about it. A full disk may have room again, so each moment is
+    tried anew.
+    """
+
+    def __init__(
+        self, view: View, out: TextIO, *, on_no_reader: Callable[[], None], complain: Callable[[str], None]
+    ) -> None:
+        self._view = view
+        self._out = out
+        self._on_no_reader = on_no_reader
+        self._complain = complain
+        self._has_reader = True
+        self._has_failed = False
+
+    def show(self, moment: Moment) -> None:
+        """Show the moment, if it can be."""
+        self._try(lambda: self._view.show(moment))
+
+    def close(self, exit_code: int | None) -> None:
+        """Leave the output in order, if it can be."""
+        self._try(lambda: self._view.close(exit_code))
+        if self._has_failed:
+            let_go(self._out)
+
+    def _try(self, write: Callable[[], None]) -> None:
+        if not self._has_reader:
+            return
+        if not has_reader(self._out):
+            self._lose_reader()
+            return
+        try:
+            write()
+        except BrokenPipeError:
+            self._lose_reader()
+        except OSError as error:
+            if not self._has_failed:
+                self._complain(f"the output cannot be written, and is lost until it can: {error.strerror}")
+            self._has_failed = True
+
+    def _lose_reader(self) -> None:
+        self._has_reader, self._has_failed = False, True
+        self._on_no_reader()

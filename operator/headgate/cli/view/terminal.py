@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,10 +18,54 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.cli.view import Moment
-from headgate.cli.view.batches import Batch, BatchHistory
 from headgate.cli.view.frame import Frame, QueryFrame, SourceFrame
 from headgate.cli.view.words import UNKNOWN, amount, clock, duration, eta, live, rate, sparkline
 from headgate.reconcile.ports import Event
+
+KEPT = 40
+
+
+class Batch(NamedTuple):
+    """One batch, or the average of several between two frames."""
+
+    records: float
+    seconds: float | None
+
+
+@dataclass(slots=True)
+class BatchHistory:
+    """The last batches of one query.
+
+    The driver counts batches, their time and their records; two frames in between which the count grew tell how
+    large and how long the batches between them were, on the average.
+    """
+
+    batches: deque[Batch] = field(default_factory=lambda: deque(maxlen=KEPT))
+    _before: QueryFrame | None = None
+
+    def watch(self, query: QueryFrame) -> None:
+        """Note what was committed since the frame before; a driver that starts over starts the count over."""
+        before, self._before = self._before, query
+        if before is None or before.batches is None or query.batches is None:
+            return
+        count = query.batches - before.batches
+        if count < 0:
+            self.batches.clear()
+        records = _processed(query) - _processed(before)
+        if count <= 0 or records < 0:
+            return
+        self.batches.extend([Batch(records / count, _seconds(before, query, count))] * min(int(count), KEPT))
+
+
+def _processed(query: QueryFrame) -> float:
+    return sum(source.processed_records or 0.0 for source in query.sources.values())
+
+
+def _seconds(before: QueryFrame, after: QueryFrame, count: float) -> float | None:
+    if before.batch_seconds is None or after.batch_seconds is None:
+        return None
+    return (after.batch_seconds - before.batch_seconds) / count
+
 
 EVENTS_SHOWN = 8
 STATE_STYLES = {"Running": "bold green", "Failed": "bold red", "BackingOff": "bold yellow"}

@@ -15,16 +15,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, TypeVar
 
 import requests
 from prometheus_api_client import PrometheusConnect
+from requests import PreparedRequest
+from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from headgate.adapters.metrics.prometheus.answer import Decoder, Vector, error_of
-from headgate.adapters.metrics.prometheus.credentials import Credentials
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.reconcile.ports import OutageReason
@@ -212,3 +214,34 @@ def _cause(problem: BaseException) -> str:
         reason = getattr(problem, "reason", None)
         inner = next((one for one in (reason, first) if isinstance(one, BaseException)), problem.__cause__)
     return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+
+
+class Credentials(AuthBase):
+    """Signs each request with what the files hold at that moment.
+
+    Tokens of service accounts are rotated within the hour, so files are read for each request: a few kilobytes at a
+    few requests in five seconds, and no moment at which the old one is still in use.
+    """
+
+    def __init__(self, options: PrometheusOptions) -> None:
+        self._options = options
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """Add the header; raises QueryFailure when a file cannot be read."""
+        options = self._options
+        if options.bearer_token_file is not None:
+            request.headers["Authorization"] = f"Bearer {_secret(options.bearer_token_file)}"
+        elif options.username is not None:
+            password = "" if options.password_file is None else _secret(options.password_file)
+            HTTPBasicAuth(options.username, password)(request)
+        return request
+
+
+def _secret(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is no text"
+        raise QueryFailure(
+            OutageReason.CREDENTIALS_UNREADABLE, f"cannot read {file} to sign in to Prometheus: {reason}"
+        ) from problem

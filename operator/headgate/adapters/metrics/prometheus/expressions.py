@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from itertools import count
+from typing import TypeVar
 
 import msgspec
 
 from headgate.adapters.metrics.fair_threads import FairThreads
-from headgate.adapters.metrics.prometheus import budget
 from headgate.adapters.metrics.prometheus.answer import Vector, VectorDecoder
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried, ignore
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
@@ -151,8 +153,8 @@ class Expressions:
             for namespace, expressions in wanted.items()
             if expressions
         }
-        admitted = budget.admitted(places, self._room)
-        known = {place for group in admitted.values() for place in group}
+        within = admitted(places, self._room)
+        known = {place for group in within.values() for place in group}
         self._left_out = frozenset(place for group in places.values() for place in group) - known
         self._answers = {place: self._answers.get(place, UNASKED) for place in known}
         self._turn_at = {namespace: self._turn_at.get(namespace, -math.inf) for namespace in places}
@@ -161,10 +163,10 @@ class Expressions:
                 (place for place in group if place not in self._running and self._is_due(place, now)),
                 key=lambda place: self._answers[place].asked_at,
             )
-            for namespace, group in admitted.items()
+            for namespace, group in within.items()
         }
         under_way = [namespace for namespace, _, _ in self._running.values()]
-        for namespace, place in budget.chosen(waiting, under_way, self._turn_at, self._most):
+        for namespace, place in chosen(waiting, under_way, self._turn_at, self._most):
             future = self._threads.call(namespace, self._evaluate, place)
             self._running[place] = (namespace, future, now)
             self._turn_at[namespace] = now
@@ -223,3 +225,61 @@ def deciding(vector: Vector[_Labels]) -> float:
     if len(numbers) < len(values):
         raise QueryFailure(OutageReason.QUERY_FAILED, "it returns NaN")
     return 0.0
+
+
+T = TypeVar("T")
+
+
+def admitted(wanted: Mapping[str, Sequence[T]], room: int) -> dict[str, list[T]]:
+    """Return the first ones of each namespace, as many as there is room for; the least of a namespace is one.
+
+    What several namespaces want takes room once. The choice is the same each time, as long as `wanted` is.
+    """
+    if len({one for group in wanted.values() for one in group}) <= room:
+        return {namespace: list(group) for namespace, group in wanted.items()}
+    found: dict[str, list[T]] = {namespace: [] for namespace in wanted}
+    taken: set[T] = set()
+    for _, namespace, one in _in_turn({name: (0, group) for name, group in sorted(wanted.items())}):
+        if one in taken or len(taken) < room or not found[namespace]:
+            taken.add(one)
+            found[namespace].append(one)
+    return found
+
+
+def chosen(
+    waiting: Mapping[str, Sequence[T]], under_way: Iterable[str], turn_at: Mapping[str, float], most: int
+) -> list[tuple[str, T]]:
+    """Return what is asked now, the most urgent first, each once.
+
+    `waiting` is what each namespace would have asked, in order; `under_way` names those that have something asked
+    already, once for each; `turn_at` is when each had its last turn. Namespaces that have waited longest come first.
+    As many are under way in the end as `most`; a namespace that has nothing under way gets its turn even so.
+    """
+    running = Counter(under_way)
+    total = running.total()
+    found: list[tuple[str, T]] = []
+    known: set[T] = set()
+    order = sorted(waiting, key=lambda namespace: turn_at.get(namespace, 0.0))
+    for turn, namespace, one in _in_turn({name: (running[name], waiting[name]) for name in order}):
+        if len(found) >= most:
+            break
+        if one in known or (turn > 0 and total + len(found) >= most):
+            continue
+        known.add(one)
+        found.append((namespace, one))
+    return found
+
+
+def _in_turn(groups: Mapping[str, tuple[int, Sequence[T]]]) -> Iterator[tuple[int, str, T]]:
+    """Yield the members of all groups by the number of their turn; each group counts from a number of its own."""
+    left = {name: (first, iter(group)) for name, (first, group) in groups.items()}
+    for turn in count():
+        if not left:
+            return
+        for name, (first, group) in list(left.items()):
+            if first > turn:
+                continue
+            try:
+                yield turn, name, next(group)
+            except StopIteration:
+                del left[name]

@@ -6,10 +6,9 @@ its scrapes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 
-from headgate.adapters.metrics.prometheus import promql
 from headgate.adapters.metrics.prometheus.answer import (
     Labels,
     SeriesDecoder,
@@ -21,8 +20,11 @@ from headgate.adapters.metrics.prometheus.client import PrometheusClient, Querie
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_reader
+from headgate.reconcile.metric_table import Asked, asked
 from headgate.reconcile.readings import Column
 from headgate.threads import DaemonThreads
+from headgate_contract import metrics
+from headgate_contract.metrics import Metric
 
 AT_ONCE = 2
 
@@ -42,7 +44,7 @@ class Fetch:
 
     def scrape_times(self) -> Vector[Place]:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
-        return self._client.ask(promql.scrape_times(self._matchers), self._targets)
+        return self._client.ask(scrape_times(self._matchers), self._targets)
 
     def columns(self, at: float, since: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
         """Yield each column as of `at`, or why there is none.
@@ -51,7 +53,7 @@ class Fetch:
         it, too.
         """
         lookback = max(0.0, at - since) + EXACT_SECONDS
-        queries = [(column, promql.column_of(column, self._matchers)) for column in Column]
+        queries = [(column, column_of(column, self._matchers)) for column in Column]
         asked = [(column, self._ask(query, at, lookback)) for column, query in queries]
         while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB
             column, future = asked.pop(0)
@@ -63,14 +65,14 @@ class Fetch:
         """Return the details of some drivers and how fast their records arrive, over a window; or why not."""
         names = {pod.name for pod in pods}
         queries = [
-            promql.details(names, self._matchers),
-            promql.arrivals(names, self._matchers, window_seconds),
+            details(names, self._matchers),
+            arrivals(names, self._matchers, window_seconds),
         ]
         futures = [self._ask(query, at) for query in queries]
-        facts, arrivals = (_result(future) for future in futures)
+        facts, arrived = (_result(future) for future in futures)
         if isinstance(facts, QueryFailure):
             return facts
-        return arrivals if isinstance(arrivals, QueryFailure) else (facts, arrivals)
+        return arrived if isinstance(arrived, QueryFailure) else (facts, arrived)
 
     def close(self) -> None:
         """Ask nothing any more."""
@@ -86,3 +88,56 @@ def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:
         return future.result()
     except QueryFailure as failure:
         return failure
+
+
+FLAGS = tuple(metric for metric in asked(Column.EXCEPTIONS) if metric is not metrics.QUERY_ACTIVE)
+"""What is 0 of almost every source at almost every time."""
+DETAILS = asked(Asked.FOR_DETAILS)
+"""What a status shows and no vote depends on."""
+
+
+def scrape_times(matchers: str) -> str:
+    """Return the query for when each driver was scraped last, with all labels of its target.
+
+    All series of one scrape have one time, and this metric is in every scrape.
+    """
+    return f"timestamp({_selector([metrics.DRIVER_STOPPING], matchers)})"
+
+
+def column_of(column: Column, matchers: str) -> str:
+    """Return the query for one column, of all drivers."""
+    match column:
+        case Column.EXCEPTIONS:
+            ended = f"{_selector([metrics.QUERY_ACTIVE], matchers)} == 0"
+            return f"{_selector(FLAGS, matchers)} > 0 or {ended}"
+        case _:
+            return _selector(asked(column), matchers)
+
+
+def details(pods: Collection[str], matchers: str) -> str:
+    """Return the query for the details of drivers."""
+    return _selector(DETAILS, _both(matchers, _pods(pods)))
+
+
+def arrivals(pods: Collection[str], matchers: str, window_seconds: int) -> str:
+    """Return the query for what came in by source: what was read plus what waits more, per second."""
+    matchers = _both(matchers, _pods(pods))
+    processed = _selector([metrics.SOURCE_PROCESSED], matchers)
+    pending = _selector([metrics.SOURCE_PENDING], matchers)
+    return f"rate({processed}[{window_seconds}s]) + deriv({pending}[{window_seconds}s])"
+
+
+def _pods(pods: Collection[str]) -> str:
+    one_of = "|".join(sorted(pods))
+    return f'pod=~"{one_of}"'
+
+
+def _selector(names: Sequence[Metric], matchers: str) -> str:
+    if len(names) == 1:
+        return f"{names[0].name}{{{matchers}}}"
+    one_of = "|".join(metric.name for metric in names)
+    return "{" + _both(f'__name__=~"{one_of}"', matchers) + "}"
+
+
+def _both(one: str, other: str) -> str:
+    return ",".join(part for part in (one, other) if part)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median_high
 
 from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.prometheus import columns
@@ -29,10 +30,9 @@ from headgate.adapters.metrics.prometheus.expressions import Expressions
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.fetch import Fetch
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
-from headgate.adapters.metrics.prometheus.pace import Pace
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.rotation import Rotation, is_behind
-from headgate.adapters.metrics.prometheus.targets import Pod, Targets, targets
+from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets, targets
 from headgate.adapters.metrics.watched import Watched
 from headgate.api.application import SparkApplication
 from headgate.key import Key
@@ -223,3 +223,34 @@ def _lost(before: Pulses, found: Targets, watched: Mapping[Key, Watched], now: f
         and (one := watched.get(scraped.target.run.key)) is not None
         and now - scraped.driver.at <= one.stale_after_seconds
     }
+
+
+SHORTEST_SECONDS = 60.0
+"""Of a window: with scrapes every 15 s, four of them."""
+LONGEST_SECONDS = 1200.0
+SCRAPES = 4
+"""Of a window, where scrapes are further apart: one may be lost, and one come late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The usual time between two scrapes of a driver."""
+
+    seconds: float | None = None
+    """`None`: nothing has been scraped twice yet."""
+
+    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> Pace:
+        """Return the pace after another look; that of most drivers, so that one with its own says nothing."""
+        gaps = [
+            gap
+            for pod, target in now.items()
+            if (known := before.get(pod)) is not None and (gap := target.scraped_at - known.scraped_at) > 0
+        ]
+        return Pace(median_high(gaps)) if gaps else self
+
+    @property
+    def window_seconds(self) -> int:
+        """The time over which a rate is taken, in whole seconds."""
+        if self.seconds is None:
+            return int(SHORTEST_SECONDS)
+        return math.ceil(min(LONGEST_SECONDS, max(SHORTEST_SECONDS, SCRAPES * self.seconds)))
