@@ -231,6 +231,26 @@ def test_an_application_without_a_driver_is_not_said_to_be_in_no_backlog() -> No
         assert (condition(loop, kind).status, condition(loop, kind).reason) == (UNKNOWN, "MetricsUnavailable")
 
 
+@pytest.mark.parametrize("gone", [0, 1])
+def test_an_application_at_rest_is_not_said_to_be_in_the_backlog_that_it_ended_in(gone: int) -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(3600))
+    loop.acknowledged_turn()
+    assert loop.memory.status is not None
+    assert loop.memory.status.summary.backlog == "WatermarkLag"
+    changes = loop.memory.status.queries[0].changes
+    loop.declare(suspend=True, restart={"policy": "Never"})
+    loop.turn()
+    loop.world.drivers.ends(gone, at=loop.now)
+    said = loop.turn()
+    shown = loop.memory.status.queries[0]
+    assert said.plan.step.state.is_at_rest
+    assert (shown.backlog, shown.reason, shown.changes) == (False, None, changes)
+    assert (loop.memory.status.summary.backlog, condition(loop, "Backlog").status) == (None, UNKNOWN)
+    assert not [event for event in said.events if event.reason == "BacklogLeft"]
+
+
 def test_an_outage_makes_no_healthy_application_unready_and_is_told_where_people_look_first() -> None:
     loop = running()
     since = condition(loop, "Ready").last_transition_time

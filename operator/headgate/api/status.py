@@ -177,7 +177,7 @@ class QueryStatus(StatusModel):
     """What its last run has failed of, and what to do. Left out while it runs."""
 
     backlog: bool = False
-    """The verdict."""
+    """The verdict. False while the application is at rest (`Suspended`, `Completed`, `Failed`): nobody knows then."""
 
     reason: Word | None = None
     """The first voter that said yes; `Unknown` where a backlog is held only because its voters are

@@ -29,6 +29,11 @@ class State(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing runs, and nothing starts before a person does something."""
+        return self in {State.SUSPENDED, State.COMPLETED, State.FAILED}
+
 
 class StepReason(StrEnum):
     """Why a step is taken."""

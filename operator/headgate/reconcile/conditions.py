@@ -86,18 +86,18 @@ def _condition(
 
 
 def _backlog(plan: Plan) -> Answer:
-    behind = [
-        f"{name} ({verdict.reason.value})"
+    is_at_rest = plan.step.state.is_at_rest
+    behind = {
+        name: verdict.reason.value
         for name, verdict in plan.verdicts.items()
-        if verdict.backlog and verdict.reason is not None
-    ]
+        if verdict.backlog and verdict.reason is not None and not is_at_rest
+    }
     if behind:
-        reasons = (verdict.reason for verdict in plan.verdicts.values() if verdict.backlog)
-        reason = next((reason.value for reason in reasons if reason is not None), NO_BACKLOG)
-        return Answer("Backlog", TRUE, reason, f"in backlog: {', '.join(behind)}")
+        said = ", ".join(f"{name} ({reason})" for name, reason in behind.items())
+        return Answer("Backlog", TRUE, next(iter(behind.values())), f"in backlog: {said}")
     sources = [source for verdict in plan.verdicts.values() for source in verdict.sources.values()]
     votes = [vote for source in sources for vote in source.votes.values()]
-    if votes and all(vote is None for vote in votes):
+    if votes and (is_at_rest or all(vote is None for vote in votes)):
         return Answer("Backlog", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
     return Answer("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 

@@ -68,7 +68,8 @@ def changes(
     if (before.state, before.attempt) != (after.state, after.attempt):
         yield from _life(before, seen, plan)
     yield from _failures(before, after, seen)
-    yield from _verdict_changes(before, after, seen)
+    if not plan.step.state.is_at_rest:
+        yield from _verdict_changes(before, after, seen)
     yield from _conf_changes(before, seen, plan)
     is_told = before.control_generation == plan.document.generation
     if not is_told and _settings_changed_live(seen, plan):

@@ -68,7 +68,7 @@ def status_of(
         selector=executors_of(application.name),
         control_generation=plan.kept.generation,
         acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
-        summary=_summary(queries),
+        summary=_summary(queries, is_at_rest=plan.step.state.is_at_rest),
         conditions=conditions(application, seen, plan, memory, found),
         queries=queries,
     )
@@ -92,7 +92,9 @@ def _query(
     name, verdict = query.name, plan.verdicts[query.name]
     reported = seen.query(name) or QueryMetrics(sources={})
     before = _status_before(name, memory)
-    changed = before is None or before.backlog != verdict.backlog
+    is_at_rest = plan.step.state.is_at_rest  # what it was in when its driver ended is no news of it any more
+    backlog = verdict.backlog and not is_at_rest
+    changed = before is None or before.backlog != backlog
     track = memory.tracks.get(name, Track())
     sources = tuple(
         _source(
@@ -107,10 +109,10 @@ def _query(
     return QueryStatus(
         name=name,
         failure=reported.failure,
-        backlog=verdict.backlog,
-        reason=None if verdict.reason is None else verdict.reason.value,
+        backlog=backlog,
+        reason=None if verdict.reason is None or is_at_rest else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,
-        changes=_changes(before, plan, memory, changed=changed),
+        changes=_changes(before, plan, memory, changed=changed and not is_at_rest),
         interval=_interval(verdict, reported, seen),
         acknowledged=_is_acknowledged(seen, plan) and not reported.unplanned,
         real_time=reported.real_time,
@@ -189,14 +191,14 @@ def _votes(verdict: SourceVerdict) -> Votes:
     )
 
 
-def _summary(queries: tuple[QueryStatus, ...]) -> Summary:
+def _summary(queries: tuple[QueryStatus, ...], *, is_at_rest: bool) -> Summary:
     """Return the query that is furthest behind: in backlog before not, then by lag, then by what is pending."""
     if not queries:
         return Summary()
     worst = max(queries, key=lambda q: (q.backlog, q.watermark_lag or timedelta(0), q.pending_records or 0))
     return Summary(
         query=worst.name,
-        backlog=(worst.reason or Reason.UNKNOWN.value) if worst.backlog else _not_in_backlog(worst),
+        backlog=None if is_at_rest else _backlog(worst),
         lag=None if worst.watermark_lag is None else duration_text(worst.watermark_lag.total_seconds()),
         pending_records=worst.pending_records,
         interval=None if worst.interval is None else format_duration(worst.interval),
@@ -204,8 +206,10 @@ def _summary(queries: tuple[QueryStatus, ...]) -> Summary:
     )
 
 
-def _not_in_backlog(query: QueryStatus) -> str | None:
-    """Return that the query is not in backlog, if anybody knows."""
+def _backlog(query: QueryStatus) -> str | None:
+    """Return why the query is in backlog, or that it is not; `None`: nobody knows."""
+    if query.backlog:
+        return query.reason or Reason.UNKNOWN.value
     answers = [vote for source in query.sources for vote in source.votes.model_dump().values() if vote]
     is_known = not answers or any(answer is not ConditionStatus.UNKNOWN for answer in answers)
     return "No" if is_known else None

@@ -13,8 +13,7 @@ from headgate.reconcile.times import duration_text
 
 LOOK_EVERY_SECONDS: Final = 1.0
 
-STOPPED: Final = frozenset({State.SUSPENDED, State.COMPLETED, State.FAILED})
-"""Nothing runs."""
+STOPPED: Final = frozenset(state for state in State if state.is_at_rest)
 STARTED: Final = frozenset({State.RUNNING, State.COMPLETED})
 """It runs, or has run to its end already."""
 
