@@ -36,7 +36,7 @@ lint-style: setup
 	$(BIN)/ruff format --check .
 
 lint-types: setup
-	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark charts/generate locks
+	$(BIN)/mypy operator/headgate spark_jobs/headgate_contract spark_jobs/headgate_spark charts/generate locks docs
 
 lint-layers: setup
 	$(BIN)/lint-imports
@@ -48,6 +48,7 @@ lint-generated: setup
 	$(BIN)/python -m headgate.cli.options --check
 	$(BIN)/python -m charts.generate --check
 	$(BIN)/python -m benchmarks.figures --check
+	$(BIN)/python -m docs.pictures --check
 
 lint-locks: setup
 	$(BIN)/python -m locks.make --check
@@ -66,6 +67,7 @@ generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/python -m headgate.cli.options
 	$(BIN)/python -m charts.generate
 	$(BIN)/python -m benchmarks.figures
+	$(BIN)/python -m docs.pictures
 
 tools: programs jars classes images  ## Make what tests run against; minutes at first, then nothing
 

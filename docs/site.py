@@ -51,7 +51,7 @@ def stage() -> None:
 def main() -> int:
     """Make the site; returns the exit code of MkDocs."""
     stage()
-    command = [tool("mkdocs", "docs"), "build", "--strict", "--config-file", CONFIGURATION]
+    command = [str(tool("mkdocs", "docs")), "build", "--strict", "--config-file", str(CONFIGURATION)]
     return subprocess.run(command, check=False, env={**os.environ, **QUIET}).returncode
 
 

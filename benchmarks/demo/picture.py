@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from benchmarks.demo import timeline
 from benchmarks.demo.chart import HEIGHT, LEFT, WIDTH, Chart, Scale, seconds_scale, value_scale
+from benchmarks.demo.decisions import samples
 from benchmarks.demo.results import Findings, Result
 from benchmarks.demo.timeline import Point
 
@@ -36,10 +37,21 @@ text.governed { fill: #0f766e; stroke: none; }
 
 
 def record(findings: Findings, about: Mapping[str, Any]) -> None:
-    """Write the points of all runs; `about`: on what they were made, and when."""
+    """Write the points of all runs, and what `headgate local` saw after the first batch in a backlog.
+
+    `about`: on what they were made, and when.
+    """
     runs = {key: points(result) for key, result in findings.results.items()}
+    behind = (
+        sample
+        for result in findings.results.values()
+        if result.run.is_governed
+        for sample in samples(result.run.log)
+        if any(query.get("backlog") and query.get("batches") for query in sample["queries"].values())
+    )
+    recorded = {**about, "runs": runs, "sample": next(behind, None)}
     RECORDED.parent.mkdir(parents=True, exist_ok=True)
-    RECORDED.write_text(json.dumps({**about, "runs": runs}) + "\n", encoding="utf-8")
+    RECORDED.write_text(json.dumps(recorded) + "\n", encoding="utf-8")
 
 
 def points(result: Result) -> dict[str, Any]:

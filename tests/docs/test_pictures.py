@@ -1,0 +1,60 @@
+"""Pictures of pages: drawn from what was recorded, and the same each time."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from docs.pictures import SHOWN, frame_of, pictures
+from docs.site import ROOT
+
+from benchmarks.demo import picture
+
+RUN = {
+    "title": "governed, 512m",
+    "failure": None,
+    "caught_up": 20.0,
+    "in_sight": [[0, 0], [9.5, 7]],
+    "heap": [[1, 90]],
+}
+DEAD = {
+    **RUN,
+    "title": "Spark's default, 512m",
+    "failure": "out of memory",
+    "caught_up": None,
+    "in_sight": [[0, 0]],
+}
+DRAWN = dict(pictures())
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_an_image_that_fetches_nothing(name: str) -> None:
+    ET.fromstring(DRAWN[name])
+    assert "url(http" not in DRAWN[name].replace("http://www.w3.org", "")
+    assert DRAWN[name] == dict(pictures())[name]
+
+
+def test_each_state_is_in_the_picture_of_many_applications() -> None:
+    assert [name for name in SHOWN if name not in DRAWN["top"]] == []
+
+
+@pytest.mark.parametrize("page", ["docs/install.md", "docs/runbook.md"])
+def test_a_page_shows_one(page: str) -> None:
+    assert "](images/" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_a_sample_becomes_the_frame_that_it_was_made_of() -> None:
+    source = {"pendingRecords": 3.0, "votes": {"Phase": None}}
+    query = {"backlog": True, "reason": "Phase", "etaSeconds": "never", "sources": {"flights": source}}
+    sample = {"type": "sample", "t": 1.0, "application": "a", "state": "Running", "message": "", "attempt": 1}
+    whole = {**sample, "controlGeneration": 2, "queries": {"q": query}}
+    assert frame_of(whole).sample() == whole
+
+
+def test_the_picture_of_the_demo_says_of_each_run_what_came_of_it() -> None:
+    drawn = picture.draw({"runs": {"plain_small": DEAD, "governed": RUN}})
+    ET.fromstring(drawn)
+    assert "Spark&#x27;s default, 512m: out of memory" in drawn
+    assert "governed, 512m: caught up after 20 s" in drawn
+    assert drawn.count("<polyline") == 4
+    assert drawn.count("<circle") == 2
