@@ -37,21 +37,21 @@ settings.register_profile("explore", settings.get_profile("headgate"), derandomi
 settings.register_profile("quick", settings.get_profile("headgate"), max_examples=10, stateful_step_count=15)
 settings.load_profile("headgate")
 
-NODES, SPARK, CONTROL_PLANE = "nodes", "a Spark driver and a broker", "a control plane"
+NODES, SPARK, KAFKA = "nodes", "a Spark driver", "a Spark driver and a broker"
+CONTROL_PLANE, ADMISSION = "a control plane", "an API server that admits or refuses"
+PROMETHEUS = "a Prometheus, and a control plane"
 ARTEFACTS = "a build of what a release hands out"
 DOOR = "a driver of each kind of job, and a broker"
 SHARED = {
-    **dict.fromkeys(
-        ("api", "chart", "cli", "gitops", "operator", "operator_process", "prometheus"), CONTROL_PLANE
-    ),
-    "backfill": SPARK,
-    "benchmarks/test_door_streams.py": SPARK,
+    **dict.fromkeys(("chart", "gitops", "operator", "operator_process"), CONTROL_PLANE),
+    **dict.fromkeys(("cli", "prometheus"), PROMETHEUS),
+    **dict.fromkeys(("backfill", "spark"), SPARK),
+    **dict.fromkeys(("kafka", "backfill/test_kafka.py", "runtime/test_topics.py"), KAFKA),
+    "benchmarks/test_door_streams.py": KAFKA,
+    "api": ADMISSION,
     "cluster": NODES,
     "dist": ARTEFACTS,
     "door": DOOR,
-    "kafka": SPARK,
-    "runtime/test_topics.py": SPARK,
-    "spark": SPARK,
 }
 """What the tests of a folder, or of one file of it, share; each other file is a piece of its own."""
 PROGRAMS = {"control_plane", "with_controllers", "kubernetes"}
@@ -60,9 +60,11 @@ APART = ("test_launch.py", "test_launch_mid_batch.py")
 """Files whose tests start drivers of their own and together take minutes: each test is a piece."""
 LONGEST = (
     DOOR,
+    KAFKA,
     SPARK,
     CONTROL_PLANE,
     NODES,
+    PROMETHEUS,
     "test_executors.py",
     "test_fence_races.py",
     "test_local_spark.py",
@@ -75,6 +77,7 @@ LONGEST = (
     "test_a_jvm_that_was_killed_by_hand_again_and_again_makes_no_batch_smaller",
     "test_backlog_conf.py",
     ARTEFACTS,
+    ADMISSION,
     "test_own_settings.py",
     "test_every_field.py",
 )
