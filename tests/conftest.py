@@ -81,23 +81,28 @@ LONGEST = (
     "test_own_settings.py",
     "test_every_field.py",
 )
-"""Pieces that take more than half a minute, the longest first (`pytest --durations` tells)."""
+LONG_SECONDS = 30
+"""What `LONGEST` has takes more than that, the longest first; the end of a run tells."""
 
 
 class LongestFirst(LoadScopeScheduling):
     """Hands the longest piece that is left to a worker that has nothing more to do."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        if os.environ.get("HEADGATE_TEST_QUICK"):  # nothing is shared there but what a module makes
-            return file
-        _, folder, name = file.split("/", 2)
-        alone = nodeid if name in APART else file
-        return SHARED.get(f"{folder}/{name}") or SHARED.get(folder, alone)
+        return _piece(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
         super()._assign_work_unit(node)
+
+
+def _piece(nodeid: str) -> str:
+    file = nodeid.partition("::")[0]
+    if os.environ.get("HEADGATE_TEST_QUICK"):  # nothing is shared there but what a module makes
+        return file
+    _, folder, name = file.split("/", 2)
+    alone = nodeid if name in APART else file
+    return SHARED.get(f"{folder}/{name}") or SHARED.get(folder, alone)
 
 
 def _rank(piece: str) -> int:
@@ -120,14 +125,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Longest
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell how long each worker was at work: both should be about the same."""
-    seconds: Counter[str] = Counter()
+    """Tell how long each worker was at work, which should be about the same, and what took it longest."""
+    workers: Counter[str] = Counter()
+    pieces: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport) and hasattr(report, "worker_id"):
-                seconds[report.worker_id] += report.duration
-    for worker, worked in sorted(seconds.items()):
+                workers[report.worker_id] += report.duration
+                pieces[_piece(report.nodeid)] += report.duration
+    for worker, worked in sorted(workers.items()):
         terminalreporter.write_line(f"{worker} was at work for {worked:.0f} s")
+    for piece, took in pieces.most_common():
+        if took >= LONG_SECONDS:
+            terminalreporter.write_line(f"{took:6.0f} s  {piece}")
 
 
 @pytest.fixture
