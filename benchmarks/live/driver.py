@@ -29,7 +29,6 @@ START_SECONDS = 180.0
 LIVE = QueryControl(
     interval_seconds=0.5,
     interval_during_backlog_seconds=10,
-    live=LiveControl(real_time=True, batch_seconds=BATCH_SECONDS),
     reentry=ReentryControl(dwell_seconds=5),
 )
 
@@ -88,10 +87,15 @@ class Governed:
 
 
 def document(
-    generation: int, *, backlog: bool, sources: Mapping[str, SourceControl] | None = None
+    generation: int,
+    *,
+    backlog: bool,
+    sources: Mapping[str, SourceControl] | None = None,
+    batch: float = BATCH_SECONDS,
 ) -> ControlDocument:
-    """Return what the driver is told."""
-    told = replace(LIVE, backlog=backlog, sources=sources or {})
+    """Return what the driver is told; a batch of real-time mode lasts `batch` seconds."""
+    live = LiveControl(real_time=True, batch_seconds=batch)
+    told = replace(LIVE, backlog=backlog, live=live, sources=sources or {})
     return ControlDocument(generation=generation, queries={QUERY: told})
 
 
@@ -113,12 +117,18 @@ def conf(place: Place) -> dict[str, str]:
 
 @contextmanager
 def governed(
-    bench: Bench, place: Place, used: Topics, *, count: bool, pending: int | None = None
+    bench: Bench,
+    place: Place,
+    used: Topics,
+    *,
+    count: bool,
+    pending: int | None = None,
+    batch: float = BATCH_SECONDS,
 ) -> Iterator[Governed]:
     """Start a governed driver; above so many pending records it says by itself that it is in backlog."""
     given = arguments(bench, place, used, count=count)
     backlog = None if pending is None else BacklogControl(pending_records=pending)
-    told = document(1, backlog=False, sources={used.into: SourceControl(backlog=backlog)})
+    told = document(1, backlog=False, sources={used.into: SourceControl(backlog=backlog)}, batch=batch)
     with by_document(place, ECHO, given, conf(place), told) as child:
         yield Governed(child, place)
 
@@ -131,8 +141,10 @@ def micro_batches(bench: Bench, place: Place, used: Topics, *, count: bool) -> I
 
 
 @contextmanager
-def real_time(bench: Bench, place: Place, used: Topics, *, count: bool) -> Iterator[Child]:
+def real_time(
+    bench: Bench, place: Place, used: Topics, *, count: bool, batch: float = BATCH_SECONDS
+) -> Iterator[Child]:
     """Start plain Spark in real-time mode."""
     given: Sequence[str] = arguments(bench, place, used, count=count)
-    with plain(place, ECHO, [*given, f"--real-time={BATCH_SECONDS:g} seconds"], conf(place)) as child:
+    with plain(place, ECHO, [*given, f"--real-time={batch:g} seconds"], conf(place)) as child:
         yield child

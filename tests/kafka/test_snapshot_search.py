@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,28 @@ def test_an_end_is_exact_with_holes_anywhere(drawn: tuple[Log, int, int]) -> Non
         assert found.end == until, "what there is was written by the snapshot"
     else:
         assert found.end == begin
+
+
+@given(logs(), st.randoms(use_true_random=False))
+def test_what_compaction_removes_in_mid_search_changes_no_end(
+    drawn: tuple[Log, int, int], draw: Random
+) -> None:
+    log, begin, until = drawn
+    search = SnapshotSearch("t", begin, until)
+    while search.is_open:
+        gone = [offset for offset in log if draw.random() < 0.2 and offset != max(log)]
+        log = {offset: mark for offset, mark in log.items() if offset not in gone}
+        at = min((offset for offset in log if offset >= search.next_place), default=None)
+        search.narrow(at, None if at is None else log[at])
+    assert search.reads <= MOST_READS
+    assert all(
+        offset < search.found.end for offset, mark in log.items() if mark is SNAPSHOT and offset < until
+    )
+    assert all(
+        search.found.end <= offset
+        for offset, mark in log.items()
+        if mark is CHANGE and begin <= offset < until
+    )
 
 
 @given(rows=st.integers(1, 2**50), changes=st.integers(1, 2**50))

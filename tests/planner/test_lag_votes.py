@@ -6,6 +6,8 @@ import pytest
 
 from headgate_contract import BacklogControl, QueryControl, ReentryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
+from headgate_spark.planner.source import SURVEY_SECONDS
+from headgate_spark.planner.state import LEAST_SURVEY_SECONDS
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
 PER_SECOND = 1000
@@ -49,18 +51,19 @@ def test_exactly_the_threshold_is_none() -> None:
     assert not spark.snapshot.backlog
 
 
-def test_one_that_waits_for_its_gate_enters_a_backlog_without_waiting_for_it() -> None:
+@pytest.mark.parametrize(("normal", "within"), [(3600, SURVEY_SECONDS), (5, 0.5), (1, LEAST_SURVEY_SECONDS)])
+def test_one_that_waits_for_its_gate_enters_a_backlog_without_waiting_for_it(
+    normal: float, within: float
+) -> None:
     spark, stream = spark_with(
-        control(pending=1000, normal=3600, reentry=ReentryControl(dwell_seconds=0)), 10
+        control(pending=1000, normal=normal, reentry=ReentryControl(dwell_seconds=0)), 10
     )
-    spark.run_for(20)
+    spark.run_until(lambda: len(spark.batches) == 1, within=20)
     began = len(spark.batches)
     stream.arrive(100_000)
     came = spark.now
     spark.run_until(lambda: len(spark.batches) > began, within=60)
-    assert spark.batches[-1].planned_at - came <= 2 + 1 + 2 * BASE, (
-        "the next survey of a closed gate, and its lease"
-    )
+    assert spark.batches[-1].planned_at - came <= within + 2 * BASE, "the next survey of a closed gate"
 
 
 def test_a_lag_is_in_force_at_the_trigger_in_which_it_crosses_its_threshold() -> None:

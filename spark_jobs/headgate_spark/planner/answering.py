@@ -25,7 +25,11 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
     decides = query.real_time.is_on or query.awaits_real_time(now)
     needed = (state for state in query.sources.values() if state.is_counted)
     return tuple(
-        s.name for s in needed if decides or s.is_stale(now) or (current.held is None and could_read(s))
+        s.name
+        for s in needed
+        if decides
+        or s.is_stale(now, query.survey_seconds(s.name))
+        or (current.held is None and could_read(s))
     )
 
 

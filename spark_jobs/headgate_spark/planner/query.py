@@ -189,7 +189,7 @@ class QueryPlanner:
             readers = [state for state in states if state.may_read(query.hybrid)]
             lease = of_open_gate(states, readers, query.in_force.look_seconds, now)
         elif current.held.closes_the_gate:
-            lease = of_closed_gate(query.is_open_at(now), now)
+            lease = of_closed_gate(min(query.is_open_at(now), query.survey_at), now)
         if lease is None or query.awaits_real_time(now):
             return None
         return lease.until(min(query.votes.changes_at, query.real_time.changes_at(now)), now)

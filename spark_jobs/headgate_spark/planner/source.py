@@ -141,9 +141,13 @@ class SourceState:
         else:
             self._ahead = room(self.position, self.latest)
 
-    def is_stale(self, now: float) -> bool:
+    def stale_at(self, seconds: float) -> float:
+        """Return when the latest position will be older than so many seconds."""
+        return -math.inf if self._surveyed_at is None else self._surveyed_at + seconds
+
+    def is_stale(self, now: float, seconds: float = SURVEY_SECONDS) -> bool:
         """Tell whether the latest position is due to be asked for, even if nothing may be read."""
-        return self._surveyed_at is None or now - self._surveyed_at >= SURVEY_SECONDS
+        return now >= self.stale_at(seconds)
 
     @property
     def could_not_tell(self) -> bool:

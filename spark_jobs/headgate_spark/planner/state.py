@@ -29,9 +29,13 @@ from headgate_spark.planner.real_time import RealTime
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
 from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds, Snapshots
-from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
 from headgate_spark.planner.span import Span
 from headgate_spark.planner.unread import Behind, NobodyLooks, UnreadRecords, UnreadTimes
+
+LEAST_SURVEY_SECONDS = 0.2
+"""A closed gate costs a trigger and a round trip to the broker for each look; more of them find a backlog no sooner
+than anybody would notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +225,26 @@ class QueryState:
         """Return how far a source is behind by its unread records; `None`: it cannot tell, or is not asked to."""
         state = self.sources[source]
         return self.unread.behind(state) if state.control.asks_for_lag else None
+
+    def survey_seconds(self, source: str) -> float:
+        """Return how old the latest position of a source may become while it may not read.
+
+        Where its pending records may put the query into backlog, that is as long as an idle one is left alone.
+        """
+        backlog = self.votes.sources.get(source)
+        if backlog is None or backlog.pending_records is None or self.in_force.backlog:
+            return SURVEY_SECONDS
+        return max(self.in_force.look_seconds, LEAST_SURVEY_SECONDS)
+
+    @property
+    def survey_at(self) -> float:
+        """When a latest position is asked for next because of what it may put into force."""
+        counted = (state for state in self.sources.values() if state.is_counted)
+        asked = ((state, self.survey_seconds(state.name)) for state in counted)
+        return min(
+            (state.stale_at(seconds) for state, seconds in asked if seconds < SURVEY_SECONDS),
+            default=math.inf,
+        )
 
     @property
     def anything_waits(self) -> bool:
