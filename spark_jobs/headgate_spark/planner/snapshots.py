@@ -173,6 +173,10 @@ class Snapshots:
         """Return what keeps a source from telling where its snapshot ends, with the remedy; `None`: nothing does."""
         for split, problem in sorted(self._search.problems(source).items()):
             return f"partition {split}: {problem}" if split else problem
+        return self.stall(source)
+
+    def stall(self, source: str) -> str | None:
+        """Return which partition ended in a snapshot long ago, and what to do; `None`: none did."""
         for split in self._sources[source].stalled if source in self._sources else ():
             return (
                 f"partition {split} ends with a record of a snapshot, and nothing says that the snapshot is over; it "
