@@ -10,7 +10,8 @@ from typing import Protocol
 
 import structlog
 
-from headgate_contract import ControlDocument, EventTimeControl, QueryControl, SourceControl
+from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_spark.engine.asked import AskedOfSources, NothingAsked
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.event_time import Decoder
 from headgate_spark.planner.alignment import Groups, idle_after
@@ -20,45 +21,12 @@ from headgate_spark.planner.event_times import EventTimes, NoEventTimes
 log = structlog.get_logger("headgate")
 
 
-class SourceTimes(EventTimes, Protocol):
+class SourceTimes(EventTimes, AskedOfSources, Protocol):
     """The event times of the sources of one run."""
 
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """The payloads of these sources are decoded so, and those of no others; before a source of them is opened."""
 
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a Kafka source that was opened with these options."""
-
-    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count.
-
-        `event_time` is where in its records they are; `None`: where the source itself can tell them.
-        """
-
-    def forget(self, source: str) -> None:
-        """The records of a source are others than those that were asked about."""
-
-    def close(self) -> None:
-        """The run has ended."""
-
-
-class NoSourceTimes(NoEventTimes):
+class NoSourceTimes(NoEventTimes, NothingAsked):
     """Of a driver in which no source tells event times."""
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Nothing will be decoded."""
-
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Nothing will be asked."""
-
-    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """Nothing will be asked."""
-
-    def forget(self, source: str) -> None:
-        """Nothing was asked."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class RunAlignment:

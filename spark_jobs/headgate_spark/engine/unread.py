@@ -8,81 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from headgate_contract import EventTimeControl, QueryControl
+from headgate_contract import QueryControl
+from headgate_spark.engine.asked import AskedOfSources, NothingAsked
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.event_time import Decoder
 from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds
 from headgate_spark.planner.unread import NobodyLooks, UnreadTimes
 
 
-class SourceUnreadTimes(UnreadTimes, Protocol):
+class SourceUnreadTimes(UnreadTimes, AskedOfSources, Protocol):
     """Looks for the first unread records of the sources of one run."""
 
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take the decoders that the query names for its sources."""
 
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a Kafka source that was opened with these options."""
-
-    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """Take from where on event times do not count, and where in its records they are."""
-
-    def forget(self, source: str) -> None:
-        """The records of a source are others than those that were looked at."""
-
-    def close(self) -> None:
-        """The run has ended."""
-
-
-class NobodyLooksAtSources(NobodyLooks):
+class NobodyLooksAtSources(NobodyLooks, NothingAsked):
     """Of a driver in which nobody looks at records."""
 
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Nothing will be decoded."""
 
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Nothing will be looked at."""
-
-    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """Nothing will be looked at."""
-
-    def forget(self, source: str) -> None:
-        """Nothing was looked at."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class SourceSnapshotEnds(SnapshotEnds, Protocol):
+class SourceSnapshotEnds(SnapshotEnds, AskedOfSources, Protocol):
     """Searches where snapshots end in the sources of one run."""
 
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take the decoders that the query names for its sources."""
 
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a Kafka source that was opened with these options."""
-
-    def forget(self, source: str) -> None:
-        """The records of a source are others than those that were searched."""
-
-    def close(self) -> None:
-        """The run has ended."""
-
-
-class NobodySearchesSources(NobodySearches):
+class NobodySearchesSources(NobodySearches, NothingAsked):
     """Of a driver in which nobody searches."""
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Nothing will be decoded."""
-
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Nothing will be searched."""
-
-    def forget(self, source: str) -> None:
-        """Nothing was searched."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class RunUnread:
