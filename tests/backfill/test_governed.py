@@ -22,7 +22,7 @@ from support.jobs import load_job
 
 pytestmark = pytest.mark.spark
 
-JOB = ROOT / "spark_jobs" / "jobs" / "shipments.py"
+JOB = ROOT / "examples" / "jobs" / "shipments.py"
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 ORDERED = {order: order for order in range(140)}
 """Hour of each order."""

@@ -6,11 +6,11 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-JOBS = Path(__file__).parents[2] / "spark_jobs" / "jobs"
+JOBS = Path(__file__).parents[2] / "examples" / "jobs"
 
 
 def load_job(name: str) -> ModuleType:
-    """Return `spark_jobs/jobs/<name>.py`, run as it is when it is imported."""
+    """Return `examples/jobs/<name>.py`, run as it is when it is imported."""
     spec = importlib.util.spec_from_file_location(f"{name}_job", JOBS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
