@@ -14,37 +14,15 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
+from headgate.adapters.metrics.poller import Poller
 from headgate.key import Key
+from headgate.metrics import OperatorMetrics
 from headgate.threads import DaemonThreads
 
 log = structlog.get_logger("headgate.ticker")
-
-
-class Poller(Protocol):
-    """Reads the metrics of all applications that have them from one place."""
-
-    def poll(self, now: float) -> Collection[Key]:
-        """Read them, within bounded time, and return the applications that are worth a turn now (Unix time)."""
-
-
-class Told(Protocol):
-    """What is measured of looks; `source` is where they read."""
-
-    def ticked(self, seconds: float) -> None:
-        """A look has ended."""
-
-    def look_failed(self, source: str) -> None:
-        """A look has ended with an error that nobody expected, and has found nobody."""
-
-    def applied(self, seconds: float) -> None:
-        """The last turn has ended that a look led to, so long after the look began."""
-
-    def skipped_a_tick(self) -> None:
-        """A tick came while the look before was going on."""
 
 
 @dataclass(slots=True)
@@ -81,7 +59,7 @@ class Ticker:
     seconds: float
     add: Callable[[Key], None]
     beat: Callable[[], None]
-    metrics: Told
+    metrics: OperatorMetrics
     clock: Callable[[], float] = time.monotonic
     _places: list[_Place] = field(init=False)
     _looks: list[_Look] = field(default_factory=list)

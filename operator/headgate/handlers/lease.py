@@ -17,11 +17,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import structlog
 
-from headgate.adapters.kubernetes.client import Kind, Manifest
+from headgate.adapters.kubernetes.client import Cluster, Kind, Manifest
 from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, HeadgateError, TransientError
 from headgate.key import Key
@@ -33,19 +33,6 @@ LEASES = Kind("coordination.k8s.io/v1", "leases")
 
 class LeaseLost(HeadgateError):  # noqa: N818  what happened, not a fault of its own
     """The lease is not ours any more; whoever hears it must do nothing further."""
-
-
-class Leases(Protocol):
-    """The calls that are needed of the API server; `Cluster` has them."""
-
-    async def get(self, kind: Kind, key: Key) -> Manifest:
-        """Return the object; raises `ApiNotFound`."""
-
-    async def apply(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
-        """Create the object where there is none; one that is there keeps what the manifest does not name."""
-
-    async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
-        """Change members; raises `ApiConflict` where the object has another `metadata.resourceVersion`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +104,7 @@ class Observed:
 class Candidate:
     """One replica's way to the lease, and its hold on it."""
 
-    leases: Leases
+    leases: Cluster
     key: Key
     identity: str
     terms: LeaseTerms = field(default_factory=LeaseTerms)

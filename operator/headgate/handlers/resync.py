@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
 from headgate.adapters.kubernetes import history
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
+from headgate.adapters.kubernetes.cache import Cache
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind
 from headgate.adapters.kubernetes.history import History
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
 from headgate.handlers.namespaces import Gate, Namespaces, Scope, named
 from headgate.handlers.watches import Watches
-from headgate.key import Key
+from headgate.metrics import OperatorMetrics
 
 log = structlog.get_logger("headgate.resync")
 
@@ -42,58 +42,14 @@ LONGEST_REST = 20.0
 """After a listing that took long, since it may have been the API server that did."""
 
 
-class Listing(Protocol):
-    """The call that is needed of the API server; `Cluster` has it."""
-
-    async def list(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        *,
-        labels: str | None = None,
-        metadata_only: bool = False,
-        rest: float = 0.0,
-    ) -> list[Manifest]:
-        """Return all objects of a namespace, or of all; between two pages it rests for `rest` times as long."""
-
-
-class Remembered(Protocol):
-    """An object that is known."""
-
-    version: int
-
-    def open(self) -> Manifest:
-        """Return it, or as much of it as tells which it is."""
-
-
-class Known(Protocol):
-    """What is known of the cluster, own writes included."""
-
-    def keys(self) -> Collection[Key]:
-        """Return the keys of all applications, also of those of which only pods are left."""
-
-    def objects(self, kind: Kind, namespace: str | None = None) -> Mapping[str, Remembered]:
-        """Return all objects of a kind, of a namespace or of all, by uid."""
-
-    def gone_applications(self) -> frozenset[str]:
-        """Return the uids of applications that are known to be gone."""
-
-
-class Missed(Protocol):
-    """Told of what the watches have missed."""
-
-    def missed(self, resource: str) -> None:
-        """An object is gone, and no watch has said so."""
-
-
 @dataclass(slots=True)
 class Resync:
     """Lists, compares and mends, until it is cancelled."""
 
-    listing: Listing
-    known: Known
+    listing: Cluster
+    known: Cache
     watches: Watches
-    metrics: Missed
+    metrics: OperatorMetrics
     seconds: float
     gate: Gate
     """Opened for each namespace once all that is there has been heard of."""

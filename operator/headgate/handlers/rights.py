@@ -9,14 +9,14 @@ hands of whoever runs it. The chart's roles hold the same rights; a test compare
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
 from headgate import __version__
-from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Kind
 from headgate.errors import ApiNotFound, ApiRefused, TransientError
 from headgate.handlers.definition import difference
 from headgate.handlers.namespaces import Namespaces, Scope
@@ -65,21 +65,6 @@ class Right(NamedTuple):
         return f"{self.verb} {resource}"
 
 
-class Api(Protocol):
-    """The calls that are needed of the API server; `Cluster` has them."""
-
-    async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
-        """Ask a question by creating it."""
-
-    async def list(
-        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None
-    ) -> list[Manifest]:
-        """Return all objects of a namespace, or of all."""
-
-    async def describe(self, kind: Kind) -> Manifest:
-        """Return the OpenAPI document that has the fields of a kind."""
-
-
 def rights_to(namespace: Scope) -> tuple[Right, ...]:
     """Return every right that is needed to serve a namespace, or the whole cluster."""
     return tuple(Right(verb, rule.group, rule.resource, namespace) for rule in SERVED for verb in rule.verbs)
@@ -96,7 +81,7 @@ def rights_to_lead(lease: tuple[str, str] | None) -> tuple[Right, ...]:
 class Preflight:
     """Waits until the operator can do its work, and says what is in the way."""
 
-    api: Api
+    api: Cluster
     namespaces: Namespaces
     lease: tuple[str, str] | None
     """Namespace and name, where there is an election."""

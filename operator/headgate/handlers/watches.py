@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import aiohttp
 import kopf
@@ -20,6 +20,7 @@ from kubernetes.aio.client import ApiClient
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest, session_of
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.application import GROUP, VERSION
+from headgate.controller.cluster import Controller
 from headgate.key import Key
 
 Metadata = Mapping[str, Any]
@@ -100,27 +101,11 @@ SILENCE_SECONDS = 70.0
 """After so long without an event or a bookmark, of which there is one a minute, a watch is made anew."""
 
 
-class Cache(Protocol):
-    """Takes in what is seen of the cluster, and says which application it concerns."""
-
-    def application_seen(self, manifest: Manifest) -> Key | None:
-        """An application, new, changed or listed; `None` where all of it was known."""
-
-    def application_gone(self, manifest: Manifest) -> Key:
-        """An application that is not there any more."""
-
-    def pod_seen(self, manifest: Manifest) -> Key | None:
-        """A pod, new, changed or listed."""
-
-    def pod_gone(self, manifest: Manifest) -> Key | None:
-        """A pod that is not there any more."""
-
-
 @dataclass(slots=True)
 class Watches:
     """Where everything goes that is heard of the cluster, whether by a watch or by a listing."""
 
-    cache: Cache
+    cache: Controller
     add: Callable[[Key], None]
     """Queues an application."""
     heard: Callable[[str], None] = lambda _resource: None

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -75,22 +75,6 @@ SURPLUS_LOOK_SECONDS = 0.1
 """The same while some are to go: the time between two batches may be as short."""
 PATIENCE_SECONDS = 30.0
 """How long a surplus waits for a moment between batches."""
-
-
-class ExecutorPool(Protocol):
-    """The executors of one Spark context."""
-
-    def names(self) -> list[str]:
-        """Return those that have registered and have not left."""
-
-    def request(self, total: int) -> None:
-        """Ask for so many in all; takes none away."""
-
-    def refusal(self) -> str | None:
-        """Return why the cluster has taken no request lately; `None`: it has, as far as is known."""
-
-    def release(self, names: Sequence[str]) -> list[str]:
-        """Let these go and do not replace them; returns those that will: one that runs a task may stay."""
 
 
 class Executors:
@@ -204,7 +188,7 @@ def newest(names: Sequence[str], count: int) -> list[str]:
     return sorted(names, key=lambda name: (len(name), name))[-count:] if count > 0 else []
 
 
-class SparkExecutorPool:
+class ExecutorPool:
     """The executors of the driver."""
 
     def __init__(self, jvm: DriverJvm) -> None:
@@ -243,4 +227,4 @@ def look_after(executors: Executors, jvm: DriverJvm) -> None:
         executors.leave("spark.dynamicAllocation.enabled lets Spark decide; set it to false")
     else:
         initial = conf.get("spark.executor.instances", None)
-        executors.attach(SparkExecutorPool(jvm), initial=None if initial is None else int(initial))
+        executors.attach(ExecutorPool(jvm), initial=None if initial is None else int(initial))

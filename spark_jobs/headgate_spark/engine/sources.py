@@ -11,43 +11,32 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from headgate_contract.newer import dataclass
 from headgate_contract.settings.said import is_option
 from headgate_spark.planner.model import Lane, Position
 
 
-class OffsetFormat(Protocol):
-    """How one kind of source writes its offsets.
+class RecordCounts:
+    """Offsets as JSON objects, nested or flat, whose leaves count records.
 
     The planner counts records per split. A source writes JSON of its own making into the checkpoint, and only that
     may go back to it, since the checkpoint must stay readable without Headgate. Only formats whose integers are known
     to count records are translated; for every other source the planner has coarser means (`Lane`).
-    """
-
-    def position(self, offset: str) -> Position:
-        """Return the records per split.
-
-        Raises `ValueError` if `offset` is not of this format, `RecursionError` if it is nested too deeply for JSON.
-        """
-
-    def offset(self, position: Position, latest: str) -> str:
-        """Return the offset of `position`, in the shape of `latest`."""
-
-
-class RecordCounts:
-    """JSON objects, nested or flat, whose leaves count records.
 
     Kafka: `{"orders": {"0": 17}}` is `{"orders/0": 17}`. The replay source: `{"row": 17}` is itself.
     """
 
     def position(self, offset: str) -> Position:
-        """Return the records per split, splits being named by the path of the leaf."""
+        """Return the records per split, splits being named by the path of the leaf.
+
+        Raises `ValueError` if `offset` is not of this format, `RecursionError` if it is nested too deeply for JSON.
+        """
         return dict(_leaves(json.loads(offset), ()))
 
     def offset(self, position: Position, latest: str) -> str:
-        """Return `position` as JSON.
+        """Return `position` as JSON, in the shape of `latest`.
 
         A split that the planner has no position for is one that has just appeared: it is taken up to its latest,
         because only the source knows where it begins.
@@ -73,7 +62,7 @@ def _rebuilt(value: Any, path: tuple[str, ...], position: Position) -> Any:
     return position.get("/".join(path), value)
 
 
-FORMATS: Mapping[str, OffsetFormat] = {"kafka": RecordCounts(), "replay": RecordCounts()}
+FORMATS: Mapping[str, RecordCounts] = {"kafka": RecordCounts(), "replay": RecordCounts()}
 """Sources whose offsets are known to count records, by the name given to `readStream.format`."""
 
 OFFSETS_OPTION = "headgate.offsets"
@@ -180,7 +169,7 @@ class Descriptor:
         return self.query_name or self.query_id
 
     @property
-    def offset_format(self) -> OffsetFormat | None:
+    def offset_format(self) -> RecordCounts | None:
         """How the source writes its offsets, if they can be planned."""
         if self.api != "v2":
             return None

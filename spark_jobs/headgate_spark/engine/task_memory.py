@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Protocol
+from typing import Any
 
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.shim import DriverJvm
@@ -45,19 +45,6 @@ class MemorySettings:
         return int((on_heap + self.off_heap_bytes) / self.slots)
 
 
-class MemoryGauge(Protocol):
-    """Tells what batches took."""
-
-    def settings(self, shuffle_partitions: int | None) -> MemorySettings:
-        """Return the settings that batches run under."""
-
-    def take(self, query_id: str) -> str:
-        """Return, once, what the complete batches of a query took, as the shim says it."""
-
-    def forget(self, query_id: str) -> None:
-        """Count the batches of a query from the beginning."""
-
-
 def uses(text: str, settings: MemorySettings | None) -> dict[int, MemoryUse]:
     """Return what each batch took, by its id; `text` is what `MemoryGauge.take` gives."""
     task_bytes = settings.task_bytes if settings else None
@@ -71,7 +58,7 @@ def uses(text: str, settings: MemorySettings | None) -> dict[int, MemoryUse]:
     }
 
 
-class SparkMemoryGauge:
+class MemoryGauge:
     """The tasks of the driver."""
 
     def __init__(self, jvm: DriverJvm) -> None:

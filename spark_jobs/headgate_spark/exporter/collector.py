@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Optional, Protocol, Union
+from typing import Optional, Union
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
+from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
@@ -31,22 +32,6 @@ MOST_NAMED = 5
 """Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
 
 
-class ExecutorCounts(Protocol):
-    """How many executors there are to be, and are."""
-
-    @property
-    def wanted(self) -> int | None:
-        """Executors that were asked for."""
-
-    @property
-    def running(self) -> int | None:
-        """Executors that there are."""
-
-    @property
-    def refused(self) -> str | None:
-        """Why the cluster takes no request for those that are missing."""
-
-
 class DriverCollector(Collector):
     """Turns the driver's state into metric families, each with the label `application`."""
 
@@ -54,7 +39,7 @@ class DriverCollector(Collector):
         self,
         application: str,
         governor: Governor,
-        executors: ExecutorCounts,
+        executors: Executors,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._application = application

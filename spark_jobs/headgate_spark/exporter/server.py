@@ -14,8 +14,9 @@ from prometheus_client.exposition import choose_encoder
 
 from headgate_contract import metrics as m
 from headgate_contract.serving import BoundedServer, FreshPage
+from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
-from headgate_spark.exporter.collector import DriverCollector, ExecutorCounts
+from headgate_spark.exporter.collector import DriverCollector
 
 log = structlog.get_logger("headgate")
 
@@ -62,7 +63,7 @@ class Exporter:
         yield
         self._planner.labels(application=self._application).observe(perf_counter() - began)
 
-    def serve(self, governor: Governor, executors: ExecutorCounts, port: int, address: str) -> int:
+    def serve(self, governor: Governor, executors: Executors, port: int, address: str) -> int:
         """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
         self.registry.register(DriverCollector(self._application, governor, executors))
         page = FreshPage(self._page)

@@ -30,7 +30,7 @@ from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
-from headgate_spark.engine.task_memory import MemoryGauge, SparkMemoryGauge
+from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
@@ -148,7 +148,7 @@ class Runtime:
         members = json.loads(driver)
         require_protocol(members["protocol"])
         jvm = connect(members["gatewayPort"], members["gatewayToken"])
-        self._gauge = SparkMemoryGauge(jvm)
+        self._gauge = MemoryGauge(jvm)
         self._exporter.spark_is(members["spark"])
         look_after(self.executors, jvm)
         if self._settings.follows_jvm:
