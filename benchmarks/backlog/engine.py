@@ -33,6 +33,10 @@ class Request:
     """The directory in which the result is to be, as files; None: the result is dropped."""
     query: str | None = None
     """The name of the stream; None: the workload's."""
+    from_checkpoint: Path | None = None
+    """What the stream goes on from: it is copied, and stays as it is; None: from the beginning."""
+    to_checkpoint: Path | None = None
+    """Where its checkpoint is to be kept; None: it is removed."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ class Ran:
     """Reads off logs the highest heap after a collection, and what was spilled; None where the engine has none."""
     handed_over: float | None = None
     """When it was asked for, where planning and submitting it do not count; None where they do."""
+
+    cpu_seconds: float | None = None
+    """Processor time of all processes of the engine, what it does between runs included; None where nobody looked."""
 
     @property
     def seconds(self) -> float:

@@ -64,6 +64,8 @@ class Workload:
     """What results say of it beside its name."""
     beforehand: Sequence[Variant] = ()
     """Run once, before anything counts: small batches for a driver that would only make large ones."""
+    all_warm: bool = False
+    """Whether engines that take records one by one run over the whole once before anything counts, too."""
     short: bool = False
     """Whether its runs take seconds, so that it counts what state a JVM is in: how much it has compiled, how large
     its heap has grown, and how long it has lain idle while another one worked."""
@@ -193,7 +195,8 @@ def warm_up(
     counting = [variant for variant in workload.variants if not variant.once]
     for variant in counting:
         engine_of[variant.engine].run(of_part(variant))
-    for variant in [*workload.beforehand, *(in_one(counting) * workload.warm_ups)]:
+    of_others = [one for one in counting if one.one_by_one and workload.all_warm]
+    for variant in [*workload.beforehand, *of_others, *(in_one(counting) * workload.warm_ups)]:
         run = engine_of[variant.engine].run(of_whole(variant))
         bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
 
@@ -228,10 +231,11 @@ def request(
     inputs: Sequence[str],
     bootstrap: str,
     output: Path | None = None,
+    from_checkpoint: Path | None = None,
 ) -> Request:
     """Return what is asked of an engine for one run."""
     at_once, query = variant.records_per_batch, variant.query
-    return Request(workload.name, inputs, variant.mode, at_once, bootstrap, output, query)
+    return Request(workload.name, inputs, variant.mode, at_once, bootstrap, output, query, from_checkpoint)
 
 
 def interval(ratios: Sequence[float]) -> dict[str, float]:
@@ -252,9 +256,20 @@ def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio
         "seconds": seconds,
         "batches": {name: [run.batches for run in found] for name, found in runs.items()},
     }
+    if cpu := cpu_seconds(runs):
+        details["cpu_seconds"] = cpu
     if submitting := submitting_seconds(runs):
         details["submitting_seconds"] = submitting
     return Measured(ratios, details)
+
+
+def cpu_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:
+    """Return the processor time of each run of the variants whose engines tell it."""
+    found = {
+        name: [run.cpu_seconds for run in of_variant if run.cpu_seconds is not None]
+        for name, of_variant in runs.items()
+    }
+    return {name: seconds for name, seconds in found.items() if seconds}
 
 
 def submitting_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:

@@ -24,7 +24,7 @@ from benchmarks.backlog.comparison import Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.scenario import Bench
 from benchmarks.event_log import EventLog
-from benchmarks.local.child import Child
+from benchmarks.local.child import Child, taken
 from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, by_resource, plain
 from headgate_contract import ControlDocument
 
@@ -58,12 +58,15 @@ class Session:
         """Run a workload to its end."""
         if request.output is not None:
             shutil.rmtree(request.output, ignore_errors=True)
+        before = self.child.cpu_seconds()
         turn = self.ask(written(request))
         found = self.answer(turn)
+        cpu = taken(before, self.child.cpu_seconds())
         until = turn.stat().st_mtime  # with the collection at its end, before which there may be none
         logs = collections(self.place), self.place.directory / "events"
         peak = partial(memory.peak, *logs, found["began"], until)
-        return Ran(found["began"], found["ended"], found["batches"], Output(**found["output"]), peak)
+        output = Output(**found["output"])
+        return Ran(found["began"], found["ended"], found["batches"], output, peak, cpu_seconds=cpu)
 
     def read(self, workload: str, changelog: Path) -> Output:
         """Return what a result comes to that another engine has written as a changelog."""
@@ -90,8 +93,9 @@ class Session:
 def written(request: Request) -> dict[str, Any]:
     """Return a request as the job reads it."""
     inputs = [one if isinstance(one, str) else str(one.resolve()) for one in request.inputs]
-    output = None if request.output is None else str(request.output.resolve())
-    return {**asdict(request), "inputs": inputs, "output": output}
+    members = {**asdict(request), "inputs": inputs}
+    paths = {name: str(path.resolve()) for name, path in members.items() if isinstance(path, Path)}
+    return members | paths
 
 
 @contextmanager

@@ -114,3 +114,8 @@ class Child:
         """Return the last lines that were printed."""
         lines = self.log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
         return "\n".join([f"--- the end of {self.log}", *lines])
+
+
+def taken(before: Mapping[psutil.Process, float], after: Mapping[psutil.Process, float]) -> float:
+    """Return the processor time that the processes of a tree took between two looks, in seconds."""
+    return sum(seconds - before.get(process, 0.0) for process, seconds in after.items())

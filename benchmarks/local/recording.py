@@ -2,7 +2,7 @@
 
 Every key comes once in each pass over the keys, and each pass is in an order of its own: batches of any size
 meet keys from all over the state, as a stream of users or devices does, and the result is known (every key has
-been seen `rows / keys` times).
+been seen `rows / keys` times). In other spreads a key comes as often as chance has it, and its last record is marked.
 """
 
 import json
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,11 @@ SEED = 20_260_101
 ROWS_PER_FILE = 1_000_000
 ROWS_PER_GROUP = 125_000
 MICROS = 1_000_000
+HOT_SHARE = 0.1
+Spread = Literal["passes", "uniform", "zipf", "hot"]
+"""How keys come: each once in every pass; each with the same chance; the n-th most frequent with a chance of 1/n; or
+one of them with a chance of a tenth, and the others with the same."""
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Recording:
     live_seconds: int
     keys: int | None = None
     """Different keys; None for as many as the recordings of most benchmarks have."""
+    spread: Spread = "passes"
 
     @property
     def rows(self) -> int:
@@ -47,7 +54,7 @@ class Recording:
         """Return how many seconds after the beginning of the live part a row arrives; below 0: before it."""
         return (row - self.backlog_rows) / self.live_rows_per_second
 
-    def event_times(self, start: int, end: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def event_times(self, start: int, end: int) -> Numbers:
         """Return the event times of rows, in microseconds since 1970."""
         rows = np.arange(start, end) - self.backlog_rows
         slow, fast = self.backlog_seconds * MICROS / self.backlog_rows, MICROS / self.live_rows_per_second
@@ -66,7 +73,7 @@ def prepare(
     """Write `tables`, or other `rows`, of a recording unless they are there; return the directory of its files."""
     directory = target / recording.name
     described = directory / "recording.json"
-    description = json.dumps({**asdict(recording), "keys": recording.keys or KEYS, "seed": SEED})
+    description = described_as(recording)
     if described.exists() and described.read_text() == description:
         return directory
     directory.mkdir(parents=True, exist_ok=True)
@@ -79,23 +86,54 @@ def prepare(
     return directory
 
 
+def described_as(recording: Recording) -> str:
+    """Return what tells a recording from others; of what all had before there were spreads, nothing new."""
+    members = {**asdict(recording), "keys": recording.keys or KEYS, "seed": SEED}
+    return json.dumps(
+        {name: value for name, value in members.items() if (name, value) != ("spread", "passes")}
+    )
+
+
 def tables(recording: Recording) -> Iterator[pa.Table]:
     """Yield the rows: `key` and `value` (64-bit integers), `event_time` (microseconds, UTC), ascending."""
     random = np.random.default_rng(SEED)
+    drawn = None if recording.spread == "passes" else by_chance(random, recording)
     for start in range(0, recording.rows, ROWS_PER_FILE):
         end = min(start + ROWS_PER_FILE, recording.rows)
-        columns = {
-            "key": keys(random, end - start, recording.keys or KEYS),
-            "value": random.integers(0, 1000, end - start),
-            "event_time": pa.array(recording.event_times(start, end), pa.timestamp("us", tz="UTC")),
-        }
-        yield pa.table(columns)
+        if drawn is None:
+            of_file, values = (
+                keys(random, end - start, recording.keys or KEYS),
+                random.integers(0, 1000, end - start),
+            )
+        else:
+            of_file, values = drawn[0][start:end], drawn[1][start:end]
+        times = pa.array(recording.event_times(start, end), pa.timestamp("us", tz="UTC"))
+        yield pa.table({"key": of_file, "value": values, "event_time": times})
 
 
-def keys(random: np.random.Generator, rows: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def keys(random: np.random.Generator, rows: int, count: int) -> Numbers:
     """Return the keys of one file: passes over all `count` of them, each shuffled, the last one cut short."""
     passes = [random.permutation(count) for _ in range(-(-rows // count))]
     return np.concatenate(passes)[:rows]
+
+
+def by_chance(random: np.random.Generator, recording: Recording) -> tuple[Numbers, Numbers]:
+    """Return keys in the order in which chance has them, and values: even but for the last record of each key.
+
+    So the sum of a key's values is odd once its last record is in it, and not before.
+    """
+    count, rows = recording.keys or KEYS, recording.rows
+    numbers = random.integers(0, count, rows)
+    if recording.spread == "hot":
+        numbers[random.random(rows) < HOT_SHARE] = 0
+    if recording.spread == "zipf":
+        chances = np.cumsum(1 / np.arange(1, count + 1))
+        ranks = np.searchsorted(chances, random.random(rows) * chances[-1])
+        numbers = random.permutation(count)[np.minimum(ranks, count - 1)]
+    values = 2 * random.integers(0, 500, rows)
+    _, last = np.unique(numbers[::-1], return_index=True)
+    values[rows - 1 - last] += 1
+    return numbers, values
 
 
 def repeated(directory: Path, times: int) -> Path:

@@ -172,6 +172,9 @@ class FakeCluster:
     def __init__(self):
         self.ran = []
 
+    def cpu_seconds(self):
+        return 100.0 + 6.0 * len(self.ran)
+
     def run(self, job_settings, statements):
         self.ran.append((job_settings, statements))
         return Finished(10.0, 14.0, 2, handed_over=7.5)
@@ -183,7 +186,7 @@ def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
     (output / "of-the-run-before").touch()
     engine = FlinkEngine(known, settings.STREAMING, lambda workload, directory: OUTPUT)
     found = engine.run(Request("aggregation", ["records"], bootstrap="127.0.0.1:9092", output=output))
-    assert found == Ran(10.0, 14.0, 2, OUTPUT, handed_over=7.5)
+    assert found == Ran(10.0, 14.0, 2, OUTPUT, handed_over=7.5, cpu_seconds=6.0)
     assert known.ran[0][0] == settings.STREAMING
     assert not output.exists()
 

@@ -1,5 +1,8 @@
 """The records that are read."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -65,3 +68,23 @@ def test_a_repeated_recording_has_its_files_in_turn(tmp_path):
     twice = repeated(directory, 2)
     assert twice.name == "small-2-times"
     assert read(twice).column("key").to_pylist() == 2 * read(directory).column("key").to_pylist()
+
+
+@pytest.mark.parametrize("spread", ["uniform", "zipf", "hot"])
+def test_keys_by_chance_have_sums_that_are_odd_once_their_last_record_is_in(spread, tmp_path):
+    recording_ = Recording("some", 5000, 50, 1, 0, keys=100, spread=spread)
+    table = read(prepare(recording_, tmp_path))
+    keys, values = table.column("key").to_numpy(), table.column("value").to_numpy()
+    seen = {}
+    for number, (key, value) in enumerate(zip(keys.tolist(), values.tolist(), strict=True)):
+        assert seen.get(key, 0) % 2 == 0, f"record {number} comes after the last one of its key"
+        seen[key] = seen.get(key, 0) + value
+    assert all(total % 2 for total in seen.values())
+    most = np.bincount(keys).max() / len(keys)
+    assert {"uniform": most < 0.03, "hot": 0.08 < most < 0.14, "zipf": 0.15 < most < 0.24}[spread]
+
+
+def test_a_recording_is_described_as_before_there_were_spreads(tmp_path):
+    described = json.loads((prepare(SMALL, tmp_path) / "recording.json").read_text())
+    assert "spread" not in described
+    assert json.loads(recording.described_as(replace(SMALL, spread="hot")))["spread"] == "hot"

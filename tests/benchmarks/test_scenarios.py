@@ -4,10 +4,10 @@ import pytest
 from prometheus_client.samples import Sample
 
 from benchmarks.event_log import Batch
+from benchmarks.local.child import taken
 from benchmarks.local.drivers import Place, Resource
 from benchmarks.local.recording import HOUR, KEYS
 from benchmarks.local.scenarios.catchup import SETTLING_SECONDS, Outcome, figures, outcome
-from benchmarks.local.scenarios.idle import taken
 from benchmarks.local.scenarios.pace import buckets
 from benchmarks.local.scenarios.rate import of_query
 from benchmarks.local.scenarios.reaction import reaction

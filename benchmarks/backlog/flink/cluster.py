@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from benchmarks.backlog.flink import settings
 from benchmarks.backlog.flink.gateway import Finished, Jobs, Session, job_of
 from benchmarks.backlog.flink.settings import JAVA, SLOTS, Ports, TaskManagerMemory
@@ -48,6 +50,12 @@ class Cluster:
 
     gateway: str
     jobs: Jobs
+    processes: Sequence[psutil.Process] = ()
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that its processes have taken so far."""
+        times = [process.cpu_times() for process in self.processes]
+        return sum(each.user + each.system for each in times)
 
     def run(self, job_settings: Mapping[str, str], statements: Sequence[str]) -> Finished:
         """Execute statements, the last of which starts a job, and wait for its end. Raises `FlinkError`."""
@@ -72,13 +80,15 @@ def cluster_in(folder: Path, memory: TaskManagerMemory) -> Iterator[Cluster]:
         "taskmanager": lambda: jobs.slots() == SLOTS,
         "gateway": lambda: answers(f"{gateway}/v2/info"),
     }
+    processes = []
     with ExitStack() as started:
         for name in MAIN_CLASSES:
             server = process(name, command(name, memory, class_path, conf), conf)
             started.callback(server.stop)
             server.start()
             server.wait_until(is_ready[name])
-        yield Cluster(gateway, jobs)
+            processes.append(psutil.Process(server.pid))
+        yield Cluster(gateway, jobs, processes)
 
 
 def configured(folder: Path, configuration: Mapping[str, str]) -> Path:

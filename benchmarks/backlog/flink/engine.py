@@ -32,6 +32,9 @@ class FlinkEngine:
         shutil.rmtree(request.output, ignore_errors=True)
         topics = [str(topic) for topic in request.inputs]
         statements = sql.workload(request.workload, topics, request.bootstrap, request.output.resolve())
+        before = self.cluster.cpu_seconds()
         done = self.cluster.run(self.settings, statements)
+        cpu = self.cluster.cpu_seconds() - before
         output = self.read(request.workload, request.output)
-        return Ran(done.began, done.ended, max(1, done.checkpoints), output, handed_over=done.handed_over)
+        commits, at = max(1, done.checkpoints), done.handed_over
+        return Ran(done.began, done.ended, commits, output, handed_over=at, cpu_seconds=cpu)

@@ -37,6 +37,10 @@ AGGREGATION = Query(
     "`key` BIGINT, `records` BIGINT, `total` BIGINT",
     f"SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING COUNT(*) = {ONCE}",
 )
+MARKED = Query(
+    AGGREGATION.columns,
+    "SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING MOD(SUM(`value`), 2) = 1",
+)
 COGROUP = Query(
     "`key` BIGINT, `left` ARRAY<BIGINT>, `right` ARRAY<BIGINT>",
     f"""SELECT `key`, ARRAY_SORT(`left`), ARRAY_SORT(`right`) FROM (
@@ -78,6 +82,7 @@ DEDUPLICATION = Query(
 )
 QUERIES: Mapping[str, Query] = {
     "aggregation": AGGREGATION,
+    "marked": MARKED,
     "cogroup": COGROUP,
     "join": JOIN,
     "windows": WINDOWS,

@@ -15,6 +15,7 @@ from workloads import Result
 
 COLUMNS = {
     "aggregation": "key long, records long, total long",
+    "marked": "key long, records long, total long",
     "cogroup": "key long, `left` array<long>, `right` array<long>",
     "join": "key long, `left` long, left_at timestamp, `right` long, right_at timestamp",
     "windows": "start timestamp, key long, records long, total long",

@@ -7,18 +7,21 @@
     {"workload": "join", "mode": "stream", "inputs": ["left", "right"], "records_per_batch": 20000}
 
 `DIR/<n>.done` appears at the end of the run and says what it came to. The session stays, so that all runs but the
-first meet a JVM that is warm; its heap is collected before and after each of them. A stream whose request has
-`live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut arrives from the moment on
-at which that file was made, `speed` times as fast as its event times say. The job makes it, unless it is there, once
-`DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap` the inputs are topics; with
-`output`, a directory, the result is written there instead of dropped. The mode `read` says what a result comes to
-that another engine has written.
+first meet a JVM that is warm; its heap is collected before and after each of them. One with `from_checkpoint` goes
+on from a copy of that; of links, since no file of a checkpoint is written twice: Spark renames each into its place.
+A stream whose request has `live`, a file, goes on until `DIR/<n>.stop` appears: what lies after the recording's cut
+arrives from the moment on at which that file was made, `speed` times as fast as its event times say. The job makes
+it, unless it is there, once `DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap`
+the inputs are topics; with `output`, a directory, the result is written there instead of dropped. The mode `read`
+says what a result comes to that another engine has written.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,6 +46,9 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     request = json.loads(turn.read_text())
     if request["mode"] == "read":
         return {"output": results.of_changelog(spark, request["workload"], *request["inputs"])}
+    checkpoint = turn.with_suffix(".checkpoint")
+    if request.get("from_checkpoint"):
+        shutil.copytree(request["from_checkpoint"], checkpoint, copy_function=os.link)
     spark._jvm.System.gc()
     began = time.time()
     if request["mode"] == "batch":
@@ -53,6 +59,8 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
         found = stream(spark, request, turn)
     ended = time.time()
     spark._jvm.System.gc()
+    if request.get("to_checkpoint"):
+        shutil.move(checkpoint, request["to_checkpoint"])
     if request.get("output"):
         found["output"] = results.of_files(spark, request["workload"], request["output"])
     return {"began": began, "ended": ended, **found}

@@ -7,7 +7,7 @@ many, by a stream or not) is for `turns.py` and whoever governs it. An ordinary 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import topics
@@ -24,6 +24,8 @@ ONCE = 10
 NEAR = timedelta(seconds=10)
 """Of the join: how far event times of partners may be apart, and how late a row may come."""
 DELAY = "2 minutes"
+AGAIN = 5
+"""How often a key comes in the backlog of `outage`."""
 TIMES = 4
 """How often a key comes in the recording of `totals`, backlog and live rows together."""
 END = "2026-01-01 00:00:00"
@@ -51,6 +53,18 @@ def aggregation(inputs: Sequence[DataFrame], times: int = ONCE) -> Result:
 def totals(inputs: Sequence[DataFrame]) -> Result:
     """Count and sum per key, over a backlog and what arrives after it."""
     return aggregation(inputs, TIMES)
+
+
+def outage(inputs: Sequence[DataFrame]) -> Result:
+    """Count and sum per key, where a key that comes in the backlog has come once before."""
+    return aggregation(inputs, 1 + AGAIN)
+
+
+def marked(inputs: Sequence[DataFrame]) -> Result:
+    """Count and sum per key where the values of a key are even but for its last one: so its sum tells when it is
+    whole, however often it comes."""
+    result = aggregation(inputs)
+    return replace(result, is_whole=F.col("total") % 2 == 1)
 
 
 def cogroup(inputs: Sequence[DataFrame]) -> Result:
@@ -159,6 +173,8 @@ def deduplication(inputs: Sequence[DataFrame]) -> Result:
 
 WORKLOADS: Mapping[str, Callable[[Sequence[DataFrame]], Result]] = {
     "aggregation": aggregation,
+    "outage": outage,
+    "marked": marked,
     "totals": totals,
     "cogroup": cogroup,
     "join": join,

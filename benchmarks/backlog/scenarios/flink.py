@@ -61,9 +61,11 @@ def beside(
     return Workload(workload.name, workload.sides, (*of_spark, *others), ratios, where=" beside Flink")
 
 
-def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
-    """Run all rounds of a workload."""
-    with as_topics(bench, workload) as inputs, engines(bench, workload.name) as engine_of:
+def measure(
+    bench: Bench, workload: Workload, settings: Mapping[str, Mapping[str, str]] = SETTINGS
+) -> Mapping[str, Measured]:
+    """Run all rounds of a workload; `settings` are those of Flink, by the name of the engine."""
+    with as_topics(bench, workload) as inputs, engines(bench, workload.name, settings) as engine_of:
 
         def asked(topics: Sequence[str], variant: Variant) -> Request:
             written = bench.root / "written" / variant.name
@@ -75,7 +77,9 @@ def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
 
 
 @contextmanager
-def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
+def engines(
+    bench: Bench, workload: str, settings: Mapping[str, Mapping[str, str]]
+) -> Iterator[Mapping[str, Engine]]:
     """Start what the variants run in, and a driver beside them that reads what Flink has written."""
     name, connector = f"{workload}-beside-flink", connector_conf()
     with (
@@ -83,7 +87,7 @@ def engines(bench: Bench, workload: str) -> Iterator[Mapping[str, Engine]]:
         plain_session(bench, f"{name}-reader", connector) as reader,
         documented_session(bench, f"{name}-governed", in_one_batch(workload), connector) as governed,
     ):
-        flink = {way: FlinkEngine(cluster, settings, reader.read) for way, settings in SETTINGS.items()}
+        flink = {way: FlinkEngine(cluster, of_way, reader.read) for way, of_way in settings.items()}
         yield {"governed": governed, "plain": reader, **flink}
 
 

@@ -7,9 +7,7 @@ is not. Next to it, over the same minute, stands a session without any query: wh
 import time
 from collections.abc import Mapping
 
-import psutil
-
-from benchmarks.local.child import Child
+from benchmarks.local.child import Child, taken
 from benchmarks.local.drivers import START_SECONDS, Place, Resource, by_document, plain
 from benchmarks.local.recording import STEADY, prepare
 from benchmarks.local.results import Figure, Goal, Measured
@@ -42,11 +40,6 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     bench.tell(f"governed query {cores[0]:.4f} cores, session {cores[1]:.4f} cores")
     details = {"governed_query_cores": cores[0], "session_cores": cores[1], "seconds": seconds}
     return {"idle_cpu_cores": Measured([cores[0] - cores[1]], details)}
-
-
-def taken(before: Mapping[psutil.Process, float], after: Mapping[psutil.Process, float]) -> float:
-    """Return the processor time that the processes of a tree took between two looks, in seconds."""
-    return sum(seconds - before.get(process, 0.0) for process, seconds in after.items())
 
 
 def start_governed(place: Place, resource: Resource, bench: Bench) -> Child:

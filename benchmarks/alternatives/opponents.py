@@ -1,0 +1,61 @@
+"""What a governed query is compared with: a table, of which each scenario takes its rows.
+
+Spark has its default, caps of several sizes, and a batch job. Flink has each of its state backends with a checkpoint
+every few seconds and every minute, and where SQL combines rows, with mini-batches and without; all with object reuse,
+and RocksDB with bloom filters, which its documentation advises. The fastest of a group in each round is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Final
+
+from benchmarks.backlog.flink.settings import BATCH, MINI_BATCH, STREAMING
+from benchmarks.backlog.rounds import Variant
+
+CAPS: Final = {"plain_50k": 50_000, "plain_500k": 500_000, "plain_5m": 5_000_000}
+BACKENDS: Final = ("hashmap", "rocksdb")
+CHECKPOINTS: Final = {"5s": "5 s", "60s": "60 s"}
+TUNED: Final = {"pipeline.object-reuse": "true", "state.backend.rocksdb.use-bloom-filter": "true"}
+COMBINED: Final = ("", "mini")
+"""Without mini-batches and with them."""
+FLINK_BATCH: Final = "flink_batch"
+
+
+def name(backend: str, checkpoint: str, combined: str) -> str:
+    """Return what a way to set Flink is called."""
+    return "_".join(part for part in ("flink", backend, checkpoint, combined) if part)
+
+
+def settings(backend: str, checkpoint: str, combined: str) -> dict[str, str]:
+    """Return what Flink is set to in one way."""
+    return {
+        **(MINI_BATCH if combined else STREAMING),
+        **TUNED,
+        "state.backend.type": backend,
+        "execution.checkpointing.interval": CHECKPOINTS[checkpoint],
+        "execution.checkpointing.incremental": str(backend == "rocksdb").lower(),
+    }
+
+
+FLINK: Final[Mapping[str, Mapping[str, str]]] = {
+    name(*way): settings(*way) for way in product(BACKENDS, CHECKPOINTS, COMBINED)
+} | {FLINK_BATCH: BATCH | {"pipeline.object-reuse": "true"}}
+"""All ways to set Flink, by their names, which are those of engines, too."""
+
+
+def ways(backends: tuple[str, ...] = BACKENDS, *, combined: bool) -> tuple[str, ...]:
+    """Return the names of the ways with some backends, and with mini-batches where they apply."""
+    return tuple(name(*way) for way in product(backends, CHECKPOINTS, COMBINED if combined else COMBINED[:1]))
+
+
+def of_flink(*, combined: bool) -> tuple[Variant, ...]:
+    """Return the variants of Flink, its batch mode the last."""
+    streaming = (Variant(way, way, one_by_one=True) for way in ways(combined=combined))
+    return (*streaming, Variant(FLINK_BATCH, FLINK_BATCH, "batch"))
+
+
+def capped(*, once: bool = False) -> tuple[Variant, ...]:
+    """Return plain Spark with each cap; `once` where small batches take minutes."""
+    return tuple(Variant(name, records_per_batch=records, once=once) for name, records in CAPS.items())

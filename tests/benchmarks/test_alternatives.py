@@ -1,0 +1,155 @@
+"""What the benchmark of alternatives makes of its runs, and its tables; the runs themselves are not made here."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.alternatives.catalog import SCENARIOS
+from benchmarks.alternatives.opponents import FLINK, ways
+from benchmarks.alternatives.scenarios import default, matrix, outage
+from benchmarks.backlog.comparison import Comparison, Output
+from benchmarks.backlog.engine import Ran, Request
+from benchmarks.backlog.rounds import GOVERNED, UNCAPPED, in_turns
+from benchmarks.backlog.scenario import Bench
+from benchmarks.backlog.scenarios import aggregation
+from benchmarks.backlog.session import written
+from benchmarks.backlog.topics import in_turn, of_keys, records
+from benchmarks.local.recording import Recording, prepare
+from support.kafka_records import Record
+
+OUTPUT = Output(rows=10, hash=99)
+
+
+def ran(seconds, output=OUTPUT):
+    return Ran(began=100.0, ended=100.0 + seconds, batches=1, output=output)
+
+
+class Engine:
+    """Takes the times that it is given, one after the other, and notes what it was asked."""
+
+    def __init__(self, *seconds, output=OUTPUT):
+        self.seconds, self.output, self.asked = list(seconds), output, []
+
+    def run(self, request):
+        self.asked.append(request)
+        return ran(self.seconds.pop(0) if self.seconds else 1.0, self.output)
+
+
+def bench(tmp_path):
+    return Bench(tmp_path, tmp_path, 2, print, scale=0.01, comparison=Comparison())
+
+
+def test_every_figure_and_every_scenario_has_a_name_of_its_own():
+    ids = [figure.id for scenario in SCENARIOS for figure in scenario.figures]
+    assert len(ids) == len(set(ids))
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
+
+
+# Beside the default ---------------------------------------------------------------------------------
+
+
+def test_a_pair_is_balanced_and_its_ratio_is_that_of_the_mean_times(tmp_path):
+    governed, plain = Engine(3.0, 5.0), Engine(2.0, 2.0)
+    engine_of = {"governed": governed, "plain": plain}
+    whole = {one.name: Request("aggregation", [one.name]) for one in default.PAIR}
+    runs = default.pair(bench(tmp_path), 0, engine_of, whole, "title")
+    assert default.slower(runs) == 2.0
+    assert (len(governed.asked), len(plain.asked)) == (2, 2)
+
+
+def test_results_of_a_pair_are_compared(tmp_path):
+    engine_of = {"governed": Engine(output=Output(9, 99)), "plain": Engine()}
+    whole = {one.name: Request("aggregation", [one.name]) for one in default.PAIR}
+    with pytest.raises(Exception, match="title: headgate wrote"):
+        default.pair(bench(tmp_path), 0, engine_of, whole, "title")
+
+
+def test_growth_is_the_later_half_over_the_earlier_one():
+    pairs = [
+        {GOVERNED: [ran(seconds)] * 2, UNCAPPED: [ran(1.0)] * 2} for seconds in (1.0, 1.0, 9.0, 1.2, 1.2)
+    ]
+    assert default.grown(pairs).runs == [pytest.approx(1.2)]
+    compared = default.compared(aggregation.WORKLOAD, pairs)
+    assert compared.runs == pytest.approx([1.0, 1.0, 9.0, 1.2, 1.2])
+    assert len(compared.details["seconds"][GOVERNED]) == 10
+    with pytest.raises(ValueError, match="two --rounds or more"):
+        default.grown(pairs[:1])
+
+
+# The matrix -----------------------------------------------------------------------------------------
+
+
+def test_every_way_to_set_flink_differs_from_the_others():
+    settings = [tuple(sorted(each.items())) for each in FLINK.values()]
+    assert len(set(settings)) == len(settings) == 9
+    for name, each in FLINK.items():
+        assert each["pipeline.object-reuse"] == "true"
+        if name != "flink_batch":
+            _, backend, checkpoint, *combined = name.split("_")
+            assert each["state.backend.type"] == backend
+            assert each["execution.checkpointing.interval"] == checkpoint.replace("s", " s")
+            assert ("table.exec.mini-batch.enabled" in each) is bool(combined)
+
+
+@pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
+def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_round(contest, tmp_path):
+    workload = contest.workload
+    names = {variant.name for variant in workload.variants if not variant.once}
+    assert {name for ratio in workload.ratios for name in (*ratio.longer, ratio.shorter)} <= names
+    engines = {variant.engine for variant in workload.variants}
+    assert engines <= {"governed", "plain", *FLINK}
+    best, rocksdb = workload.ratios
+    assert set(rocksdb.longer) < set(best.longer) == set(ways(combined=contest.combined))
+    engine = Engine()
+    in_turns(bench(tmp_path), workload, dict.fromkeys(engines, engine), *[lambda variant: variant.name] * 2)
+    for way in best.longer:
+        assert (
+            engine.asked.count(way) == 1 + 1 + 2
+        )  # a part, the whole before anything counts, and two rounds
+
+
+def test_keys_by_chance_are_a_workload_of_the_job_and_of_flink():
+    script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
+    named = set(re.findall(r'^    "(\w+)": \1,$', script, re.M))
+    assert {contest.workload.name for contest in matrix.CONTESTS} <= named
+    assert f"AGAIN = {outage.BACKLOG.backlog_rows // outage.BACKLOG.keys}\n" in script
+
+
+def test_all_records_of_a_key_go_to_one_partition_where_keys_come_by_chance(tmp_path):
+    recording = Recording("hot", 1000, 60, 1, 0, keys=50, spread="hot")
+    directory = prepare(recording, tmp_path)
+    found = list(records(directory, by_key=True))
+    of_partition = {number: [row for row in found if row.partition == number] for number in range(4)}
+    assert {number: len(rows) for number, rows in of_partition.items()} == of_keys(directory)
+    assert all(int(row.key) % 4 == row.partition for row in found)
+
+
+# After an outage ------------------------------------------------------------------------------------
+
+
+def test_the_history_has_each_key_once_and_the_backlog_some_of_them_again(tmp_path):
+    history = Recording("history", 100, 60, 1, 0, keys=100)
+    backlog = Recording("backlog", 50, 60, 1, 0, keys=10)
+    keys = [int(row.key) for row in records(prepare(history, tmp_path, outage.each_once))]
+    assert sorted(keys) == list(range(100))
+    assert keys != sorted(keys)
+    again = [int(row.key) for row in records(prepare(backlog, tmp_path))]
+    assert sorted(again) == sorted(list(range(10)) * 5)
+    assert outage.HISTORY.keys == outage.HISTORY.backlog_rows
+
+
+def test_the_backlog_goes_on_where_the_history_ended():
+    rows = [Record(number % 4, 1) for number in range(10)]
+    both = rows[:6] + list(outage.after(6, iter(rows[:4])))
+    assert [row.partition for row in both] == [row.partition for row in rows]
+    counts = {number: sum(row.partition == number for row in both) for number in range(4)}
+    assert counts == in_turn(10)
+
+
+def test_a_request_names_its_checkpoints_as_the_job_reads_them(tmp_path):
+    request = Request("outage", ["t"], from_checkpoint=tmp_path / "a", to_checkpoint=tmp_path / "b")
+    asked = json.loads(json.dumps(written(request)))
+    assert (asked["from_checkpoint"], asked["to_checkpoint"]) == (f"{tmp_path}/a", f"{tmp_path}/b")
+    assert asked["output"] is None
