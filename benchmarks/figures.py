@@ -6,7 +6,8 @@ tells there, too, how many figures are stale, and refuses none for it; `--stale`
 where there are any. The page of figures has those of `benchmarks.quoted`, and beside each that is taken against small
 batches what plain Spark makes of the same without any cap; the README has the few that a user asks for first, and how
 many of all miss their goal. What has no value yet is left out, what missed its goal says so. The page on
-backlogs has all of theirs. The plot beside their results is drawn anew, and so is the picture of the demo.
+backlogs has all of theirs and of the alternatives. The plots beside their results are drawn anew, and so is the
+picture of the demo.
 """
 
 import argparse
@@ -30,7 +31,8 @@ README: Final = Path("README.md")
 FIGURES: Final = Path("docs/figures.md")
 BACKLOGS: Final = Path("docs/backlog-speed.md")
 RESULTS: Final = Path("benchmarks/results")
-PLOT: Final = RESULTS / "backlog.html"
+PLOTS: Final = {"alternatives": plot.ALTERNATIVES, "backlog": plot.BACKLOG}
+"""Result files that a page is drawn from, by their names: its title."""
 BEGIN: Final = "<!-- figures: written by `make generate` from benchmarks/results -->"
 END: Final = "<!-- end of figures -->"
 
@@ -178,13 +180,17 @@ def with_figures(page: str, lines: Iterator[str]) -> str:
 
 def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     """Return what each file that has figures is to say."""
-    backlog = shown(results.get("backlog", {}))
+    of = {name: shown(results.get(name, {})) for name in PLOTS}
+    everything = [row for name in PLOTS for row in of[name]]
     rows = by_id(results)
-    tables = {README: first(rows), FIGURES: table(rows), BACKLOGS: backlogs(backlog)}
+    tables = {README: first(rows), FIGURES: table(rows), BACKLOGS: backlogs(everything)}
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))
-    return {**pages, PLOT: plot.render(backlog)} if backlog else pages
+    drawn = {
+        RESULTS / f"{name}.html": plot.render(of[name], title) for name, title in PLOTS.items() if of[name]
+    }
+    return pages | drawn
 
 
 def main() -> int:

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 from benchmarks.alternatives.catalog import SCENARIOS
+from benchmarks.backlog import plot
 from benchmarks.backlog.command import Command, versions
 from benchmarks.local.results import Origin
-from benchmarks.runner import Suite
+from benchmarks.runner import Suite, tell
 
 MEASURES = ("spark_jobs", "benchmarks/backlog")
 SUITE = Suite("benchmarks.alternatives", SCENARIOS, Origin("make bench-alternatives", versions, MEASURES))
@@ -23,7 +24,10 @@ COMMAND = Command(SUITE, "Measure what one would otherwise choose.", RESULTS, ro
 
 def main() -> int:
     """Run the command; returns its exit code."""
-    return COMMAND.run()[0]
+    code, written = COMMAND.run()
+    if written is not None:
+        tell(f"drawn: {plot.draw(written, plot.ALTERNATIVES)}")
+    return code
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
 """All scenarios of alternatives, in the order in which they are run and shown."""
 
-from benchmarks.alternatives.scenarios import default, matrix, outage
+from benchmarks.alternatives.scenarios import default, large, matrix, outage
 from benchmarks.backlog.scenario import Bench
 from benchmarks.runner import Scenario
 
-SCENARIOS: tuple[Scenario[Bench], ...] = (*default.SCENARIOS, *matrix.SCENARIOS, outage.SCENARIO)
+SCENARIOS: tuple[Scenario[Bench], ...] = (
+    *default.SCENARIOS,
+    *matrix.SCENARIOS,
+    outage.SCENARIO,
+    large.SCENARIO,
+)

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from benchmarks.demo.chart import Bar, Row, bars, seconds_scale
+from benchmarks.demo.chart import Bar, Row, bars, seconds_scale, short
 from benchmarks.demo.page import STYLE, heading
 from benchmarks.local.statistics import median
 from benchmarks.result_file import read
@@ -24,18 +24,22 @@ SPARE = 1.05
 """Of the axis, over the longest bar."""
 
 
-def draw(results: Path) -> Path:
+BACKLOG = "A backlog as a batch"
+ALTERNATIVES = "A backlog beside what one would otherwise choose"
+
+
+def draw(results: Path, title: str = BACKLOG) -> Path:
     """Write the page beside a result file; returns it."""
     page = results.with_suffix(".html")
-    page.write_text(render(shown(read(results))), encoding="utf-8")
+    page.write_text(render(shown(read(results)), title), encoding="utf-8")
     return page
 
 
-def render(rows: Sequence[Mapping[str, Any]]) -> str:
+def render(rows: Sequence[Mapping[str, Any]], title: str = BACKLOG) -> str:
     """Return the page of what is shown of all figures."""
-    body = ["<h1>A backlog as a batch</h1>", table(rows)]
+    body = [f"<h1>{title}</h1>", table(rows)]
     body += [plot(row) for row in by_workload(rows).values()]
-    head = f'<meta charset="utf-8"><title>Headgate: a backlog as a batch</title><style>{STYLE.read_text()}</style>'
+    head = f'<meta charset="utf-8"><title>Headgate: {title}</title><style>{STYLE.read_text()}</style>'
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
@@ -94,6 +98,15 @@ def medians(details: Mapping[str, Any]) -> list[tuple[str, float, float]]:
     return sorted(found, key=lambda variant: -variant[1])
 
 
+def costs(details: Mapping[str, Any], name: str, batches: float) -> str:
+    """Return how many records a failure repeats, as the mean of all commits, and the processor time, where known."""
+    unit = f" of {short(details['records'] / batches)}" if batches > 1 else ""
+    if name not in details.get("cpu_seconds", {}):
+        return unit
+    per_million = median(details["cpu_seconds"][name]) / details["records"] * 1e6
+    return f"{unit}, {per_million:.2f} CPU s per million records"
+
+
 def plot(row: Mapping[str, Any]) -> str:
     """Return one bar for each variant of a workload, the slowest first."""
     details = row["details"]
@@ -102,7 +115,7 @@ def plot(row: Mapping[str, Any]) -> str:
         Row(
             SERIES.get(name, "plain_low_latency"),
             [Bar(0, seconds, "calm" if name in LIMITS else "busy", name)],
-            f"{name}: {seconds:.1f} s, {batches:.0f} {commits(name)}",
+            f"{name}: {seconds:.1f} s, {batches:.0f} {commits(name)}{costs(details, name, batches)}",
         )
         for name, seconds, batches in variants
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import FLINK, ways
-from benchmarks.alternatives.scenarios import default, matrix, outage
+from benchmarks.alternatives.scenarios import default, large, matrix, outage
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.rounds import GOVERNED, UNCAPPED, in_turns
@@ -16,6 +16,7 @@ from benchmarks.backlog.scenario import Bench
 from benchmarks.backlog.scenarios import aggregation
 from benchmarks.backlog.session import written
 from benchmarks.backlog.topics import in_turn, of_keys, records
+from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording, prepare
 from support.kafka_records import Record
 
@@ -153,3 +154,31 @@ def test_a_request_names_its_checkpoints_as_the_job_reads_them(tmp_path):
     asked = json.loads(json.dumps(written(request)))
     assert (asked["from_checkpoint"], asked["to_checkpoint"]) == (f"{tmp_path}/a", f"{tmp_path}/b")
     assert asked["output"] is None
+
+
+# A large backlog ------------------------------------------------------------------------------------
+
+
+def batch(started, seconds, first, end, state_rows=50):
+    return Batch("marked", 0, started, started, started + seconds, (first,), (end,), state_rows)
+
+
+def part(*batches):
+    return large.Part(batches, batches[-1].committed - batches[0].started)
+
+
+def test_a_large_backlog_is_measured_over_both_drivers():
+    killed = part(batch(0, 2, 0, 30), batch(2, 3, 30, 60))
+    goes_on = part(batch(50, 4, 60, 100))
+    found = large.figures([killed, goes_on], part(batch(0, 6, 0, 100)), 100, length=2.0)
+    assert found[large.LARGEST.id].runs == [2.0]
+    assert found[large.TIME.id].runs == [1.5]
+    assert found[large.FIRST.id].runs == [pytest.approx(1 / 3)]
+
+
+def test_a_large_backlog_that_was_not_read_to_its_end_is_not_measured():
+    whole = part(batch(0, 6, 0, 100))
+    with pytest.raises(ValueError, match="of 100 records 90 were committed, 100 by plain"):
+        large.figures([part(batch(0, 2, 0, 90))], whole, 100, length=2.0)
+    with pytest.raises(ValueError, match="49 keys"):
+        large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, length=2.0)

@@ -280,12 +280,18 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     told = plot.render([over_days([reported])])
     assert "<td>some</td><td>7.5</td><td>7 to 8</td><td>2</td><td>1</td><td>report</td><td>-</td>" in told
     for text in (
-        "plain_4k: 120.0 s, 500 batches",
+        "plain_4k: 120.0 s, 500 batches of 4k",
         "headgate: 4.0 s, 1 batches",
         "batch: 3.0 s",
         f"{about}.</p>",
     ):
         assert text in page
+
+
+def test_the_plot_says_what_a_run_costs_and_what_a_failure_repeats():
+    details = {"records": 2_000_000, "cpu_seconds": {"flink": [4.0, 6.0, 5.0]}}
+    assert plot.costs(details, "flink", 8) == " of 250k, 2.50 CPU s per million records"
+    assert plot.costs(details, "headgate", 1) == ""
 
 
 MACHINE = {"processor": "AMD", "cores": 2, "memory_gib": 24}

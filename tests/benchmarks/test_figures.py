@@ -13,7 +13,6 @@ from benchmarks.figures import (
     BEGIN,
     END,
     FIGURES,
-    PLOT,
     README,
     backlogs,
     by_id,
@@ -26,6 +25,9 @@ from benchmarks.figures import (
     read_all,
     table,
     with_figures,
+)
+from benchmarks.figures import (
+    RESULTS as FILES,
 )
 from benchmarks.quoted import FIRST, LINES, Line, Variant
 from benchmarks.standing import HOLDS, MISSED, OPEN, over_days
@@ -152,7 +154,9 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
 def test_the_plot_is_drawn_where_there_are_results():
     assert set(generated({})) - {PICTURE} == {README, FIGURES, BACKLOGS}
     row = {"value": 1, "goal": "report", "holds": True, "runs": [1], **ORIGIN}
-    assert PLOT in generated({"backlog": {"a": [row]}})
+    pages = generated({"backlog": {"a": [row]}})
+    assert set(pages) - {PICTURE} == {README, FIGURES, BACKLOGS, FILES / "backlog.html"}
+    assert FILES / "alternatives.html" in generated({"alternatives": {"a": [row]}})
 
 
 def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():

@@ -48,7 +48,7 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
         return {"output": results.of_changelog(spark, request["workload"], *request["inputs"])}
     checkpoint = turn.with_suffix(".checkpoint")
     if request.get("from_checkpoint"):
-        shutil.copytree(request["from_checkpoint"], checkpoint, copy_function=os.link)
+        copied(request["from_checkpoint"], str(checkpoint))
     spark._jvm.System.gc()
     began = time.time()
     if request["mode"] == "batch":
@@ -64,6 +64,13 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     if request.get("output"):
         found["output"] = results.of_files(spark, request["workload"], request["output"])
     return {"began": began, "ended": ended, **found}
+
+
+def copied(checkpoint: str, target: str) -> None:
+    """Copy a checkpoint by links, and what lies beside it."""
+    for beside in ("", ".headgate"):
+        if Path(checkpoint + beside).exists():
+            shutil.copytree(checkpoint + beside, target + beside, copy_function=os.link)
 
 
 def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
