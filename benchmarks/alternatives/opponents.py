@@ -18,6 +18,7 @@ CAPS: Final = {"plain_50k": 50_000, "plain_500k": 500_000, "plain_5m": 5_000_000
 BACKENDS: Final = ("hashmap", "rocksdb")
 CHECKPOINTS: Final = {"5s": "5 s", "60s": "60 s"}
 TUNED: Final = {"pipeline.object-reuse": "true", "state.backend.rocksdb.use-bloom-filter": "true"}
+"""Both are off by default; the second is `RocksDBConfigurableOptions.USE_BLOOM_FILTER` of Flink 2.3.0."""
 COMBINED: Final = ("", "mini")
 """Without mini-batches and with them."""
 FLINK_BATCH: Final = "flink_batch"
