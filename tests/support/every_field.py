@@ -33,14 +33,17 @@ _TEMPLATE: Final[Manifest] = {
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
         ],
-        "volumes": [{"name": "data", "emptyDir": {}}],
+        "volumes": [
+            {"name": "data", "emptyDir": {}},
+            {"name": "raw", "persistentVolumeClaim": {"claimName": "raw"}},
+        ],
         "containers": [
             {
                 "name": "driver",
                 "env": [{"name": "A", "value": "b"}],
                 "envFrom": [{"secretRef": {"name": "s"}}],
                 "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-                "volumeDevices": [{"name": "data", "devicePath": "/dev/data"}],
+                "volumeDevices": [{"name": "raw", "devicePath": "/dev/raw"}],
                 "securityContext": {"readOnlyRootFilesystem": True},
             }
         ],
