@@ -4,6 +4,7 @@ Each function raises ValueError where there is too little to say anything: a fig
 not come out as a number.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,22 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
             break
         k = successes
     return ordered[k], ordered[-1 - k]
+
+
+def slope_interval(at: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
+    """Return by how much `values` grow with each 1 of `at` (ascending), and an interval around it: low, slope, high.
+
+    The slope is the median over all pairs (Theil, Sen), which few that are off do not move. The interval holds the
+    true one in 95 of 100 cases: Sen's, from the ranks of the pairs and the variance of Kendall's rank correlation.
+    """
+    if len(values) < 3:
+        raise ValueError(f"{len(values)} values are too few to compute a slope from")
+    points = zip(at, values, strict=True)
+    pairs = sorted((y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in itertools.combinations(points, 2))
+    n = len(values)
+    spread = 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    outside = max(0, math.floor((len(pairs) - spread) / 2))
+    return pairs[outside], median(pairs), pairs[-1 - outside]
 
 
 def _binomial(n: int, successes: int) -> float:

@@ -15,7 +15,6 @@ itself keeps for a while (records of jobs, consumers of Kafka) is kept for a sho
 
 from __future__ import annotations
 
-import itertools
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from benchmarks.kafka.scenario import properties
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import Place, plain
 from benchmarks.local.results import Figure, Goal, Measured
-from benchmarks.local.statistics import median
+from benchmarks.local.statistics import slope_interval
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 
 QUERIES, OF_EACH = 400, 5
@@ -189,8 +188,7 @@ def counts(kind: str, grown: float, streams: int) -> bool:
 
 def slope(values: Sequence[float]) -> float:
     """Return by how much values grow from one to the next: the median over all pairs of them."""
-    pairs = itertools.combinations(enumerate(values), 2)
-    return median([(later - earlier) / (m - n) for (n, earlier), (m, later) in pairs])
+    return slope_interval(range(len(values)), values)[1]
 
 
 SCENARIO = Scenario("streams", (Figure("streams_leaked", "streams", Goal("<=", 0)),), measure)
