@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from benchmarks.local.results import (
     Call,
@@ -28,23 +28,18 @@ from benchmarks.standing import HOLDS, MISSED, NO_GOAL, OPEN, over_days
 
 BenchT = TypeVar("BenchT")
 MARKS: Final = {HOLDS: "ok", OPEN: "?", MISSED: "NO", NO_GOAL: ""}
-BenchT_contra = TypeVar("BenchT_contra", contravariant=True)
 
 
-class Scenario(Protocol[BenchT_contra]):
+@dataclass(frozen=True)
+class Scenario(Generic[BenchT]):
     """Figures that are measured together."""
 
-    @property
-    def name(self) -> str:
-        """What selects it on the command line."""
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """What it measures."""
-
-    @property
-    def measure(self) -> Callable[[BenchT_contra], Mapping[str, Measured]]:
-        """Measure all of them; returns one entry per figure, by id."""
+    name: str
+    """What selects it on the command line."""
+    figures: tuple[Figure, ...]
+    """What it measures."""
+    measure: Callable[[BenchT], Mapping[str, Measured]]
+    """Measure all of them, with what a scenario of the suite is given; returns one entry per figure, by id."""
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.backlog.comparison import Comparison
 from benchmarks.local import scenario as local
 from benchmarks.local.recording import Recording, prepare
-from benchmarks.local.results import Figure, Measured
+from benchmarks.runner import Scenario  # noqa: F401 -- its scenarios have it from here
 
 WARM_UP = 0.05
 """Of the records, read once before anything counts: a JVM compiles what it runs."""
@@ -27,17 +26,6 @@ class Bench(local.Bench):
         """Return the directory of a recording at this scale, or of a `share` of it; written unless it is there."""
         scaled = of_scale(whole, self.scale * share)
         return prepare(scaled, self.data / f"{scaled.backlog_rows}")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Figures that are measured together."""
-
-    name: str
-    """What selects it on the command line."""
-    figures: tuple[Figure, ...]
-    measure: Callable[[Bench], Mapping[str, Measured]]
-    """Measure all of them; returns one entry per figure, by id."""
 
 
 def of_scale(whole: Recording, scale: float) -> Recording:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.door import watch
 from benchmarks.kafka import scenario as kafka
-from benchmarks.local.results import Figure, Measured
+from benchmarks.runner import Scenario  # noqa: F401 -- its scenarios have it from here
 
 JOBS = Path("benchmarks/door/jobs")
 
@@ -20,14 +19,3 @@ class Bench(kafka.Bench):
     def agent(self) -> Path:
         """Return the jar of the agent that times questions."""
         return watch.agent(self.root / "agent")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Figures that are measured together."""
-
-    name: str
-    """What selects it on the command line."""
-    figures: tuple[Figure, ...]
-    measure: Callable[[Bench], Mapping[str, Measured]]
-    """Measure all of them; returns one entry per figure, by id."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.local import scenario as local
-from benchmarks.local.results import Figure, Measured
+from benchmarks.runner import Scenario  # noqa: F401 -- its scenarios have it from here
 from support.kafka import Broker
 from support.kafka_connector import connector_conf
 from support.kafka_records import Ramp, fill
@@ -67,17 +67,6 @@ def is_kept(broker: Broker, name: str, sizes: Mapping[int, int], tell: Callable[
 def same(number: int) -> bytes:  # noqa: ARG001 -- each record has the same value
     """Return a value of 100 bytes."""
     return VALUE
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Figures that are measured together."""
-
-    name: str
-    """What selects it on the command line."""
-    figures: tuple[Figure, ...]
-    measure: Callable[[Bench], Mapping[str, Measured]]
-    """Measure all of them; returns one entry per figure, by id."""
 
 
 def properties(events: Path) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """What a scenario is: figures that are measured together, and how."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.local.drivers import Place
-from benchmarks.local.results import Figure, Measured
+from benchmarks.runner import Scenario  # noqa: F401 -- its scenarios have it from here
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,3 @@ class Bench:
     def place(self, name: str) -> Place:
         """Return a cleared directory for a run."""
         return Place(self.root / name).cleared()
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Figures that are measured together."""
-
-    name: str
-    """What selects it on the command line."""
-    figures: tuple[Figure, ...]
-    measure: Callable[[Bench], Mapping[str, Measured]]
-    """Measure all of them; returns one entry per figure, by id."""
