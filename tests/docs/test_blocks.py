@@ -14,6 +14,7 @@ import typer
 import yaml
 from docs.site import CONFIGURATION, ROOT, pages
 
+from headgate import __version__
 from headgate.api.finding import Severity
 from headgate.api.load import load_text
 from headgate.cli.app import app
@@ -103,6 +104,12 @@ def test_each_command_of_ours_is_one_with_the_options_that_it_is_given(page: str
 def test_each_command_and_target_in_a_sentence_is_one(page: str) -> None:
     assert {*re.findall(r"`(?:kubectl )?headgate ([a-z][\w-]*)", TEXTS[page])} <= COMMANDS.keys()
     assert {*re.findall(r"`make ([a-z][\w-]*)", TEXTS[page])} <= TARGETS
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_files_of_a_release_have_its_version(page: str) -> None:
+    named = re.findall(r"\bheadgate(?:-spark_2\.13)?[-:](\d+\.\d+\.\d+)", TEXTS[page])
+    assert {*named} <= {__version__}
 
 
 def in_navigation(entry: Any) -> list[str]:

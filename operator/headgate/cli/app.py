@@ -8,6 +8,7 @@ else that escapes is a defect and keeps its traceback.
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import typer
 
@@ -26,6 +27,9 @@ from headgate.cli.suspend import resume, suspend
 from headgate.cli.top import top
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError
+
+CLIENTS: Final = frozenset({"aiohttp", "kopf", "kubernetes", "prometheus_api_client", "requests", "urllib3"})
+"""Packages of the extra `operator`: those who only validate resources or run jobs here need none of them."""
 
 app = typer.Typer(
     name="headgate",
@@ -56,6 +60,13 @@ def run() -> None:
 
         typer.echo(f"error: {printable(str(error), lines=True)}", err=True)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in CLIENTS:
+            raise
+        remedy = "install Headgate with the clients of a cluster: pip install 'headgate[operator]'"
+        typer.echo(f"error: this command needs {package}, which is not installed; {remedy}", err=True)
+        sys.exit(1)
 
 
 def _print_version(wanted: bool) -> None:
