@@ -57,7 +57,7 @@ def test_findings_come_in_the_order_of_lines() -> None:
         ),
         (
             "{kind: SparkApplication, apiVersion: sparkoperator.k8s.io/v1beta2}",
-            "v1beta2 SparkApplication skipped",
+            "v1beta2 SparkApplication skipped: it is of another operator. Here it is apiVersion: headgate.dev",
         ),
     ],
 )
@@ -176,6 +176,13 @@ def test_what_is_allowed_but_seldom_meant_is_a_warning(manifest: dict[str, Any],
     (found,) = warnings(manifest)
 
     assert said in found
+
+
+def test_a_jar_as_the_script_is_a_warning() -> None:
+    manifest = flights_with()
+    manifest["spec"]["main"]["file"] = "local:///opt/app/flights.jar"
+    (found,) = warnings(manifest)
+    assert "spec.main.file: names a jar, but drivers run a Python script" in found
 
 
 def test_a_source_alone_in_its_group_is_a_warning() -> None:

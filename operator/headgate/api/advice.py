@@ -31,6 +31,15 @@ def advice(application: SparkApplication) -> Iterator[Finding]:
 Advice = Iterator[tuple[str, Location]]
 
 
+def _main_is_no_script(application: SparkApplication) -> Advice:
+    if application.spec.main.file.endswith(".jar"):
+        yield (
+            "names a jar, but drivers run a Python script. Start a job in Java or Scala by "
+            "spark-submit with the jar of Headgate, or from a script",
+            ("spec", "main", "file"),
+        )
+
+
 def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:
     grace = application.spec.stop.grace_period
     for index, query in enumerate(application.spec.queries):
@@ -124,6 +133,7 @@ def pauses_in_vain(application: SparkApplication) -> Iterator[str]:
 
 
 _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
+    _main_is_no_script,
     _grace_period_is_shorter_than_a_batch,
     _interval_is_below_the_trigger_base,
     _group_has_different_drifts,

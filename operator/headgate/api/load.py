@@ -6,12 +6,16 @@ application or a refusal. Both come through here, so that a file means the same 
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from headgate.api.application import API_VERSION, GROUP, KIND, SparkApplication
 from headgate.api.document import Document, Malformed, read_documents
 from headgate.api.finding import Finding, Severity
 from headgate.api.validation import validate
 from headgate.errors import InvalidInputError, UsageError
+
+OTHER_OPERATORS: Final = frozenset({"sparkoperator.k8s.io", "spark.apache.org"})
+"""Groups of resources that people come with: Kubeflow's and Apache's."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,11 @@ def _skipped(document: Document) -> Finding | None:
             line=document.line,
         )
     if group != GROUP:
-        return Finding(Severity.NOTE, f"{version} {kind} skipped", line=document.line)
+        remedy = (
+            f": it is of another operator. Here it is apiVersion: {API_VERSION}, the script in spec.main.file"
+        )
+        note = f"{version} {kind} skipped{remedy if group in OTHER_OPERATORS else ''}"
+        return Finding(Severity.NOTE, note, line=document.line)
     if kind != KIND:
         return Finding(
             Severity.ERROR, f"kind {kind} is not one of {GROUP}; set kind: {KIND}", line=document.line
