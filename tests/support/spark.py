@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine.forbearance import Forbearance
-from headgate_spark.engine.protocol import ShimPlanner
+from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import DriverJvm, jar_path
 from support import faulty_files
@@ -177,7 +177,7 @@ def once(*answers: str) -> Callable[[str | None], str]:
     return lambda _start: next(remaining, "hold")
 
 
-def register(session: SparkSession, planner: ShimPlanner) -> Questions:
+def register(session: SparkSession, planner: Governor) -> Questions:
     """Put the planner in charge of all streams, also of those that are running; it answers until it is closed."""
     questions = Questions(verbs(planner), TOKEN)
     questions.start()
@@ -191,7 +191,7 @@ def unregister(session: SparkSession) -> None:
 
 
 @contextmanager
-def governed(session: SparkSession, planner: ShimPlanner) -> Iterator[None]:
+def governed(session: SparkSession, planner: Governor) -> Iterator[None]:
     """Register the planner while the block runs."""
     questions = register(session, planner)
     try:

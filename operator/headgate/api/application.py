@@ -18,6 +18,8 @@ from headgate.api.pod_template import PodTemplate
 from headgate.api.query import Query
 from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import SparkApplicationStatus
+from headgate.decision.backoff import RestartWhen
+from headgate.decision.policy import OnOutage
 
 GROUP: Final = "headgate.dev"
 VERSION: Final = "v1alpha1"
@@ -25,21 +27,6 @@ API_VERSION: Final = "headgate.dev/v1alpha1"
 KIND: Final = "SparkApplication"
 SCRATCH: Final = "50Gi"
 """More than a batch of the usual sizes shuffles, and less than the disk of most nodes."""
-
-
-class RestartPolicy(StrEnum):
-    """After which end of the driver a new attempt is made."""
-
-    NEVER = "Never"
-    ON_FAILURE = "OnFailure"
-    ALWAYS = "Always"
-
-
-class OutagePolicy(StrEnum):
-    """What holds while metrics are missing."""
-
-    HOLD = "Hold"
-    NORMAL = "Normal"
 
 
 class MetricsSource(StrEnum):
@@ -107,7 +94,7 @@ class Executor(ApiModel):
 class Restart(ApiModel):
     """What happens when the driver has ended. A stop that Headgate itself asked for is no failure."""
 
-    policy: RestartPolicy = RestartPolicy.ON_FAILURE
+    policy: RestartWhen = RestartWhen.ON_FAILURE
     """`Never`, `OnFailure` (exit code other than 0, or the driver was lost) or `Always`. Default
     `OnFailure`: a streaming job that returns has ended on purpose."""
 
@@ -144,7 +131,7 @@ class Metrics(ApiModel):
     stale_after: Duration = timedelta(minutes=1)
     """Age beyond which a sample is unknown. Default 1m: two scrapes of Prometheus' usual 30s."""
 
-    on_outage: OutagePolicy = OutagePolicy.HOLD
+    on_outage: OnOutage = OnOutage.HOLD
     """While metrics are missing: `Hold` keeps verdict and settings, `Normal` sets what holds outside a
     backlog. Default `Hold`: missing data is no reason to change a running job."""
 

@@ -14,8 +14,6 @@ from headgate.api.application import (
     Driver,
     Executor,
     MetricsSource,
-    OutagePolicy,
-    RestartPolicy,
     SparkApplication,
     SparkApplicationSpec,
 )
@@ -24,8 +22,10 @@ from headgate.api.duration import ZERO, format_duration
 from headgate.api.lanes import Lane, lane_of
 from headgate.api.pod_template import PodTemplate
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import LiveMode, Query, Reentry, ReentryPolicy
+from headgate.api.query import LiveMode, Query, Reentry
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
+from headgate.decision.backoff import RestartWhen
+from headgate.decision.policy import OnOutage, ReentryPolicy
 from headgate_contract.foreign import scrubbed
 
 
@@ -127,9 +127,9 @@ def _lifecycle(spec: SparkApplicationSpec) -> Said:
 
 def _restart(spec: SparkApplicationSpec) -> str:
     restart = spec.restart
-    if restart.policy is RestartPolicy.NEVER:
+    if restart.policy is RestartWhen.NEVER:
         return "the driver is never restarted"
-    end = "a failure" if restart.policy is RestartPolicy.ON_FAILURE else "any end of the driver"
+    end = "a failure" if restart.policy is RestartWhen.ON_FAILURE else "any end of the driver"
     return (
         f"after {end} it is restarted, up to {_count(restart.max_retries, 'time')} in a row: "
         f"{format_duration(restart.backoff)} after the first, twice as long after each that follows, at most "
@@ -140,7 +140,7 @@ def _restart(spec: SparkApplicationSpec) -> str:
 def _metrics(spec: SparkApplicationSpec) -> str:
     place = "Prometheus" if spec.metrics.source is MetricsSource.PROMETHEUS else "each driver directly"
     hold = "verdict and settings are kept"
-    held = hold if spec.metrics.on_outage is OutagePolicy.HOLD else "the settings outside a backlog hold"
+    held = hold if spec.metrics.on_outage is OnOutage.HOLD else "the settings outside a backlog hold"
     return (
         f"metrics are read from {place}; a sample older than {format_duration(spec.metrics.stale_after)} is unknown; "
         f"while metrics are missing, {held}"

@@ -15,13 +15,7 @@ from pydantic import Field
 from headgate.api.duration import ZERO, Duration
 from headgate.api.model import ApiModel, Name, Records, list_map
 from headgate.api.source import Source
-
-
-class ReentryPolicy(StrEnum):
-    """Whether a query that has been live may fall back into backlog by its lag."""
-
-    ALLOWED = "Allowed"
-    NEVER = "Never"
+from headgate.decision.policy import ReentryPolicy
 
 
 class Checkpoint(ApiModel):

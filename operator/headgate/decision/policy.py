@@ -15,7 +15,7 @@ from headgate_contract.triggers import interval_in_force
 
 
 class ReentryPolicy(StrEnum):
-    """Whether a lag voter that has said no may say yes again in the same attempt."""
+    """Whether a query that has been live may fall back into backlog by its lag in the same attempt."""
 
     ALLOWED = "Allowed"
     NEVER = "Never"

@@ -15,9 +15,10 @@ from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests,
 from headgate.api.application import SparkApplication
 from headgate.api.duration import in_seconds
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import LiveMode, Query, Reentry, ReentryPolicy
+from headgate.api.query import LiveMode, Query, Reentry
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision import Reason, Verdict
+from headgate.decision.policy import ReentryPolicy
 from headgate_contract import (
     AlignmentControl,
     BacklogControl,

@@ -16,14 +16,12 @@ from headgate.api.source import BacklogRateLimit, Source
 from headgate.api.source import RateLimit as DeclaredRateLimit
 from headgate.decision import (
     UNLIMITED,
-    OnOutage,
     QueryPolicy,
     RateLimit,
     Reentry,
-    ReentryPolicy,
     SourcePolicy,
 )
-from headgate.decision.backoff import RestartPolicy, RestartWhen
+from headgate.decision.backoff import RestartPolicy
 
 
 def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
@@ -35,7 +33,7 @@ def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
 def restart_policy(restart: Restart) -> RestartPolicy:
     """Return how drivers that ended are started again."""
     return RestartPolicy(
-        policy=RestartWhen(restart.policy),
+        policy=restart.policy,
         max_retries=restart.max_retries,
         backoff_seconds=restart.backoff.total_seconds(),
         max_backoff_seconds=restart.max_backoff.total_seconds(),
@@ -55,7 +53,7 @@ def _query_policy(query: Query, application: SparkApplication, paused: frozenset
         interval_during_backlog_seconds=in_seconds(query.checkpoint.interval_during_backlog),
         reentry=_reentry(query.backlog.reentry),
         stale_after_seconds=metrics.stale_after.total_seconds(),
-        on_outage=OnOutage(metrics.on_outage),
+        on_outage=metrics.on_outage,
     )
 
 
@@ -87,7 +85,7 @@ def _rate_limit_during_backlog(limit: DeclaredRateLimit) -> RateLimit | None:
 
 def _reentry(reentry: DeclaredReentry) -> Reentry:
     return Reentry(
-        policy=ReentryPolicy(reentry.policy),
+        policy=reentry.policy,
         above_seconds=in_seconds(reentry.above),
         pending_records_above=reentry.pending_records_above,
         dwell_seconds=reentry.dwell.total_seconds(),

@@ -36,7 +36,7 @@ log = structlog.get_logger("headgate")
 
 
 class Governor:
-    """Holds the runs of the driver; implements the shim's planner (`ShimPlanner`)."""
+    """Holds the runs of the driver; answers what the shim asks (`questions.verbs`)."""
 
     def __init__(self, services: Services, *, follows_oom_kill: bool = False) -> None:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""

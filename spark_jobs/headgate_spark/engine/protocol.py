@@ -9,64 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import field
-from typing import Protocol
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.lease import Lease
 
 PROTOCOL = 9
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
-
-
-class ShimPlanner(Protocol):
-    """What the shim asks. `spark_jobs/shim/src/dev/headgate/spark/Planner.java` describes the forms.
-
-    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
-    asked again while it may still be under way. What a method raises reaches the shim as a failed call: the source is
-    held, and its query fails with the reason if that goes on.
-    """
-
-    def begins(self, query: str) -> str | None:
-        """A query begins, before its first source is opened; `query` is a JSON object.
-
-        Answers what of its sources is borne with (`forbearance`); `None`: nothing."""
-
-    def opened(self, handle: int, descriptor: str) -> str:
-        """A source was opened; `descriptor` is a JSON object. Answers `ok`, `prepare:realtime`,
-        `resume:<json>` or `refuse:<message>`."""
-
-    def fence(self, run_id: str) -> str:
-        """Spark is about to read where the checkpoint ends. Answers `held:<path>`, `none`, `wait:…` or `refuse:…`."""
-
-    def progressed(self, run_id: str, progress: str) -> None:
-        """A batch of a query has ended; `progress` is a JSON object."""
-
-    def admit(self, handle: int, trigger: str, start: str | None) -> str:
-        """A batch is to be planned from the offset `start` (JSON). Answers an amount, `survey:…` or `fail:…`.
-
-        `trigger` tells in which trigger Spark asks, see `Asking`."""
-
-    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
-        """The same after a survey; `latest` is a JSON object from handle to latest offset."""
-
-    def outage(self, handle: int, failure: str | None) -> None:
-        """The source cannot be asked what it has; it waits. `failure` are what it has thrown and the causes, a line
-        each; empty: it has only not answered for long; `None`: it answers again."""
-
-    def thrown(self, handle: int, failure: str) -> None:
-        """The source has thrown this, and its query fails."""
-
-    def refused(self, run_id: str, why: str) -> None:
-        """A query cannot run in real-time mode, or a batch of it has failed there; `why` is a sentence."""
-
-    def closed(self, handle: int, failure: str | None) -> None:
-        """The source was stopped; `failure` is a JSON object: what its query has failed of."""
-
-    def noticed(self, query: str) -> None:
-        """Spark has started a query, whatever becomes of it; `query` is a JSON object."""
-
-    def ended(self, run_id: str, failure: str | None) -> None:
-        """A query has ended, also one whose sources were never opened; `failure` is a JSON object."""
 
 
 # When a question was asked ---------------------------------------------------------------------------

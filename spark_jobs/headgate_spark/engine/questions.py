@@ -14,12 +14,14 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Optional, Protocol
+from typing import TYPE_CHECKING, Optional, Protocol
 
 import structlog
 
 from headgate_spark import event_time
-from headgate_spark.engine.protocol import ShimPlanner
+
+if TYPE_CHECKING:
+    from headgate_spark.engine.governor import Governor
 
 log = structlog.get_logger("headgate")
 
@@ -76,8 +78,13 @@ class StrangerError(Exception):
     """Whoever asks has not told of the driver yet, or has told another process of it."""
 
 
-def verbs(planner: ShimPlanner) -> dict[str, Verb]:
-    """Return what a planner is asked, by the words of the shim."""
+def verbs(planner: Governor) -> dict[str, Verb]:
+    """Return what a planner is asked, by the words of the shim. `Planner.java` describes the forms.
+
+    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
+    asked again while it may still be under way. What is raised reaches the shim as a failed call: the source is held,
+    and its query fails with the reason if that goes on.
+    """
     return {
         "begins": planner.begins,
         "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
