@@ -28,7 +28,7 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
         s.name
         for s in needed
         if decides
-        or s.is_stale(now, query.survey_seconds(s.name))
+        or now >= s.stale_at(query.survey_seconds(s.name))
         or (current.held is None and could_read(s))
     )
 

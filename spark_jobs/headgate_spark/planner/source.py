@@ -142,12 +142,8 @@ class SourceState:
             self._ahead = room(self.position, self.latest)
 
     def stale_at(self, seconds: float) -> float:
-        """Return when the latest position will be older than so many seconds."""
+        """Return when the latest position is due to be asked for, even if nothing may be read: it is so old then."""
         return -math.inf if self._surveyed_at is None else self._surveyed_at + seconds
-
-    def is_stale(self, now: float, seconds: float = SURVEY_SECONDS) -> bool:
-        """Tell whether the latest position is due to be asked for, even if nothing may be read."""
-        return now >= self.stale_at(seconds)
 
     @property
     def could_not_tell(self) -> bool:
