@@ -58,7 +58,7 @@ def test_every_ratio_is_between_variants_that_are_run(workload):
 
 def test_every_workload_is_one_of_the_job():
     script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
-    of_alternatives = {"marked", "outage"}
+    of_alternatives = {"marked", "outage", "cogroup_100"}
     named = {live.WORKLOAD, *of_alternatives, *(workload.name for workload in WORKLOADS)}
     assert named == set(re.findall(r'^    "(\w+)": \1,$', script, re.M))
 

@@ -86,12 +86,19 @@ def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
     return flink.measure(bench, workload, FLINK)
 
 
+LONG_LISTS = replace(
+    cogroup.WORKLOAD,
+    name="cogroup_100",
+    sides=[replace(side, name=f"{side.name}-100", keys=10_000) for side in cogroup.WORKLOAD.sides],
+)
+"""coGroup with a hundred values a side: what an engine writes anew for each record grows with the list."""
 CONTESTS = (
     Contest(aggregation.WORKLOAD, best=1.5, rocksdb=5, combined=True),
     Contest(join.WORKLOAD, best=2, rocksdb=10, slow=True),
     Contest(windows.WORKLOAD, best=1, rocksdb=2),
     Contest(deduplication.WORKLOAD, best=1, rocksdb=2),
-    Contest(cogroup.WORKLOAD, best=3, rocksdb=None, combined=True),
+    Contest(cogroup.WORKLOAD, best=3, combined=True),
+    Contest(LONG_LISTS, rocksdb=8, combined=True),
     *(Contest(aggregation.WORKLOAD, combined=True, spread=spread) for spread in SPREADS),
 )
 SCENARIOS = tuple(contest.scenario for contest in CONTESTS)

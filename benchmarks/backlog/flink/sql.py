@@ -41,9 +41,13 @@ MARKED = Query(
     AGGREGATION.columns,
     "SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING MOD(SUM(`value`), 2) = 1",
 )
-COGROUP = Query(
-    "`key` BIGINT, `left` ARRAY<BIGINT>, `right` ARRAY<BIGINT>",
-    f"""SELECT `key`, ARRAY_SORT(`left`), ARRAY_SORT(`right`) FROM (
+
+
+def cogroup(times: int) -> Query:
+    """Return the query of two lists for each key that comes so many `times` on each side."""
+    return Query(
+        "`key` BIGINT, `left` ARRAY<BIGINT>, `right` ARRAY<BIGINT>",
+        f"""SELECT `key`, ARRAY_SORT(`left`), ARRAY_SORT(`right`) FROM (
   SELECT `key`,
     ARRAY_AGG(`value`) FILTER (WHERE `side` = 0) AS `left`,
     ARRAY_AGG(`value`) FILTER (WHERE `side` = 1) AS `right`
@@ -52,8 +56,10 @@ COGROUP = Query(
     UNION ALL
     SELECT {OTHER_KEY.format(key="`key`")} AS `key`, `value` + 1 AS `value`, 1 AS `side` FROM side_1
   ) GROUP BY `key`
-) WHERE CARDINALITY(`left`) = {ONCE} AND CARDINALITY(`right`) = {ONCE}""",
-)
+) WHERE CARDINALITY(`left`) = {times} AND CARDINALITY(`right`) = {times}""",
+    )
+
+
 JOIN = Query(
     "`key` BIGINT, `left` BIGINT, `left_at` TIMESTAMP(3), `right` BIGINT, `right_at` TIMESTAMP(3)",
     f"""SELECT
@@ -83,7 +89,8 @@ DEDUPLICATION = Query(
 QUERIES: Mapping[str, Query] = {
     "aggregation": AGGREGATION,
     "marked": MARKED,
-    "cogroup": COGROUP,
+    "cogroup": cogroup(ONCE),
+    "cogroup_100": cogroup(10 * ONCE),
     "join": JOIN,
     "windows": WINDOWS,
     "deduplication": DEDUPLICATION,

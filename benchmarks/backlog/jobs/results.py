@@ -17,6 +17,7 @@ COLUMNS = {
     "aggregation": "key long, records long, total long",
     "marked": "key long, records long, total long",
     "cogroup": "key long, `left` array<long>, `right` array<long>",
+    "cogroup_100": "key long, `left` array<long>, `right` array<long>",
     "join": "key long, `left` long, left_at timestamp, `right` long, right_at timestamp",
     "windows": "start timestamp, key long, records long, total long",
     "deduplication": "key long, slot long",

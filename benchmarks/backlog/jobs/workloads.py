@@ -67,8 +67,8 @@ def marked(inputs: Sequence[DataFrame]) -> Result:
     return replace(result, is_whole=F.col("total") % 2 == 1)
 
 
-def cogroup(inputs: Sequence[DataFrame]) -> Result:
-    """Bring the values of both sides together by key, as two lists."""
+def cogroup(inputs: Sequence[DataFrame], times: int = ONCE) -> Result:
+    """Bring the values of both sides together by key, as two lists; each key comes so many `times` on each side."""
     left, right = inputs
     nothing = F.lit(None).cast("long")
     both = left.select("key", F.col("value").alias("left"), nothing.alias("right")).union(
@@ -78,8 +78,13 @@ def cogroup(inputs: Sequence[DataFrame]) -> Result:
         F.sort_array(F.collect_list("left")).alias("left"),
         F.sort_array(F.collect_list("right")).alias("right"),
     )
-    is_whole = (F.size("left") == ONCE) & (F.size("right") == ONCE)
+    is_whole = (F.size("left") == times) & (F.size("right") == times)
     return Result(lists, "update", ("key", "left", "right"), is_whole)
+
+
+def cogroup_100(inputs: Sequence[DataFrame]) -> Result:
+    """The same with lists that are ten times as long."""
+    return cogroup(inputs, 10 * ONCE)
 
 
 def join(inputs: Sequence[DataFrame]) -> Result:
@@ -177,6 +182,7 @@ WORKLOADS: Mapping[str, Callable[[Sequence[DataFrame]], Result]] = {
     "marked": marked,
     "totals": totals,
     "cogroup": cogroup,
+    "cogroup_100": cogroup_100,
     "join": join,
     "windows": windows,
     "deduplication": deduplication,
