@@ -87,6 +87,38 @@ LINES: Final = (
         "plain_20k",
     ),
     Line(
+        "alternatives",
+        "aggregation_vs_default",
+        "the same aggregation on Kafka, one batch: time, against plain Spark's default",
+        "{:.2f}x",
+    ),
+    Line(
+        "alternatives",
+        "windows_vs_default",
+        "count and sum per key and ten minutes, one batch: time, against the same",
+        "{:.2f}x",
+    ),
+    Line("alternatives", "deduplication_vs_default", "deduplication: time, against the same", "{:.2f}x"),
+    Line("alternatives", "cogroup_vs_default", "coGroup: time, against the same", "{:.2f}x"),
+    Line(
+        "alternatives",
+        "outage_vs_default",
+        "a backlog on ten million keys in the state: time, against plain Spark's default",
+        "{:.2f}x",
+    ),
+    Line(
+        "alternatives",
+        "large_backlog_vs_default",
+        "a backlog larger than one batch may be, killed at half: time, against the default with memory enough",
+        "{:.2f}x",
+    ),
+    Line(
+        "alternatives",
+        "aggregation_vs_best_flink",
+        "aggregation, against the fastest of eight ways to set Flink 2.3",
+    ),
+    Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the fastest of four"),
+    Line(
         "backlog",
         "aggregation_vs_flink_streaming",
         "aggregation on Kafka, against Flink 2.3 on RocksDB (its default, state in memory, was not run)",
@@ -174,6 +206,9 @@ FIRST: Final = frozenset(
     {
         "catchup_vs_low_latency",
         "catchup_0s_vs_low_latency",
+        "aggregation_vs_default",
+        "windows_vs_default",
+        "outage_vs_default",
         "cogroup_vs_flink_streaming",
         "live_latency_vs_low_latency",
         "alignment_records_beyond_headgate",
