@@ -1,9 +1,8 @@
 """How a driver takes in control documents: the last good one stays in force.
 
-The text comes from a file that somebody else writes, so it can be cut short, of an older generation, of a
-version that this driver does not know, or gone. None of that may move a running query. `Inbox` is a value:
-`receive` returns the next one, with the document in force and the refusal, if any, to be logged and counted
-once.
+The text comes from a file that somebody else writes, so it can be cut short, of an older generation, of a version
+that this driver does not know, or gone. None of that may move a running query. `Inbox` is a value: `receive` returns
+the next one, with the document in force and the refusal, if any, to be logged and counted once.
 """
 
 from __future__ import annotations

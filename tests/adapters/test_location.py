@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.adapters.address import Address, Located
-from headgate.adapters.kubernetes.location import located
+from headgate.factory.cluster import located
 
 
 def pod(attempt: int, address: str | None, state: str = "running") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
-from headgate import logs
+from headgate.handlers import process as logs
 from headgate.settings import LogFormat, LogLevel
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from headgate.adapters.address import Address, Located
-from headgate.adapters.kubernetes.location import located
 from headgate.adapters.metrics.driver_poller import DriverPoller
+from headgate.factory.cluster import located
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics

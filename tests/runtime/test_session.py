@@ -9,8 +9,8 @@ import pytest
 from pyspark.core import context
 from pyspark.sql import SparkSession
 
+from headgate_spark.launch.driver import wrap_pyspark
 from headgate_spark.launch.environment import UnsupportedSessionError
-from headgate_spark.launch.session import wrap_pyspark
 
 
 class Spark:

@@ -1,8 +1,6 @@
-"""The `SparkApplication` of the group `headgate.dev`: one Spark driver and how its streaming queries are
-governed.
+"""The `SparkApplication` of the group `headgate.dev`: one Spark driver and how its streaming queries are governed.
 
-The operator and `headgate local` read this model; neither ever writes `spec`, which belongs to whoever
-declared it.
+The operator and `headgate local` read this model; neither ever writes `spec`, which belongs to whoever declared it.
 """
 
 from datetime import timedelta
@@ -213,8 +211,7 @@ class Metadata(ApiModel):
     name: Annotated[
         str, StringConstraints(min_length=1, max_length=40, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
     ]
-    """Name of the application. At most 40 characters, so that the names of its pods fit the 63 of a DNS
-    label."""
+    """Name of the application. At most 40 characters, so that the names of its pods fit the 63 of a DNS label."""
 
     namespace: str | None = None
     """Namespace of the application."""
@@ -230,8 +227,7 @@ class Metadata(ApiModel):
 
 
 class SparkApplication(ApiModel):
-    """A Spark application whose streaming queries clear a backlog at batch speed and then run at stream
-    latency."""
+    """A Spark application whose streaming queries clear a backlog at batch speed and then run at stream latency."""
 
     api_version: Literal["headgate.dev/v1alpha1"] = API_VERSION
     """Version of the schema of this object."""

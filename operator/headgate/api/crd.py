@@ -1,8 +1,7 @@
 """The CustomResourceDefinition, rendered from the models and rules.
 
-`headgate crd` writes the result to `crds/`, and a test holds the committed file to it: what the API server
-checks is what the models say. Validation lives here, in schema and CEL, so that no webhook and no
-certificate is needed.
+`headgate crd` writes the result to `crds/`, and a test holds the committed file to it: what the API server checks is
+what the models say. Validation lives here, in schema and CEL, so that no webhook and no certificate is needed.
 """
 
 from typing import Any, Final
@@ -68,8 +67,7 @@ def _version() -> dict[str, Any]:
 
 
 def _root_schema() -> Schema:
-    """Return the schema of the whole object; of metadata, Kubernetes lets a schema restrict nothing but the
-    name."""
+    """Return the schema of the whole object; of metadata, Kubernetes lets a schema restrict nothing but the name."""
     name = structural_schema(Metadata)["properties"]["name"]
     del name["description"]
     schema = {

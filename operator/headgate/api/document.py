@@ -1,9 +1,8 @@
 """YAML documents that remember on which line each value stands.
 
-Values are read as the API server reads them, not as YAML 1.1 has it: `1e6` is a number, `2013-01-01` and
-`1:30` are text, `1.0` is the integer 1, a key given twice is refused. What cannot be read is a `Malformed`
-with a line, never a traceback: a file that is cut, refers to itself, or blows up through aliases is
-something a person may hand over.
+Values are read as the API server reads them, not as YAML 1.1 has it: `1e6` is a number, `2013-01-01` and `1:30` are
+text, `1.0` is the integer 1, a key given twice is refused. What cannot be read is a `Malformed` with a line, never a
+traceback: a file that is cut, refers to itself, or blows up through aliases is something a person may hand over.
 """
 
 import math

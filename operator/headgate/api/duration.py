@@ -15,8 +15,7 @@ ZERO: Final = timedelta(0)
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that `text` writes, cut to whole microseconds; raise ValueError where it is
-    none."""
+    """Return the duration that `text` writes, cut to whole microseconds; raise ValueError where it is none."""
     return timedelta(microseconds=nanoseconds(text) // 1000)
 
 

@@ -1,9 +1,8 @@
 """Conditions over the fields of an object that can be written in CEL and computed here.
 
-A rule of the resource is declared once and holds in two places: in the API server, as a CEL expression of
-the CRD, and in `headgate validate`. So it is built from a few forms that know both: their text in CEL, and
-their value over plain JSON. A comparison is false where a field in it is not set, as in SQL; `rules` says
-what is refused.
+A rule of the resource is declared once and holds in two places: in the API server, as a CEL expression of the CRD,
+and in `headgate validate`. So it is built from a few forms that know both: their text in CEL, and their value over
+plain JSON. A comparison is false where a field in it is not set, as in SQL; `rules` says what is refused.
 
 Asked for its value, a condition answers with the places that make it true, so that a finding can point at
 the one source of ten that is wrong.
@@ -102,8 +101,7 @@ class Field:
 
     @property
     def untyped(self) -> "Field":
-        """The field, where the schema leaves its type open: CEL then sees it through `dyn`, and only as a
-        whole."""
+        """The field, where the schema leaves its type open: CEL then sees it through `dyn`, and only as a whole."""
         return replace(self, is_untyped=True)
 
     @property

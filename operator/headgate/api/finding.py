@@ -21,8 +21,7 @@ class Severity(StrEnum):
 class Finding:
     """One sentence about one place.
 
-    `path` is empty where the file as a whole is meant; `rule` is the id of the rule that was broken, if one
-    was.
+    `path` is empty where the file as a whole is meant; `rule` is the id of the rule that was broken, if one was.
     """
 
     severity: Severity
@@ -33,8 +32,7 @@ class Finding:
     rule: str | None = None
 
     def text(self, file: str) -> str:
-        """Return the finding in the form that editors and CI logs understand: `file:line: error: path:
-        message`."""
+        """Return the finding in the form that editors and CI logs understand: `file:line: error: path: message`."""
         place = f"{file}:{self.line}" if self.line else file
         subject = f"{self.path}: " if self.path else ""
         return f"{place}: {self.severity}: {subject}{self.message}"

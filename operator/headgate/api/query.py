@@ -1,9 +1,8 @@
 """What is declared for one streaming query: when it commits, how large a batch is, what counts as a backlog.
 
 The words are those of Flink's proposals where they have one (FLIP-309 `intervalDuringBacklog`, FLIP-328
-`watermarkLag`); what differs on Spark is that a commit is the end of a micro-batch, so that the commit
-interval and the length of a batch are one thing. Fields that cross several of these objects are judged in
-`rules`.
+`watermarkLag`); what differs on Spark is that a commit is the end of a micro-batch, so that the commit interval and
+the length of a batch are one thing. Fields that cross several of these objects are judged in `rules`.
 """
 
 from datetime import timedelta
@@ -45,9 +44,8 @@ class Batch(ApiModel):
     """How many records a micro-batch takes, sized from what this query was measured to do."""
 
     target_duration: Duration = timedelta(seconds=10)
-    """How long a batch should take at most while the query is live; `checkpoint.interval` holds where it is
-    shorter. Default 10s: after an hour's stall the first batch is then ten seconds of work instead of
-    everything there is."""
+    """How long a batch should take at most while the query is live; `checkpoint.interval` holds where it is shorter.
+    Default 10s: after an hour's stall the first batch is then ten seconds of work instead of everything there is."""
 
     initial_records: Records = 100_000
     """Records of the first batch, before anything has been measured. Default 100,000: seconds of work for
@@ -64,8 +62,7 @@ class Batch(ApiModel):
 class Reentry(ApiModel):
     """When a query that has been live falls back into backlog by its lag.
 
-    Without a second, higher threshold a lag that hovers around the first one would switch the query to and
-    fro.
+    Without a second, higher threshold a lag that hovers around the first one would switch the query to and fro.
     """
 
     above: Duration | None = None

@@ -51,8 +51,7 @@ class Rule:
     def places(self, values: Iterable[tuple[Location, Any]]) -> Iterator[Location]:
         """Yield where the rule is broken; `values` are those at `on` in a manifest with defaults filled in.
 
-        Where a value that the rule needs is malformed there is nothing to judge; the value has its own
-        finding.
+        Where a value that the rule needs is malformed there is nothing to judge; the value has its own finding.
         """
         for location, value in values:
             try:

@@ -53,8 +53,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def structural_schema(model: type[BaseModel], *, defaults: bool = True) -> Schema:
-    """Return the structural schema of `model` in camelCase; without `defaults`, an unset field stays
-    unset."""
+    """Return the structural schema of `model` in camelCase; without `defaults`, an unset field stays unset."""
     document = model.model_json_schema(by_alias=True, schema_generator=_Generator)
     converted = _convert(document, document.get("$defs", {}))
     return converted if defaults else _without_defaults(converted)
@@ -79,11 +78,9 @@ def without_empty(value: Any, schema: Schema) -> Any:
 
 
 def with_defaults(value: Any, schema: Schema) -> Any:
-    """Return `value`, which has no empty fields, with the defaults of `schema` filled in as the API server
-    does.
+    """Return `value`, which has no empty fields, with the defaults of `schema` filled in as the API server does.
 
-    An object that is not there is only filled in if it has a default itself. What does not fit is left as
-    it is.
+    An object that is not there is only filled in if it has a default itself. What does not fit is left as it is.
     """
     if isinstance(value, Mapping):
         properties = schema.get("properties", {})

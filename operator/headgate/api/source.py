@@ -34,8 +34,7 @@ class SourceBacklog(ApiModel):
     """What counts as a backlog of this source. Any one of these being true puts the query in backlog."""
 
     watermark_lag: Duration | None = None
-    """In backlog while the source's watermark is more than this behind the clock. Default: lag does not
-    count."""
+    """In backlog while the source's watermark is more than this behind the clock. Default: lag does not count."""
 
     pending_records: Records | None = None
     """In backlog while more than this many records wait. Default: pending records do not count."""
@@ -53,8 +52,7 @@ class BacklogRateLimit(ApiModel):
     """The rate limit that holds instead while the query is in backlog."""
 
     records_per_second: RecordsPerSecond | None = None
-    """Records per second, over all partitions of the source, while the query is in backlog. Default: no
-    limit."""
+    """Records per second, over all partitions of the source, while the query is in backlog. Default: no limit."""
 
     records_per_checkpoint: Records | None = None
     """Records per micro-batch, over all partitions of the source, while the query is in backlog. Default: no
@@ -65,9 +63,8 @@ def _backlog_rate_limit_schema() -> dict[str, Any]:
     """Schema of `Unlimited` or an object, as far as a structural schema can say it.
 
     A structural schema knows no union of types, so the type is left open, which asks for
-    `x-kubernetes-preserve-unknown-fields`. Values are held all the same: the last branch counts the fields
-    of an object, so that unknown ones do not fit, and what is no object fits all of its parts, which
-    `oneOf` refuses.
+    `x-kubernetes-preserve-unknown-fields`. Values are held all the same: the last branch counts the fields of an
+    object, so that unknown ones do not fit, and what is no object fits all of its parts, which `oneOf` refuses.
     """
     fields = BacklogRateLimit.model_json_schema(by_alias=True)["properties"]
     names = list(fields)
@@ -97,9 +94,8 @@ UnlimitedOrLimits = Annotated[
 
 
 class RateLimit(ApiModel):
-    """How fast the source may be read. Limits hold for the whole source, not for each partition or task;
-    where both are given, both hold. They govern what a batch is planned to take, not the pace of reading
-    inside it."""
+    """How fast the source may be read. Limits hold for the whole source, not for each partition or task; where both
+    are given, both hold. They govern what a batch is planned to take, not the pace of reading inside it."""
 
     records_per_second: RecordsPerSecond | None = None
     """Records per second. Fractions are kept: 0.5 is a record every two seconds. Zero is refused; to stop
@@ -121,8 +117,7 @@ class Alignment(ApiModel):
     """Sources that are read side by side in event time, so that a join's state stays small in a catch-up."""
 
     group: GroupName
-    """Name of the group. It spans the sources and queries of one application; two groups do not see each
-    other."""
+    """Name of the group. It spans the sources and queries of one application; two groups do not see each other."""
 
     max_drift: Duration
     """How far a member may be planned ahead of the slowest one, in event time. 0s is allowed. Members that
@@ -157,9 +152,8 @@ class SourceKafka(ApiModel):
     """What only Kafka sources have."""
 
     publish_group: Annotated[str, StringConstraints(max_length=249)] | None = None
-    """Consumer group under which the committed positions are published after each commit, so that Kafka's
-    tools and lag exporters see them; Spark itself commits none. Nothing ever reads from it. Default: not
-    published."""
+    """Consumer group under which the committed positions are published after each commit, so that Kafka's tools and
+    lag exporters see them; Spark itself commits none. Nothing ever reads from it. Default: not published."""
 
 
 class Source(ApiModel):
@@ -170,8 +164,7 @@ class Source(ApiModel):
     `spark.sql.streaming.queryEvolution.enableSourceEvolution` and a fresh checkpoint), else its Kafka topic."""
 
     backlog: SourceBacklog = SourceBacklog()
-    """What counts as a backlog of this source. Default: nothing, apart from a history being read
-    (`after`)."""
+    """What counts as a backlog of this source. Default: nothing, apart from a history being read (`after`)."""
 
     rate_limit: RateLimit | None = None
     """How fast the source may be read. Default: as fast as the batch size allows."""

@@ -180,8 +180,7 @@ class QueryStatus(StatusModel):
     """The verdict. False while the application is at rest (`Suspended`, `Completed`, `Failed`): nobody knows then."""
 
     reason: Word | None = None
-    """The first voter that said yes; `Unknown` where a backlog is held only because its voters are
-    unknown."""
+    """The first voter that said yes; `Unknown` where a backlog is held only because its voters are unknown."""
 
     since: AwareDatetime | None = None
     """When the verdict last changed."""

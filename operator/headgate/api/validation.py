@@ -117,8 +117,7 @@ def _twice(location: Location, items: Any) -> Iterator[Finding]:
 
 
 def _cycles(location: Location, sources: Any) -> Iterator[Finding]:
-    """Yield one finding for each cycle of more than one source; a source after itself breaks a rule of its
-    own."""
+    """Yield one finding for each cycle of more than one source; a source after itself breaks a rule of its own."""
     names = dict(_named(sources, "name"))
     places = {name: index for index, name in reversed(names.items())}
     after = {names[index]: target for index, target in _named(sources, "after") if index in names}

@@ -1,8 +1,7 @@
 """Sentences for what pydantic refuses: what is wrong, and what to do.
 
-Pydantic's own messages speak to a programmer ("Input should be a valid string"). A person who wrote a
-resource wants to know what the field is for and what to write, so the field's description, which says both,
-is quoted.
+Pydantic's own messages speak to a programmer ("Input should be a valid string"). A person who wrote a resource wants
+to know what the field is for and what to write, so the field's description, which says both, is quoted.
 """
 
 import difflib

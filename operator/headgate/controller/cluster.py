@@ -1,10 +1,9 @@
 """Turns the loop for the applications of a cluster, one turn of one application at a time.
 
-Watches tell it what there is (`…_seen`, `…_gone`), all of it before the first turn: one that did not know of a
-living driver would start a second one. A queue above it says whose turn it is. A turn reads from
-what was seen alone, decides, and carries out what follows, beginning with the status: that write names the
-version of the application that the decision was made on, so that whoever knows less than the cluster does
-nothing.
+Watches tell it what there is (`…_seen`, `…_gone`), all of it before the first turn: one that did not know of a living
+driver would start a second one. A queue above it says whose turn it is. A turn reads from what was seen alone,
+decides, and carries out what follows, beginning with the status: that write names the version of the application that
+the decision was made on, so that whoever knows less than the cluster does nothing.
 
 What a turn has written comes back by the watches. It is known by then from the API server's answer, and worth no
 turn: without that, a start would be three turns.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -11,10 +11,12 @@ from urllib.request import getproxies, proxy_bypass
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
+from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS
-from headgate.adapters.kubernetes.client import Cluster
+from headgate.adapters.kubernetes.client import Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
-from headgate.adapters.kubernetes.location import located
+from headgate.adapters.kubernetes.names import METRICS_PORT
+from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.metrics.driver_poller import DriverPoller
 from headgate.adapters.metrics.poller import ChosenPoller, Poller
@@ -145,3 +147,15 @@ async def _connection_of_pod_or_person(configuration: Configuration) -> None:
         load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     except ConfigException:
         await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+
+
+def located(pods: Iterable[Manifest]) -> Located | None:
+    """Return where the newest driver that has not ended is; `None` while none has an address."""
+    found = [
+        Located(attempt, Address(address, METRICS_PORT))
+        for pod in pods
+        if not is_ended(pod)
+        and (attempt := attempt_of(pod)) is not None
+        and (address := pod.get("status", {}).get("podIP"))
+    ]
+    return max(found, key=lambda one: one.attempt, default=None)

@@ -1,9 +1,8 @@
 """Sets aside what stays in memory, so that the garbage collector need not look at it again and again.
 
-What is known of ten thousand applications are millions of objects that live as long as these. A full collection
-goes through all of them, with everything else standing still for a second or two, and finds nothing. So once a
-minute what has survived is frozen; once an hour everything is looked at, for cycles that were frozen and are
-garbage by now.
+What is known of ten thousand applications are millions of objects that live as long as these. A full collection goes
+through all of them, with everything else standing still for a second or two, and finds nothing. So once a minute what
+has survived is frozen; once an hour everything is looked at, for cycles that were frozen and are garbage by now.
 
 In between only what is young is collected. A minute's survivors are still enough for a quarter of a second, which
 would fall into a tick as often as not: it is spent once a minute, when no tick is under way.

@@ -49,8 +49,7 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
 ) -> Outcome:
     """Bring the application to what is declared, as far as one turn can.
 
-    `now` is Unix time; `jitter` is a fresh random number in 0..1; `words` are what messages say where the
-    loop runs.
+    `now` is Unix time; `jitter` is a fresh random number in 0..1; `words` are what messages say where the loop runs.
     """
     seen, memory = observe(application, ports, memory, now)
     plan = decide(application, seen, memory.kept, jitter=jitter, tried=memory.tried, words=words)

@@ -1,9 +1,8 @@
 """Which differences between two statuses are worth a write.
 
-A person acts on a verdict, a condition, a setting in force; such a change is written at once. Numbers move with
-every tick: they are worth a write once they have moved by more than a factor of two, or became known or
-unknown. Below a floor they are small whatever their ratio: a live query whose lag goes from two seconds to five
-has not moved.
+A person acts on a verdict, a condition, a setting in force; such a change is written at once. Numbers move with every
+tick: they are worth a write once they have moved by more than a factor of two, or became known or unknown. Below a
+floor they are small whatever their ratio: a live query whose lag goes from two seconds to five has not moved.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The control document as a file that somebody else replaces.
 
 A stat every 50 ms costs a few thousandths of a core, and a replacement is seen well within the time that the kubelet
-took to make it (a fifth of a second).
-Only stat, never inotify: the file may be a projected Kubernetes volume, whose links are swapped, or a network file
-system.
+took to make it (a fifth of a second). Only stat, never inotify: the file may be a projected Kubernetes volume, whose
+links are swapped, or a network file system.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ leads over the cliff.
 
 So the size with the most records per second is searched for. Rates rise up to it and fall beyond it, so it is
 enclosed by three sizes of which the middle one has the highest rate (Kiefer, 1953); a batch in the wider of the two
-gaps, at its geometric mean, narrows the bracket. After about five batches the middle size is kept to. A search
-begins
+gaps, at its geometric mean, narrows the bracket. After about five batches the middle size is kept to. A search begins
 
 - where a larger batch had fewer records per second than a smaller one;
 - once where batches keep to a size and smaller ones did not foretell what it takes, and again where that has

@@ -11,8 +11,7 @@ change, and new ones come after the old), so each answer is kept as a step of a 
 Kafka's index answers exactly so, whatever the order of the records: everything before the record that is found is not
 later than what was asked for. Where there is no index, for event times inside the payload, or where what is no record
 hides some from it (the marker of a transaction), single records are looked at, and what is before the record that is
-found may be later by as much as the records are out of order.
-`headgate_spark.kafka` implements the port.
+found may be later by as much as the records are out of order. `headgate_spark.kafka` implements the port.
 """
 
 from __future__ import annotations

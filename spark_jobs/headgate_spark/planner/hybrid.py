@@ -5,9 +5,8 @@ fixed when the query was first planned, and is remembered beside the checkpoint,
 neither moves the end nor goes back. What arrives in a history later is ordinary input.
 
 A source whose positions cannot be counted has no end that could be fixed. It has been read to its end when it was
-asked and had nothing: no batch followed, or two batches in a row brought none of its records (two, since one
-file can be empty). It must therefore come to rest once; a directory that fills faster than it is read is no
-history.
+asked and had nothing: no batch followed, or two batches in a row brought none of its records (two, since one file can
+be empty). It must therefore come to rest once; a directory that fills faster than it is read is no history.
 """
 
 from __future__ import annotations

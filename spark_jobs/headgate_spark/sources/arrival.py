@@ -1,5 +1,4 @@
-"""When a recorded row arrives: what lies before a cut is there at once, the rest comes at a multiple of real
-time.
+"""When a recorded row arrives: what lies before a cut is there at once, the rest comes at a multiple of real time.
 
     arrival of a row = zero + (event time of the row - cut) / speed
 

@@ -1,12 +1,10 @@
-"""A recording: the rows of a directory of Parquet files, numbered from 0 in the order of file name and
-position.
+"""A recording: the rows of a directory of Parquet files, numbered from 0 in the order of file name and position.
 
-A replay has to answer three questions quickly: how many rows lie before an event time (at each planning of a
-batch), what is the event time of a row (when a replay is resumed), and what do rows a to b hold (in the
-executors). A Parquet footer gives the smallest and largest time of each row group, so a search needs the
-footers, which stay in memory, and the time column of one row group, of which the last ones used are kept. A
-recording of any length is thus searched without loading it. Called by the replay source, in the planner's
-process and in the executors' Python workers.
+A replay has to answer three questions quickly: how many rows lie before an event time (at each planning of a batch),
+what is the event time of a row (when a replay is resumed), and what do rows a to b hold (in the executors). A Parquet
+footer gives the smallest and largest time of each row group, so a search needs the footers, which stay in memory, and
+the time column of one row group, of which the last ones used are kept. A recording of any length is thus searched
+without loading it. Called by the replay source, in the planner's process and in the executors' Python workers.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,25 +1,22 @@
 """`format("replay")`: a recording played to a streaming query as if it happened now.
 
-Tests, demonstrations and benchmarks of a stream need input that is real, repeatable, and arrives over time.
-This source reads Parquet files sorted by event time: what lies before the `cut` has arrived at once (a
-backlog), what lies after arrives at `speed` times real time (live data). It is an ordinary source: any Spark
-query may use it.
+Tests, demonstrations and benchmarks of a stream need input that is real, repeatable, and arrives over time. This
+source reads Parquet files sorted by event time: what lies before the `cut` has arrived at once (a backlog), what lies
+after arrives at `speed` times real time (live data). It is an ordinary source: any Spark query may use it.
 
     reader = spark.readStream.format("replay").option("eventTime", "scheduled")
     flights = reader.option("cut", "2013-11-25").option("speed", 3600).load("data/flights")
 
-An offset is the number of rows read, `{"row": n}`, so a batch may end at any row. Wall-clock zero of the
-replay is
+An offset is the number of rows read, `{"row": n}`, so a batch may end at any row. Wall-clock zero of the replay is
 
 - `startedAt`, where it is given (seconds since 1970): arrival does not depend on who reads when;
 - the time at which the file `startedBy` was last changed: someone else opens the tap;
 - else the first planning of a query; after a restart arrival resumes at the last row read, so that it never
   goes back, and the time that the query was down does not count.
 
-Spark builds the reader in two Python processes of the driver: one plans batches for as long as the query
-runs, the other pickles it for the executors. It therefore opens nothing until it is asked, and takes nothing
-open along. Admission control, and with it `rowsPerBatch`, needs Spark 4.2; on 4.0 and 4.1 each batch reads
-all that has arrived.
+Spark builds the reader in two Python processes of the driver: one plans batches for as long as the query runs, the
+other pickles it for the executors. It therefore opens nothing until it is asked, and takes nothing open along.
+Admission control, and with it `rowsPerBatch`, needs Spark 4.2; on 4.0 and 4.1 each batch reads all that has arrived.
 """
 
 import math
@@ -105,8 +102,7 @@ def refuse_what_needs_admission_control(options: ReplayOptions) -> None:
 class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches in the driver and reads their rows in the executors.
 
-    Spark calls `latestOffset` at each trigger, in a process of its own, and `read` in the workers of the
-    executors.
+    Spark calls `latestOffset` at each trigger, in a process of its own, and `read` in the workers of the executors.
     """
 
     def __init__(self, options: ReplayOptions, clock: Callable[[], float] = time.time) -> None:

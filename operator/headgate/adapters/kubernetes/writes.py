@@ -1,8 +1,7 @@
 """What a turn of the loop wants written, as values, in the order in which it is carried out.
 
-Each can be carried out twice, or by a process that does not know that it is not in charge any more, without
-harm: it names the very object that it means, and the application's status carries the version that the turn
-was decided on.
+Each can be carried out twice, or by a process that does not know that it is not in charge any more, without harm: it
+names the very object that it means, and the application's status carries the version that the turn was decided on.
 """
 
 from __future__ import annotations
