@@ -32,7 +32,7 @@ from headgate_contract.receiving import read, write
 from headgate_contract.settings.said import in_options, in_properties
 from headgate_contract.settings.table import Scope
 from headgate_spark.engine.histories import memory_in, value_of
-from headgate_spark.engine.offsets import RecordCounts
+from headgate_spark.engine.sources import RecordCounts
 from headgate_spark.kafka import json_path
 from headgate_spark.kafka.payload import NoEventTimeError, millis_of, reader_of
 
