@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.beside import FolderError, words_of
-from headgate_spark.engine.checkpoint import FileCheckpoint, acquire_lock
+from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
 from support.asked import admit, plan
@@ -50,7 +50,7 @@ def governor_of(folder: FaultyDirectory, *, repeats: bool = False) -> Governor:
     def open_directory(uri: str) -> Directory:
         return logs.get(uri.rpartition("/")[2], folder)
 
-    return Governor(services_with(open_checkpoint=lambda location: FileCheckpoint(location, open_directory)))
+    return Governor(services_with(open_checkpoint=lambda location: Checkpoint(location, open_directory)))
 
 
 def control(after: str | None) -> ControlDocument:

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.alignment import DriverAlignment
-from headgate_spark.engine.checkpoint import CheckpointInUseError, FileCheckpoint
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
@@ -567,7 +567,7 @@ DAMAGED = (
 def keeping(checkpoint, tmp_path):
     """Keep in files what is known of histories, and say what the newest of them holds."""
     checkpoint.left = Resumption(7, repeats=False, ends=Ends(('{"row":5}', '{"row":0}')))
-    kept = FileCheckpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
+    kept = Checkpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
     checkpoint.hybrid = kept.hybrid
     folder = tmp_path / "ck.headgate"
     folder.mkdir()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
-from headgate_spark.engine.checkpoint import FileCheckpoint
+from headgate_spark.engine.checkpoint import Checkpoint
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
@@ -390,7 +390,7 @@ def test_a_checkpoint_of_this_machine_is_read_and_written_without_the_jvm(tmp_pa
         for batch in batches:
             (tmp_path / "ck" / log / str(batch)).write_text("v1\n{}\n-")
     (tmp_path / "ck.headgate").mkdir()
-    checkpoint = FileCheckpoint(f"file:{tmp_path}/ck", lambda _: LocalDirectory(tmp_path)).without_jvm()
+    checkpoint = Checkpoint(f"file:{tmp_path}/ck", lambda _: LocalDirectory(tmp_path)).without_jvm()
     assert checkpoint is not None
     assert checkpoint.resumption() == Resumption(4, repeats=True, ends=Ends((None,)))
     checkpoint.batches.save({"repeated": 1})
@@ -400,7 +400,7 @@ def test_a_checkpoint_of_this_machine_is_read_and_written_without_the_jvm(tmp_pa
 
 
 def test_a_checkpoint_elsewhere_cannot_be_reached_without_the_jvm(tmp_path):
-    assert FileCheckpoint("s3a://bucket/ck", lambda _: LocalDirectory(tmp_path)).without_jvm() is None
+    assert Checkpoint("s3a://bucket/ck", lambda _: LocalDirectory(tmp_path)).without_jvm() is None
 
 
 def test_a_file_that_is_there_is_not_replaced(tmp_path):

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -18,7 +18,7 @@ from headgate_spark.engine.beside import words_of
 from headgate_spark.engine.directory import Directory, HadoopDirectory, LocalDirectory
 from headgate_spark.engine.histories import memory_in
 from headgate_spark.engine.resumption import Resumption, read_resumption
-from headgate_spark.engine.store import NumberedStore, Store
+from headgate_spark.engine.store import NumberedStore
 
 log = structlog.get_logger("headgate")
 
@@ -29,35 +29,6 @@ class CheckpointInUseError(RuntimeError):
     def __init__(self, message: str, *, by_this_driver: bool = False) -> None:
         super().__init__(message)
         self.by_this_driver = by_this_driver
-
-
-class CheckpointLock(Protocol):
-    """Held while one run writes a checkpoint."""
-
-    def release(self) -> None:
-        """Let the next one in."""
-
-
-class Checkpoint(Protocol):
-    """What is known of a checkpoint, and kept beside it."""
-
-    @property
-    def hybrid(self) -> Store:
-        """The ends of histories, and which have been read."""
-
-    @property
-    def batches(self) -> Store:
-        """What the batches of all runs have taught."""
-
-    @property
-    def topics(self) -> Store:
-        """The ids of the topics that are being read."""
-
-    def resumption(self) -> Resumption:
-        """Return where the query takes up again; asked before Spark goes on, or after it has ended."""
-
-    def without_jvm(self) -> Checkpoint | None:
-        """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
 
 
 def side_directory(checkpoint: str) -> str:
@@ -138,7 +109,7 @@ def _locked(jvm: Any, path: Path, holder: int) -> CheckpointLock:
         opened.writeBytes(str(holder))
     except Exception as error:  # it is locked all the same; another run would not know by whom
         log.debug("the holder of a lock could not be noted", lock=str(path), error=words_of(error))
-    return _JvmLock(opened, path)
+    return CheckpointLock(opened, path)
 
 
 def _holder(path: Path) -> str:
@@ -148,12 +119,15 @@ def _holder(path: Path) -> str:
         return "unknown"
 
 
-class _JvmLock:
+class CheckpointLock:
+    """Held while one run writes a checkpoint."""
+
     def __init__(self, opened: Any, path: Path) -> None:
         self._opened = opened
         self._path = path
 
     def release(self) -> None:
+        """Let the next one in."""
         try:
             self._opened.close()
         finally:
@@ -170,28 +144,34 @@ def release(lock: CheckpointLock | None, query: str) -> None:
         log.debug("the lock on a checkpoint was not released", query=query, error=str(error))
 
 
-class FileCheckpoint:
-    """A checkpoint in directories that `open_directory` opens."""
+class Checkpoint:
+    """What is known of a checkpoint, and kept beside it, in directories that `open_directory` opens."""
 
     def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
         self._location = location.rstrip("/")
         side = open_directory(side_directory(location))
-        self.hybrid: Store = NumberedStore(side, "hybrid", memory_in)
-        self.batches: Store = NumberedStore(side, "batches")
-        self.topics: Store = NumberedStore(side, "topics")
+        self.hybrid = NumberedStore(side, "hybrid", memory_in)
+        """The ends of histories, and which have been read."""
+        self.batches = NumberedStore(side, "batches")
+        """What the batches of all runs have taught."""
+        self.topics = NumberedStore(side, "topics")
+        """The ids of the topics that are being read."""
         self._logs = [open_directory(f"{self._location}/{log}") for log in ("offsets", "commits")]
 
     def resumption(self) -> Resumption:
-        """Return where the query takes up again. Raises what the file system raises."""
+        """Return where the query takes up again; asked before Spark goes on, or after it has ended.
+
+        Raises what the file system raises.
+        """
         return read_resumption(*self._logs)
 
     def without_jvm(self) -> Checkpoint | None:
         """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
         root = local_path(self._location)
-        return None if root is None else FileCheckpoint(str(root), lambda path: LocalDirectory(Path(path)))
+        return None if root is None else Checkpoint(str(root), lambda path: LocalDirectory(Path(path)))
 
 
-class HadoopCheckpoint(FileCheckpoint):
+class HadoopCheckpoint(Checkpoint):
     """A checkpoint on whatever file system it is."""
 
     def __init__(self, jvm: Any, hadoop_conf: Any, location: str) -> None:

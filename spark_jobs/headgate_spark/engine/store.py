@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from headgate_spark.engine.directory import Directory
 
@@ -21,18 +21,8 @@ class DamagedFileError(ValueError):
     """A file does not hold what was saved in it. The message names it and what is wrong."""
 
 
-class Store(Protocol):
-    """Keeps one small JSON value per checkpoint."""
-
-    def load(self) -> Any | None:
-        """Return the value saved last, or `None`. Raises `DamagedFileError`, and what the file system raises."""
-
-    def save(self, value: Any) -> None:
-        """Keep `value`; when this returns, a crash cannot lose it."""
-
-
 class NumberedStore:
-    """Each value is a new file, `<name>.<number>.json`; the highest number counts."""
+    """Keeps one small JSON value. Each is a new file, `<name>.<number>.json`; the highest number counts."""
 
     def __init__(
         self, directory: Directory, name: str, check: Callable[[Any], object] = lambda value: value
@@ -45,7 +35,7 @@ class NumberedStore:
         """What a run leaves that is killed while it writes (`Directory.create`)."""
 
     def load(self) -> Any | None:
-        """Return the value of the highest number, or `None`. Raises `DamagedFileError`."""
+        """Return the value saved last, or `None`. Raises `DamagedFileError`, and what the file system raises."""
         return self.newest()[1]
 
     def newest(self) -> tuple[int, Any | None]:
@@ -56,7 +46,8 @@ class NumberedStore:
         return numbers[-1], self._value(self._file(numbers[-1]))
 
     def save(self, value: Any) -> None:
-        """Write `value` under the next number. Raises what the file system raises."""
+        """Keep `value` under the next number; when this returns, a crash cannot lose it. Raises what the file system
+        raises."""
         numbers = self._numbers(self._directory.names())
         self.create(numbers[-1] + 1 if numbers else 1, value)
 

@@ -9,8 +9,6 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from headgate_spark.kafka.publishing import Offsets
-
 TIMEOUT_SECONDS = 15
 """Of one request, with all its retries inside the client."""
 _OPTION = "kafka."
@@ -27,6 +25,10 @@ def client_id(name: str) -> str:
     """Return a name for a client that no other of this driver has: Kafka's complains of another with the same one,
     and its metrics stand for the first alone."""
     return f"{name}-{next(_NUMBERS)}"
+
+
+Offsets = Mapping[tuple[str, int], int]
+"""Next offset to read, by topic and partition."""
 
 
 class JvmGroups:

@@ -19,10 +19,11 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
+from headgate_spark.kafka.lookups import JvmLookups
 from headgate_spark.kafka.sampling import Record, Records, UnansweredError
 from headgate_spark.planner.event_times import Found, Millis
 
@@ -39,13 +40,6 @@ MOST_READ = 1024
 """Offsets of a partition that are remembered; beyond it all are forgotten."""
 
 
-class Producers(Protocol):
-    """Asks who writes to partitions (`lookups.JvmLookups`); may raise anything."""
-
-    def without_transactions(self, partitions: Collection[str]) -> Collection[str]:
-        """Return the partitions of which it is known that no producer has a transaction there, or had one lately."""
-
-
 class _End(NamedTuple):
     """The latest record of a partition, when it was first met."""
 
@@ -59,7 +53,7 @@ class Holes:
     def __init__(
         self,
         source: str,
-        producers: Producers,
+        producers: JvmLookups,
         read: Callable[[], Records],
         *,
         clock: Callable[[], float] = time.time,

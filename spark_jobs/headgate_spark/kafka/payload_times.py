@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING
+from headgate_spark.kafka.lookups import BEGINNING, JvmLookups
 from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, is_small
-from headgate_spark.kafka.record_times import Answers, Asked, Lookups
+from headgate_spark.kafka.record_times import Answers, Asked
 from headgate_spark.kafka.sampling import Record, Records, Sampler
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis, Sampled
 
@@ -36,7 +36,7 @@ class PayloadTimes:
     def __init__(
         self,
         source: str,
-        lookups: Lookups,
+        lookups: JvmLookups,
         records: Records,
         reader: Reader,
         *,

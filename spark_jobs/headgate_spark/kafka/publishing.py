@@ -22,12 +22,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Protocol
 
 import structlog
 
 from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words, of_a_commit
+from headgate_spark.kafka.groups import JvmGroups, Offsets
 from headgate_spark.kafka.ownership import mark_of, problem_of
 
 log = structlog.get_logger("headgate")
@@ -42,27 +42,8 @@ REFRESH_SECONDS = 3600.0
 LAST_SECONDS = 5.0
 """How long the end of a driver waits for its last positions to be written."""
 
-Offsets = Mapping[tuple[str, int], int]
-"""Next offset to read, by topic and partition."""
 
-
-class Groups(Protocol):
-    """The consumer groups of one cluster. Each method raises what the client raises, within a bounded time."""
-
-    def members(self, group: str) -> int:
-        """Return how many consumers are active in the group; 0 for one that does not exist."""
-
-    def marks(self, group: str) -> Mapping[tuple[str, int], str]:
-        """Return the text that each committed offset of the group has; none for one that does not exist."""
-
-    def commit(self, group: str, offsets: Offsets, mark: str) -> None:
-        """Set offsets of the group, each with the text `mark`."""
-
-    def close(self) -> None:
-        """Give the client back."""
-
-
-Connect = Callable[[Mapping[str, str]], Groups]
+Connect = Callable[[Mapping[str, str]], JvmGroups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +96,7 @@ class Publisher:
         """Who publishes a partition, by cluster, group, topic and partition."""
         self._ended: set[str] = set()
         """Queries that have, and whose last positions may not be written yet."""
-        self._groups: dict[str, Groups] = {}
+        self._groups: dict[str, JvmGroups] = {}
         self._thread: threading.Thread | None = None
         self._closing = False
 
@@ -296,7 +277,7 @@ class Publisher:
             "one of them another publishGroup"
         )
 
-    def _groups_of(self, publication: Publication) -> Groups:
+    def _groups_of(self, publication: Publication) -> JvmGroups:
         key = _client(publication)
         if key not in self._groups:
             self._groups[key] = self._connect(publication.options)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Optional, Protocol
+from typing import Optional
 
 import structlog
 
 from headgate_spark.kafka.holes import Holes
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups
 from headgate_spark.kafka.sampling import Record, Records, Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
 
@@ -37,33 +37,13 @@ UNTIMED = (
 )
 
 
-class Lookups(Protocol):
-    """Asks the index, and who writes to it (`lookups.JvmLookups`); may raise anything."""
-
-    @property
-    def committed(self) -> bool:
-        """Whether only what is committed is seen."""
-
-    def find(self, asked: Asked) -> Answers:
-        """Return for each partition the first record not earlier than asked for; `None`: there is none."""
-
-    def ends(self) -> Mapping[str, int]:
-        """Return the end of the log of each partition that the source reads."""
-
-    def without_transactions(self, partitions: Collection[str]) -> Collection[str]:
-        """Return the partitions of which it is known that no producer has a transaction there, or had one lately."""
-
-    def close(self) -> None:
-        """Give everything back."""
-
-
 class RecordTimes:
     """What the records of one source tell. `max_future` is in milliseconds and may be changed at any time."""
 
     def __init__(
         self,
         source: str,
-        lookups: Lookups,
+        lookups: JvmLookups,
         records: Callable[[], Records],
         *,
         max_future: Millis = DEFAULT_MAX_FUTURE,
