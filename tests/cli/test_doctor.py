@@ -267,14 +267,14 @@ OUTAGE = condition("MetricsAvailable", "False", "QueryTimeout", "no answer withi
     [
         ([OUTAGE], {}, "metrics", "problem", "QueryTimeout: no answer within 10s"),
         ([OUTAGE], {}, "prometheus", "problem", "Prometheus does not answer the operator: QueryTimeout"),
-        ([OUTAGE], {}, "sources", "unknown", "tells nothing"),
+        ([OUTAGE], {}, "sources", "unknown", "reports nothing"),
         ([condition("MetricsAvailable", "False", "NoSeries")], {}, "prometheus", "ok", "for 1 of 1"),
         (
             [condition("MetricsAvailable", "Unknown", "DriverStarting")],
             {},
             "metrics",
             "unknown",
-            "nobody knows",
+            "not known yet",
         ),
         (
             [],
@@ -314,7 +314,7 @@ OUTAGE = condition("MetricsAvailable", "False", "QueryTimeout", "no answer withi
         ),
         ([], {"sparkVersion": "4.30.0"}, "spark", "problem", "is not made"),
         ([], {"sparkVersion": "4.2.0"}, "spark", "warning", "spec.sparkVersion says 4.3"),
-        ([], {"sparkVersion": None}, "spark", "unknown", "has not told"),
+        ([], {"sparkVersion": None}, "spark", "unknown", "has not reported"),
         ([condition("ExecutorsMissing", "True", "QuotaUsedUp")], {}, "executors", "warning", "QuotaUsedUp"),
         (
             [condition("Stalled", "True", "InvalidSetup")],

@@ -162,7 +162,7 @@ def test_interval_and_rate_change_while_the_query_runs(story: Story) -> None:
     change(story, interval="3s", rate=PER_SECOND // 2)
 
     story.person.sees(state="Running", backlog="No", interval="3s")
-    told = "the running driver is told new settings, without a restart"
+    told = "the running driver gets new settings, without a restart"
     story.person.hears("ControlPublished", rf"^{told}: control document \d+$")
     said = story.person.reads("Throttled", "True")
     assert said == ("True", "RateLimit", f"held by their rate limit: {QUERY}/{SOURCE}")

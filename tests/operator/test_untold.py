@@ -124,7 +124,7 @@ def test_a_document_that_is_refused_again_and_again_is_one_document_and_one_even
     assert events(o, "ControlPublished") == [
         (
             "Normal",
-            f"the running driver is told new settings, without a restart: control document {generation}",
+            f"the running driver gets new settings, without a restart: control document {generation}",
             1,
         )
     ]

@@ -144,7 +144,7 @@ def test_of_different_drifts_the_smallest_holds_and_people_are_told() -> None:
         ("files", "its batches end with a file, at no event time"),
         ("rows", "its batches end after a number of rows, at no event time"),
         ("gate", "it is read as a whole or not at all"),
-        ("offsets", "it tells no event times, as only Kafka sources do"),
+        ("offsets", "it has no event times; only Kafka sources have them"),
     ],
 )
 def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(lane: str, why: str) -> None:

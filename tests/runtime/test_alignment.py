@@ -33,7 +33,7 @@ def test_sources_of_every_lane_without_event_times_are_named_once_each_with_the_
         (
             "delays",
             lane,
-            f"source {lane} tells no event times; only Kafka sources do. Take alignment out of it",
+            f"source {lane} has no event times; only Kafka sources have them. Take alignment out of it",
         )
         for lane in ("offsets", "rows", "files", "gate")
     ]

@@ -114,7 +114,7 @@ def test_a_folder_that_may_not_be_used_fails_what_waits_for_a_history_with_folde
     with pytest.raises(FolderError) as failed:
         run(governor, 0, "history")
     assert str(failed.value) == (
-        "query copy: source live: whether its history has been read cannot be told, since s3a://b/ck.headgate "
+        "query copy: source live: it is not known whether its history has been read, because s3a://b/ck.headgate "
         "cannot be used ([Errno 13] Permission denied); see that there is room, and that the job may list, read and "
         "write in it"
     )
@@ -136,7 +136,9 @@ def test_a_history_that_is_declared_later_is_told_then() -> None:
         governor.opened(handle, described(handle, topic=topic))
     assert admit(governor, 1, AT % "history").startswith("survey:")
     governor.take_document(control("history"))
-    assert admit(governor, 1, AT % "history").startswith("fail:query copy: source live: whether its history")
+    assert admit(governor, 1, AT % "history").startswith(
+        "fail:query copy: source live: it is not known whether its history"
+    )
 
 
 class FullDisk:

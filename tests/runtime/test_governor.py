@@ -592,7 +592,7 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     opened(governor, 2)
     told = admit(governor, 1, '{"row":5}')
     assert told.startswith(
-        "fail:query copy: source replay-2: whether its history has been read cannot be told"
+        "fail:query copy: source replay-2: it is not known whether its history has been read"
     )
     assert f"file {file} is damaged (" in told
     assert told.endswith("; put it back from a copy, or delete it: nothing is lost then, or read twice")

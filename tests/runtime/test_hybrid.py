@@ -60,7 +60,7 @@ def test_a_damaged_memory_of_the_history_is_named_with_the_remedy(tmp_path, argu
     kept.write_text(kept.read_text()[:-5])
     with driver(tmp_path / "refused", *arguments, control=slow) as refused:
         assert refused.wait() == 1
-        assert "query hybrid: source live: whether its history has been read cannot be told" in refused.log
+        assert "query hybrid: source live: it is not known whether its history has been read" in refused.log
         assert f"{kept} is damaged (" in refused.log
         assert "or delete it: nothing is lost then, or read twice" in refused.log
 

@@ -92,7 +92,7 @@ def _of_properties(on: str) -> tuple[Rule, ...]:
             id=f"{owned(on)}-driver-claim",
             on=on,
             refused=THIS.any_entry(_DRIVER_CLAIM, ".options.claimName", "OnDemand"),
-            message="nobody makes a claim for a driver on demand; name a claim that is there, or give "
+            message="no claim is made on demand for a driver; name a claim that is there, or give "
             "driver.podTemplate a volume that is ephemeral",
         ),
         Rule(

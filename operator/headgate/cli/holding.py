@@ -111,6 +111,6 @@ def _line(title: str, scope: Scope | None, origins: Mapping[str, str], *, asked:
         by_word.setdefault(word, []).append(setting)
     parts = [f"{', '.join(settings)}: {word}" for word, settings in sorted(by_word.items())]
     if scope is not None and len(origins) < len(OF[scope]):
-        rest = "default" if asked else "default, unless an option of the job says it (--metrics tells)"
+        rest = "default" if asked else "default, unless an option of the job says it (--metrics shows it)"
         parts.append(f"{'all others' if parts else 'all'}: {rest}")
     return f"{title}: {'; '.join(parts)}"

@@ -144,7 +144,7 @@ class Driver:
     obstacle: Obstacle | None = None
     """What it waits for."""
     untold: Obstacle | None = None
-    """Why it cannot be told what has changed."""
+    """Why it cannot be given the change."""
     exit: Exit | None = None
     """`None` as long as any part of it may still write to a checkpoint."""
 

@@ -92,7 +92,7 @@ class Service:
     async def finish(self) -> None:
         """Begin no more turns, and finish those that run; then send the events that wait."""
         if not await self.workers.drain(self.settings.drain_timeout.total_seconds()):
-            log.warning("some turns did not end in time; whoever leads next makes them again")
+            log.warning("some turns did not end in time; the next leader makes them again")
         await self.operator.events.flush(FLUSH_SECONDS)
 
     async def _watch(self) -> None:

@@ -47,7 +47,7 @@ NO_EVENT_TIME_IN: Final[Mapping[str, str]] = {
     "files": "its batches end with a file, at no event time",
     "gate": "it is read as a whole or not at all",
     "none": "nothing governs its batches",
-    "offsets": "it tells no event times, as only Kafka sources do",
+    "offsets": "it has no event times; only Kafka sources have them",
 }
 """Why a source takes no part, by the lane in which it is planned."""
 _ONLY_KAFKA: Final = "take alignment out of it, or read it from Kafka"

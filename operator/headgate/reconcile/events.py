@@ -74,7 +74,7 @@ def changes(
     is_told = before.control_generation == plan.document.generation
     if not is_told and _settings_changed_live(seen, plan):
         generation = plan.document.generation
-        message = f"the running driver is told new settings, without a restart: control document {generation}"
+        message = f"the running driver gets new settings, without a restart: control document {generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
     if before.executor_instances not in (None, after.executor_instances):
         message = f"executors: {before.executor_instances} before, {after.executor_instances} now"

@@ -31,9 +31,7 @@ def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
     if untold:
         return Answer("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
     if all((metrics := found.get(query.name)) is not None and _has_told(metrics) for query in asking):
-        return Answer(
-            "LagKnown", TRUE, LAG_TOLD, "every query with a watermarkLag tells how far it is behind"
-        )
+        return Answer("LagKnown", TRUE, LAG_TOLD, "the lag of every query with a watermarkLag is known")
     return Answer("LagKnown", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
 
 

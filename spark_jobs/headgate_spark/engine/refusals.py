@@ -43,9 +43,7 @@ def unknown_histories(query: str, control: QueryControl | None, problem: str | N
     waiting = ", ".join(sorted(_afters(control)))
     if problem is None or not waiting:
         return None
-    return (
-        f"query {query}: source {waiting}: whether its history has been read cannot be told, since {problem}"
-    )
+    return f"query {query}: source {waiting}: it is not known whether its history has been read, because {problem}"
 
 
 def damaged(damage: str) -> str:

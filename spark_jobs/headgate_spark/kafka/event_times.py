@@ -74,7 +74,9 @@ class KafkaEventTimes(SourcesOfRun[Asking]):
     def problem(self, source: str) -> str | None:
         """Return why a source cannot be aligned: it is none of Kafka, or nothing could read its event times."""
         if source not in self._sources:
-            return f"source {source} tells no event times; only Kafka sources do. Take alignment out of it"
+            return (
+                f"source {source} has no event times; only Kafka sources have them. Take alignment out of it"
+            )
         return self._sources[source].problem
 
     def sampled(self, source: str) -> Sampled | None:

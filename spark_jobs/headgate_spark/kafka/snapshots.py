@@ -217,7 +217,7 @@ class SourceSnapshots:
         self._failures += 1
         if self._failures == TRIES:
             log.warning(
-                "it cannot be told where the snapshot of a source ends, so its records are read as changes; it is "
+                "it is not known where the snapshot of a source ends, so its records are read as changes; it is "
                 "tried again. See that its brokers answer, and that the client may read its topics",
                 source=self._source,
                 reason=in_words(error),

@@ -127,7 +127,7 @@ class NoEventTimes:
 
     def problem(self, source: str) -> str | None:
         """Return the same for every source."""
-        return f"source {source} tells no event times; only Kafka sources do. Take alignment out of it"
+        return f"source {source} has no event times; only Kafka sources have them. Take alignment out of it"
 
     def sampled(self, source: str) -> None:
         """Nothing is looked at."""

@@ -71,9 +71,7 @@ def start_trouble(error: TransientError, before: Trouble | None, now: float) -> 
 def telling_trouble(error: TransientError, before: Trouble | None, now: float) -> Trouble:
     """Return why a driver goes on with the control document that it has; `before` as above."""
     words = _words(error)
-    message = (
-        f"the driver runs, and cannot be told what has changed ({words}); see to what the API server names"
-    )
+    message = f"the driver runs, and cannot be given the change ({words}); see to what the API server names"
     return _trouble(error, StepReason.CONTROL_REFUSED, message, before, now)
 
 

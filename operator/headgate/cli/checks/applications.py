@@ -63,7 +63,7 @@ def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Fin
     ]
     failed = [condition for condition in told if condition.reason in OF_PROMETHEUS]
     if not told:
-        says = "no application that runs has its metrics from Prometheus, so nobody has asked it"
+        says = "no running application has its metrics from Prometheus, so it was not asked"
         yield Finding("prometheus", "cluster", Level.UNKNOWN, says)
     elif len(failed) < len(told):
         says = f"Prometheus answers the operator, for {len(told) - len(failed)} of {len(told)} applications"
@@ -111,7 +111,7 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
 def _metrics(application: ClusterApplication) -> Iterator[Finding]:
     condition = application.condition("MetricsAvailable")
     if condition is None or condition.status is ConditionStatus.UNKNOWN:
-        yield _found("metrics", application, Level.UNKNOWN, "nobody knows yet whether its metrics arrive")
+        yield _found("metrics", application, Level.UNKNOWN, "it is not known yet whether its metrics arrive")
     elif condition.status is ConditionStatus.TRUE:
         yield _found("metrics", application, Level.OK, "its metrics arrive")
     else:
@@ -151,7 +151,7 @@ def _sources(application: ClusterApplication) -> Iterator[Finding]:
         yield _found("sources", application, Level.PROBLEM, says, remedy)
     available = application.condition("MetricsAvailable")
     if available is None or available.status is not ConditionStatus.TRUE or not sources:
-        yield _found("sources", application, Level.UNKNOWN, "the driver tells nothing of its sources")
+        yield _found("sources", application, Level.UNKNOWN, "the driver reports nothing about its sources")
     elif not lost:
         says = f"the driver reaches all of its sources that it reads from, {len(sources)} in all"
         yield _found("sources", application, Level.OK, says)
@@ -160,7 +160,7 @@ def _sources(application: ClusterApplication) -> Iterator[Finding]:
 def _spark(application: ClusterApplication) -> Iterator[Finding]:
     found, declared = application.status.spark_version, application.spark_version
     if found is None:
-        yield _found("spark", application, Level.UNKNOWN, "the driver has not told which Spark it runs")
+        yield _found("spark", application, Level.UNKNOWN, "the driver has not reported which Spark it runs")
     elif not SUPPORTED_SPARK.match(found):
         says = f"the driver runs Spark {found}, for which Headgate's shim is not made"
         remedy = "build the image on Spark 4.0 to 4.3"

@@ -130,7 +130,7 @@ def _lease(cluster: Cluster, deployment: Manifest, now: float) -> Iterator[Findi
         since = (
             "" if renewed is None else f", last by {holder or 'somebody'} {duration_text(round(late))} ago"
         )
-        says = f"nobody leads: the lease was not renewed{since}"
+        says = f"no replica leads: the lease was not renewed{since}"
         remedy = "see that a replica is ready, and that clocks agree"
         yield Finding("lease", _named(deployment), Level.PROBLEM, says, remedy)
     else:

@@ -31,7 +31,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
     files, of = StateDir(folder), str(folder)
     announced = _json(files.announcement)
     if announced is None:
-        says = "no driver has told where it serves its metrics: none runs, or it is starting"
+        says = "no driver has reported where it serves its metrics: none runs, or it is starting"
         yield Finding("metrics", of, Level.UNKNOWN, says, f"see the end of {files.log}")
         return
     found = scrape(Address(LOOPBACK, int(announced["metricsPort"])), time.time(), SCRAPE_SECONDS)

@@ -101,7 +101,7 @@ class PrometheusMetrics:
         if self._key.name in self._published.targets.unplaced:
             message += f"; it has some of an application {self._key.name} without the labels that name a pod"
         elif (scraped := self._published.pulses.get(pod)) is None:
-            message += ": it has not scraped it yet, or is not told to (PodMonitor, port 8090)"
+            message += ": it has not scraped it yet, or is not configured to (PodMonitor, port 8090)"
         else:
             message += f" any more; it was scraped last at {moment(scraped.driver.at).isoformat()}"
         return Outage(OutageReason.NO_SERIES, message)
