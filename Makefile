@@ -44,8 +44,8 @@ lint-layers: setup
 lint-generated: setup
 	$(BIN)/headgate crd --check crds
 	$(BIN)/headgate crd --reference --check docs/reference
-	$(BIN)/python -m headgate.cli.reference --check
-	$(BIN)/python -m headgate.cli.options --check
+	$(BIN)/python -m docs.commands --check
+	$(BIN)/python -m docs.options --check
 	$(BIN)/python -m charts.generate --check
 	$(BIN)/python -m benchmarks.figures --check
 	$(BIN)/python -m docs.pictures --check
@@ -63,8 +63,8 @@ audit: setup  ## Ask over the network whether a hole is known in any locked libr
 generate: setup  ## Write the generated files (CRD, references, chart)
 	$(BIN)/headgate crd --out crds
 	$(BIN)/headgate crd --reference --out docs/reference
-	$(BIN)/python -m headgate.cli.reference
-	$(BIN)/python -m headgate.cli.options
+	$(BIN)/python -m docs.commands
+	$(BIN)/python -m docs.options
 	$(BIN)/python -m charts.generate
 	$(BIN)/python -m benchmarks.figures
 	$(BIN)/python -m docs.pictures

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from docs.commands import render_commands
 
-from headgate.cli.reference import render_commands
 from support.command_line import Headgate
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from docs.options import render_options
+
 from headgate.api.application import application_schema
-from headgate.cli.options import render_options
 from headgate_contract.settings.table import OF_THE_OPERATOR, TABLE, Scope
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"

@@ -1,4 +1,4 @@
-"""The reference page of the commands, rendered from their signatures: `python -m headgate.cli.reference`.
+"""The reference page of the commands, rendered from their signatures: `python -m docs.commands`.
 
 What `--help` says is the only text; a page of its own is there because people search the web, link to a line, and
 read before they install. `make generate` writes it, `make lint` compares it.

@@ -1,4 +1,4 @@
-"""The page of what a job can say by itself, rendered from the table of settings: `python -m headgate.cli.options`.
+"""The page of what a job can say by itself, rendered from the table of settings: `python -m docs.options`.
 
 What a setting means stands at its field in the resource. `make generate` writes the page, `make lint` compares it.
 """
