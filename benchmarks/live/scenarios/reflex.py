@@ -29,7 +29,7 @@ from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
 from benchmarks.live.traffic import Sender
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, by_document
+from benchmarks.local.drivers import Place, by_document, metrics
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
 from headgate_contract import BacklogControl, ControlDocument, QueryControl, ReentryControl, SourceControl
@@ -83,7 +83,15 @@ class Log:
     """The batches of the query, one after the other."""
 
     def __init__(self, place: Place, child: Child) -> None:
-        self._events, self._child = place.events, child
+        self._place, self._events, self._child = place, place.events, child
+
+    def await_live(self) -> None:
+        """Wait until the query is in no backlog any more."""
+        self._child.wait_for("it to be live", self._is_live, DEADLINE_SECONDS, every=0.02)
+
+    def _is_live(self) -> bool | None:
+        told = {sample.name: sample.value for sample in metrics(self._place)}
+        return True if told.get("headgate_query_backlog") == 0 else None
 
     def next_batch(self, seconds: float = DEADLINE_SECONDS) -> Batch:
         """Wait for a batch that has not been seen."""
@@ -98,7 +106,8 @@ def crossing(kind: str, sender: Sender, log: Log, draw: random.Random) -> float:
 
     The records of one crossing are read by the batch that it leads to, so the gate is closed for the next one.
     """
-    time.sleep(draw.uniform(0.1, max(0.1, min(INTERVALS[kind], 5.0) - 0.5)))
+    log.await_live()
+    time.sleep(draw.uniform(0, min(INTERVALS[kind], 5.0) / 2))
     at = time.time()
     if kind != "lag":
         sender.at_once(BURST)

@@ -229,10 +229,11 @@ class QueryState:
     def survey_seconds(self, source: str) -> float:
         """Return how old the latest position of a source may become while it may not read.
 
-        Where its pending records may put the query into backlog, that is as long as an idle one is left alone.
+        Where its pending records may put the query into backlog or let it out, that is as long as an idle one is left
+        alone.
         """
         backlog = self.votes.sources.get(source)
-        if backlog is None or backlog.pending_records is None or self.in_force.backlog:
+        if backlog is None or backlog.pending_records is None:
             return SURVEY_SECONDS
         return max(self.in_force.look_seconds, LEAST_SURVEY_SECONDS)
 
