@@ -25,7 +25,7 @@ LOOK_SECONDS = 1.0
 TAIL = 5 * KEYS
 """Lines at the end of the output that hold the last count of each key."""
 PER_SECOND = 1_000
-SWITCH_SECONDS = 30.0
+SWITCH_SECONDS, SHORTEST_SECONDS = 30.0, 15.0
 SWITCHES = 2
 KINDS = ("governed", "plain")
 
@@ -43,7 +43,8 @@ def measured(bench: Bench, scale: float) -> Mapping[str, Measured]:
         for kind in KINDS:
             speed[kind].append(catch_up(bench, kind, int(RECORDS * scale)))
             bench.tell(f"{kind}: {speed[kind][-1]:,.0f} records a second")
-    gaps = [gap for _ in range(bench.rounds) for gap in switch_gaps(bench)]
+    seconds = max(SHORTEST_SECONDS, SWITCH_SECONDS * min(1.0, scale))
+    gaps = [gap for _ in range(bench.rounds) for gap in switch_gaps(bench, seconds)]
     ratios = [one / other for one, other in zip(*speed.values(), strict=True)]
     return {
         "realtime_backlog_vs_plain_realtime": Measured(ratios, {"records_per_second": speed}),
@@ -93,19 +94,20 @@ def counted(seen: Sequence[Seen]) -> int:
     return sum({each.value.split(" ")[0]: int(each.value.split(" ")[1]) for each in seen}.values())
 
 
-def switch_gaps(bench: Bench) -> list[float]:
+def switch_gaps(bench: Bench, seconds: float) -> list[float]:
     """Return the longest silence at each of a few switches, there and back."""
     place = bench.place("switches")
     with topics(bench, "switches") as used, reading(bench.broker.bootstrap, used.out) as output:
         sender = Sender(bench.broker.bootstrap, used.into, PARTITIONS)
+        sender.at_once(KEYS)  # the first batch of a query is a micro-batch
         with governed(bench, place, used, count=True) as driver:
             driver.await_real_time()
-            sender.steadily(PER_SECOND, SWITCH_SECONDS)
+            sender.steadily(PER_SECOND, seconds)
             gaps = []
             for turn in range(2 * SWITCHES):
                 driver.control(backlog=turn % 2 == 0)
                 began = time.time()
-                sender.steadily(PER_SECOND, SWITCH_SECONDS)
+                sender.steadily(PER_SECOND, seconds)
                 driver.await_real_time(wanted=turn % 2 == 1)
                 gaps.append(longest_silence(output, began))
                 bench.tell(f"switch {turn + 1}: {gaps[-1]:.1f} s without output")
