@@ -78,6 +78,13 @@ def test_kills_around_the_switch_lose_nothing_and_a_stop_waits_for_the_end_of_a_
         add()
         expected = dict(Counter(n % KEYS for n in range(sent)))
         wait_until(lambda: last_counts(kafka, out) == expected, "each count is right")
+        running.control(counts=control(backlog=True))  # the way back has begun, and the pod is evicted
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
         assert "mid-batch" not in running.log
+    add()
+    with driver(
+        tmp_path / "evicted", *arguments, control={"counts": control(backlog=False)}, conf=conf
+    ) as running:
+        expected = dict(Counter(n % KEYS for n in range(sent)))
+        wait_until(lambda: last_counts(kafka, out) == expected, "what it had read is counted once")
