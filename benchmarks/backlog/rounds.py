@@ -70,6 +70,10 @@ class Workload:
     """Whether its runs take seconds, so that it counts what state a JVM is in: how much it has compiled, how large
     its heap has grown, and how long it has lain idle while another one worked."""
 
+    settled: bool = False
+    """Whether heaps are whole from the start, as they are where runs are `short`: growing heaps and the full
+    collections that go with it come to either driver at another run."""
+
     @property
     def title(self) -> str:
         """What it is called in results."""
@@ -210,11 +214,10 @@ def in_one(variants: Sequence[Variant]) -> list[Variant]:
 def engines(bench: Bench, workload: Workload) -> Iterator[Mapping[str, Engine]]:
     """Start what the variants run in."""
     name, connector, document = workload.name, connector_conf(), in_one_batch(workload.name)
+    settled = workload.short or workload.settled
     with (
-        plain_session(bench, f"{name}-plain", connector, settled_heap=workload.short) as beside,
-        documented_session(
-            bench, f"{name}-governed", document, connector, settled_heap=workload.short
-        ) as governed,
+        plain_session(bench, f"{name}-plain", connector, settled_heap=settled) as beside,
+        documented_session(bench, f"{name}-governed", document, connector, settled_heap=settled) as governed,
     ):
         yield {"plain": beside, "governed": governed}
 

@@ -36,7 +36,7 @@ Pair = Mapping[str, Sequence[Ran]]
 
 def workload(of: Workload) -> Workload:
     """Return a workload with the two variants alone, and a title of its own."""
-    return Workload(of.name, of.sides, PAIR, (), where=" beside the default", short=of.short)
+    return Workload(of.name, of.sides, PAIR, (), where=" beside the default", short=of.short, settled=True)
 
 
 def measure(bench: Bench, of: Workload) -> Mapping[str, Measured]:

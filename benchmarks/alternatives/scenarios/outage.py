@@ -49,6 +49,7 @@ WORKLOAD = Workload(
         Ratio(Figure("outage_vs_50k", "ratio", Goal(">=", 5)), (LOW,), GOVERNED),
     ),
     where=", ten million keys in the state",
+    settled=True,
 )
 
 
