@@ -7,7 +7,7 @@ LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
-.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lint-style lint-types lint-layers lint-generated lint-locks lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos test-spark-versions test-object-store dist docs clean
+.PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lint-style lint-types lint-layers lint-generated lint-locks lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos soak test-spark-versions test-object-store dist docs clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 24
@@ -133,6 +133,9 @@ bench-alternatives: setup jars classes  ## Beside what one would otherwise choos
 
 chaos: setup  ## Every field, every stale look, a million inputs, by SEED and of ONLY -> benchmarks/results/chaos.json
 	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
+
+soak: setup  ## A loop whose driver dies fifty times, and what grows -> benchmarks/results/soak.json
+	$(BIN)/python -m benchmarks.soak --scale $(or $(SCALE),1)
 
 bench-live: setup jars classes  ## Votes, change streams, real-time mode: latency, backlog, switches, kills -> benchmarks/results/live.json
 	$(BIN)/python -m benchmarks.live

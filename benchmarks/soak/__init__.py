@@ -1,0 +1,7 @@
+"""What weeks of use leave behind: nothing."""
+
+import sys
+from pathlib import Path
+
+# Stand-ins are those of the tests.
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
