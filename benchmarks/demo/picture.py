@@ -24,7 +24,7 @@ TITLES: Final = {
     "in_sight": "rows of the result that a reader sees",
     "heap": "MiB of heap in use after each collection",
 }
-HEAD: Final = 56
+HEAD: Final = 76
 STYLE: Final = """
 svg { font-family: system-ui, sans-serif; } .paper { fill: #fff; } text { fill: #17202a; }
 .grid { stroke: #e4e7ea; } .axis { stroke: #c9cfd5; } .tick, .unit { fill: #5b6774; font-size: 12px; }
@@ -37,7 +37,7 @@ text.governed { fill: #0f766e; stroke: none; }
 
 
 def record(findings: Findings, about: Mapping[str, Any]) -> None:
-    """Write the points of all runs, and what `headgate local` saw after the first batch in a backlog.
+    """Write the points of all runs, and what `headgate local` saw after its first batch.
 
     `about`: on what they were made, and when.
     """
@@ -65,7 +65,8 @@ def points(result: Result) -> dict[str, Any]:
         "title": result.run.title,
         "failure": result.failure,
         "caught_up": None if caught_up is None else round(caught_up, 1),
-        **{name: thinned(line) for name, line in lines.items()},
+        "in_sight": [(round(x, 2), y) for x, y in lines["in_sight"]],  # steps, which thinning would slope
+        "heap": thinned(lines["heap"]),
     }
 
 
@@ -82,7 +83,7 @@ def draw(recorded: Mapping[str, Any]) -> str:
     x = seconds_scale(max(run[name][-1][0] for run in runs.values() for name in TITLES if run[name]))
     charts = [placed(chart(name, runs, x).render(), number) for number, name in enumerate(TITLES)]
     names = [
-        f'<text class="name {key}" x="{LEFT + number * 285}" y="24">{escape(told(run))}</text>'
+        f'<text class="name {key}" x="{LEFT}" y="{20 + number * 19}">{escape(told(run))}</text>'
         for number, (key, run) in enumerate(runs.items())
     ]
     height = HEAD + len(charts) * HEIGHT
@@ -95,7 +96,7 @@ def draw(recorded: Mapping[str, Any]) -> str:
 
 def told(run: Mapping[str, Any]) -> str:
     """Say which run it is, and what came of it."""
-    end = run["failure"] or f"caught up after {run['caught_up']:.0f} s"
+    end = run["failure"] or f"all read after {run['caught_up']:.0f} s"
     return f"{run['title']}: {end}"
 
 

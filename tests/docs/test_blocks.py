@@ -19,6 +19,7 @@ from headgate.api.finding import Severity
 from headgate.api.load import load_text
 from headgate.cli.app import app
 from headgate_contract.metrics import ALL
+from headgate_spark.engine.settings import OfJob, SettingsError
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 OURS = re.compile(r"^(?: {4})?(?:kubectl )?headgate ([a-z][\w-]*)(.*)$")
@@ -104,6 +105,20 @@ def test_each_command_of_ours_is_one_with_the_options_that_it_is_given(page: str
 def test_each_command_and_target_in_a_sentence_is_one(page: str) -> None:
     assert {*re.findall(r"`(?:kubectl )?headgate ([a-z][\w-]*)", TEXTS[page])} <= COMMANDS.keys()
     assert {*re.findall(r"`make ([a-z][\w-]*)", TEXTS[page])} <= TARGETS
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_the_properties_of_a_command_are_settings(page: str) -> None:
+    text = TEXTS[page].replace("\\\n", " ")
+    for line in (line for line in text.splitlines() if "--conf spark.headgate." in line):
+        OfJob(properties=dict(re.findall(r"--conf (spark\.headgate\.[\w.]+)=([^\s`|]+)", line))).read(
+            "query", {"source": {}}
+        )
+
+
+def test_a_property_that_is_no_setting_is_found() -> None:
+    with pytest.raises(SettingsError):
+        OfJob(properties={"spark.headgate.intervall": "5s"}).read("query", {"source": {}})
 
 
 @pytest.mark.parametrize("page", TEXTS)
