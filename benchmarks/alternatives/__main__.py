@@ -8,6 +8,7 @@ Options and exit codes are those of `python -m benchmarks.backlog`, whose topics
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.alternatives.catalog import SCENARIOS
@@ -16,8 +17,9 @@ from benchmarks.backlog.command import Command, versions
 from benchmarks.local.results import Origin
 from benchmarks.runner import Suite, tell
 
-MEASURES = ("spark_jobs", "benchmarks/backlog")
-SUITE = Suite("benchmarks.alternatives", SCENARIOS, Origin("make bench-alternatives", versions, MEASURES))
+OF_BACKLOGS = Origin("make bench-alternatives", versions)
+ORIGIN = replace(OF_BACKLOGS, measures=(*OF_BACKLOGS.measures, "benchmarks/backlog"))
+SUITE = Suite("benchmarks.alternatives", SCENARIOS, ORIGIN)
 RESULTS = Path("benchmarks/results/alternatives.json")
 COMMAND = Command(SUITE, "Measure what one would otherwise choose.", RESULTS, rounds=10)
 

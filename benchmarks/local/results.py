@@ -87,7 +87,7 @@ class Origin:
 
     command: str
     versions: Callable[[], Mapping[str, str]]
-    measures: tuple[str, ...] = ("spark_jobs",)
+    measures: tuple[str, ...] = ("spark_jobs", "benchmarks/local", "benchmarks/local.yaml")
     """Paths of what is measured, beside that of what measures it."""
 
 

@@ -198,7 +198,7 @@ def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
     assert {name: len(made) for name, made in read(file).items()} == {"a": 2, "b": 1}
     found = shown(read(file))[1]
     assert (found["versions"], found["machine"]["processor"]) == ({"pyspark": "4.3.0"}, "a processor")
-    assert found["paths"] == ["spark_jobs", "benchmarks/some"]
+    assert found["paths"] == ["spark_jobs", "benchmarks/local", "benchmarks/local.yaml", "benchmarks/some"]
     assert found["commit"] == provenance.commit()
 
 
