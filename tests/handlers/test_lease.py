@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.adapters.kubernetes.client import Kind, Manifest
 from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable
-from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms, Observed, Record
+from headgate.handlers.lease import Candidate, ElectionRecord, LeaseLost, LeaseTerms, Observed
 from headgate.key import Key
 from support.examples import examples
 
@@ -105,8 +105,8 @@ def renews(candidate: Candidate) -> None:
     asyncio.run(candidate.renew())
 
 
-def record(holder: str = "a", renewed_at: str = "t0", version: str = "1") -> Record:
-    return Record(holder=holder, duration=15, renewed_at=renewed_at, transitions=0, version=version)
+def record(holder: str = "a", renewed_at: str = "t0", version: str = "1") -> ElectionRecord:
+    return ElectionRecord(holder=holder, duration=15, renewed_at=renewed_at, transitions=0, version=version)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manife
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.labels import APPLICATION, DRIVER, ROLE
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
-from headgate.handlers.namespaces import Gate, Namespaces
+from headgate.handlers.namespaces import Barrier, Namespaces
 from headgate.handlers.resync import Resync
 from headgate.handlers.watches import Roster, Watches
 from headgate.key import Key
@@ -139,12 +139,12 @@ class World:
     resync: Resync = field(init=False)
 
     def __post_init__(self) -> None:
-        gate = Gate(Namespaces(self.namespaces), self.queued.append)
+        barrier = Barrier(Namespaces(self.namespaces), self.queued.append)
         if not self.namespaces:
-            gate.open(None)
-        self.watches = Watches(self, gate.add, gone=self.gone.append)
+            barrier.open(None)
+        self.watches = Watches(self, barrier.add, gone=self.gone.append)
         self.resync = Resync(
-            self.api, self.cache, self.watches, self._Counter(self.missed), 300, gate, self.api.missing
+            self.api, self.cache, self.watches, self._Counter(self.missed), 300, barrier, self.api.missing
         )
 
     @dataclass

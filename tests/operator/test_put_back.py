@@ -19,7 +19,7 @@ from headgate.adapters.kubernetes.client import PODS, Manifest
 from headgate.adapters.kubernetes.history import History, Known, StoreWasPutBack
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.errors import ApiUnavailable, TransientError
-from headgate.handlers.namespaces import Gate, Namespaces
+from headgate.handlers.namespaces import Barrier, Namespaces
 from headgate.handlers.resync import Resync
 from headgate.handlers.watches import Watches
 from headgate.key import key_of
@@ -79,15 +79,15 @@ class World:
     def compare(self) -> None:
         """The operator lists what is there, as it does every few minutes."""
         controller, metrics = self.o.controller, OperatorMetrics()
-        gate = Gate(Namespaces(), lambda _key: None)
-        watches = Watches(controller, gate.add)
+        barrier = Barrier(Namespaces(), lambda _key: None)
+        watches = Watches(controller, barrier.add)
         resync = Resync(
             self.o.cluster,
             controller.cache,
             watches,
             metrics,
             300.0,
-            gate,
+            barrier,
             _nothing_is_missing,
             controller.history,
         )

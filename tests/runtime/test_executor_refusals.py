@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate_spark.engine.executors import CURRENT_SECONDS, LONGEST, current
+from headgate_spark.engine.executors import LONGEST_REFUSAL, REFUSAL_SECONDS, current
 
 AT = 1_700_000_000.0
 OF_SPARK = (
@@ -30,7 +30,7 @@ def test_what_does_not_come_from_the_api_server_is_told_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "counts"), [(-5.0, True), (CURRENT_SECONDS, True), (CURRENT_SECONDS + 1, False)]
+    ("age", "counts"), [(-5.0, True), (REFUSAL_SECONDS, True), (REFUSAL_SECONDS + 1, False)]
 )
 def test_it_counts_for_a_minute(age: float, counts: bool) -> None:
     assert (current(heard("no", AT - age), AT) is not None) == counts
@@ -43,4 +43,4 @@ def test_nothing_was_said() -> None:
 def test_a_long_one_is_cut() -> None:
     told = current(heard("x" * 10_000), AT)
     assert told is not None
-    assert len(told) == LONGEST
+    assert len(told) == LONGEST_REFUSAL

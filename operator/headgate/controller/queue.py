@@ -23,9 +23,9 @@ from headgate.decision.backoff import wait_seconds
 K = TypeVar("K", bound=Hashable)
 
 
-BURST = 10
+BURST_TURNS = 10
 """Turns at once: those of a start, in which the kubelet has something to report every few hundred milliseconds."""
-SECONDS = 1.0
+TURN_SECONDS = 1.0
 """Between two turns afterwards."""
 
 
@@ -42,8 +42,8 @@ class Pace(Generic[K]):
     Pure: time comes in as an argument.
     """
 
-    burst: int = BURST
-    seconds: float = SECONDS
+    burst: int = BURST_TURNS
+    seconds: float = TURN_SECONDS
     _full_at: OrderedDict[K, float] = field(default_factory=OrderedDict)
     """The key that was worked on last is the last one."""
 

@@ -53,7 +53,7 @@ class LeaseTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ElectionRecord:
     """A Lease as it was read."""
 
     holder: str
@@ -65,7 +65,7 @@ class Record:
     version: str
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Record:
+    def of(cls, manifest: Manifest) -> ElectionRecord:
         """Read a Lease; what is missing counts as not held."""
         spec = manifest.get("spec") or {}
         return cls(
@@ -81,10 +81,10 @@ class Record:
 class Observed:
     """What was read of the Lease, and since when it has been like that."""
 
-    record: Record | None = None
+    record: ElectionRecord | None = None
     since: float = 0.0
 
-    def saw(self, record: Record, at: float) -> None:
+    def saw(self, record: ElectionRecord, at: float) -> None:
         """Take in what was read at `at`."""
         if record != self.record:
             self.record, self.since = record, at
@@ -116,7 +116,7 @@ class Candidate:
     renewed_at: float | None = None
     """When the last good renewal was sent, while the lease is held."""
     _observed: Observed = field(default_factory=Observed)
-    _held: Record | None = None
+    _held: ElectionRecord | None = None
     _unanswered: dict[str, float] = field(default_factory=dict)
     """Renewals that nobody knows the fate of: what was written, and when it was sent."""
 
@@ -178,9 +178,9 @@ class Candidate:
     async def _look_and_take(self) -> bool:
         sent = self.clock()
         try:
-            record = Record.of(await self.leases.get(LEASES, self.key))
+            record = ElectionRecord.of(await self.leases.get(LEASES, self.key))
         except ApiNotFound:
-            record = Record.of(await self.leases.apply(LEASES, self._unheld()))
+            record = ElectionRecord.of(await self.leases.apply(LEASES, self._unheld()))
         self.reached()
         self._observed.saw(record, self.clock())
         if not self._observed.may_be_taken(self.identity, self.clock()):
@@ -203,9 +203,9 @@ class Candidate:
             if not await self._look_and_take():
                 raise LeaseLost(f"lease {self.key} was deleted, and taken by another replica") from None
         except ApiConflict:
-            self._check(self._held, Record.of(await self.leases.get(LEASES, self.key)))
+            self._check(self._held, ElectionRecord.of(await self.leases.get(LEASES, self.key)))
 
-    def _check(self, held: Record, found: Record) -> None:
+    def _check(self, held: ElectionRecord, found: ElectionRecord) -> None:
         """Go on where it was changed by ourselves, or in something else: a label, for instance."""
         self.reached()
         if found.holder != self.identity:
@@ -222,7 +222,7 @@ class Candidate:
     def _took(self, manifest: Manifest, sent: float) -> None:
         self.reached()
         self._unanswered.clear()
-        self._held, self.renewed_at = Record.of(manifest), sent
+        self._held, self.renewed_at = ElectionRecord.of(manifest), sent
 
     def _unheld(self) -> Manifest:
         """Return the Lease with no word on who holds it: replicas that make it at once do each other no harm.

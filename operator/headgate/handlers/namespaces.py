@@ -59,7 +59,7 @@ class Namespaces:
 
 
 @dataclass(slots=True)
-class Gate:
+class Barrier:
     """Keeps the applications of a namespace waiting until everything in it has been heard of.
 
     It opens once for each namespace. Rights that go and come again leave it open: every driver that is there was

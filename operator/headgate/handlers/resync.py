@@ -23,7 +23,7 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kin
 from headgate.adapters.kubernetes.history import History
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
-from headgate.handlers.namespaces import Gate, Namespaces, Scope, named
+from headgate.handlers.namespaces import Barrier, Namespaces, Scope, named
 from headgate.handlers.watches import Watches
 from headgate.metrics import OperatorMetrics
 
@@ -51,7 +51,7 @@ class Resync:
     watches: Watches
     metrics: OperatorMetrics
     seconds: float
-    gate: Gate
+    barrier: Barrier
     """Opened for each namespace once all that is there has been heard of."""
     missing: Callable[[Scope], Awaitable[str]]
     """Returns which rights to a namespace are missing; empty: none."""
@@ -63,7 +63,7 @@ class Resync:
     @property
     def namespaces(self) -> Namespaces:
         """Those to compare."""
-        return self.gate.namespaces
+        return self.barrier.namespaces
 
     async def run(self) -> None:
         """Compare again and again."""
@@ -124,14 +124,14 @@ class Resync:
         return [
             scope
             for scope in self.namespaces.scopes
-            if not (self.namespaces.is_served(scope) and self.gate.is_open(scope))
+            if not (self.namespaces.is_served(scope) and self.barrier.is_open(scope))
         ]
 
     def _open(self) -> None:
-        """Open the gate to each namespace of which everything has been heard by now."""
+        """Open the barrier to each namespace of which everything has been heard by now."""
         for scope in self.namespaces.scopes:
-            if not self.gate.is_open(scope) and self.watches.are_synced(scope):
-                self.gate.open(scope)
+            if not self.barrier.is_open(scope) and self.watches.are_synced(scope):
+                self.barrier.open(scope)
 
     async def _compare(self, kind: Kind, scope: Scope) -> None:
         before = self.known.objects(kind, scope)

@@ -23,7 +23,7 @@ from headgate.controller.workers import Workers
 from headgate.factory.cluster import ClusterOperator
 from headgate.handlers.garbage import set_aside
 from headgate.handlers.health import Health, Limits
-from headgate.handlers.namespaces import Gate
+from headgate.handlers.namespaces import Barrier
 from headgate.handlers.resync import Resync
 from headgate.handlers.rights import Preflight
 from headgate.handlers.watches import Watches, kopf_settings, registry_of
@@ -115,8 +115,8 @@ class Service:
 
     async def _prepare(self) -> None:
         """Look at the metrics of all that is there, before anything is decided on them."""
-        controller, gate = self.operator.controller, self.resync.gate
-        keys = set(filter(gate.lets_in, controller.keys()))
+        controller, barrier = self.operator.controller, self.resync.barrier
+        keys = set(filter(barrier.lets_in, controller.keys()))
         for number, key in enumerate(keys):
             controller.prepare(key)
             if number % PREPARED_AT_ONCE == 0:
@@ -143,15 +143,15 @@ def service_of(
     """Wire the parts; nothing runs yet. `preflight` has passed, and is asked for rights from now on."""
     controller, metrics, health = operator.controller, instruments.metrics, instruments.health
     workers = Workers(controller.turn, settings.workers, turned=metrics.turned)
-    gate = Gate(preflight.namespaces, workers.add)
-    watches = Watches(controller, gate.add, heard=metrics.heard, gone=instruments.journal.gone)
+    barrier = Barrier(preflight.namespaces, workers.add)
+    watches = Watches(controller, barrier.add, heard=metrics.heard, gone=instruments.journal.gone)
     resync = Resync(
         operator.cluster,
         controller.cache,
         watches,
         metrics,
         settings.resync.total_seconds(),
-        gate,
+        barrier,
         preflight.missing,
         controller.history,
     )

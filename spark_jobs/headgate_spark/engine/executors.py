@@ -24,9 +24,9 @@ from headgate_spark.engine.shim import DriverJvm
 log = structlog.get_logger("headgate")
 
 
-CURRENT_SECONDS = 60.0
+REFUSAL_SECONDS = 60.0
 """How long what was said counts: Spark asks again much sooner than that for what is missing."""
-LONGEST = 400
+LONGEST_REFUSAL = 400
 
 _OF_FABRIC8 = re.compile(r"Message: (?P<said>.*?)\.? Received status:", re.DOTALL)
 """The API server's own sentence in the one that Spark's client makes of it."""
@@ -60,13 +60,13 @@ class ExecutorRefusals:
 
 
 def current(last: str, now: float) -> str | None:
-    """Return the sentence in what the shim has heard last, unless it is older than `CURRENT_SECONDS` at `now`."""
+    """Return the sentence in what the shim has heard last, unless it is older than `REFUSAL_SECONDS` at `now`."""
     at, _, said = last.partition(" ")
-    if not at or now - float(at) / 1000 > CURRENT_SECONDS:
+    if not at or now - float(at) / 1000 > REFUSAL_SECONDS:
         return None
     found = _OF_FABRIC8.search(said)
     sentence = " ".join(_NAMED.sub("pods", said if found is None else found["said"]).split())
-    return sentence if len(sentence) <= LONGEST else f"{sentence[: LONGEST - 1]}…"
+    return sentence if len(sentence) <= LONGEST_REFUSAL else f"{sentence[: LONGEST_REFUSAL - 1]}…"
 
 
 LOOK_SECONDS = 1.0

@@ -233,7 +233,7 @@ def _tell(lines: Iterable[str]) -> None:
 
 
 SETTINGS_OF_THE_JOB = "SettingsOfTheJob"
-SECONDS = 1.0
+ASK_SECONDS = 1.0
 """The loop waits for the page, which it has just read itself."""
 
 
@@ -254,7 +254,7 @@ class SettingsOfTheJob:
         if not (active and frame.metrics_available) or now == self._asked_at or isinstance(address, Outage):
             return None
         try:
-            lines = tuple(of_driver(told_by(str(address), SECONDS)))
+            lines = tuple(of_driver(told_by(str(address), ASK_SECONDS)))
         except UsageError:
             return None  # next time
         self._asked_at = now
