@@ -131,8 +131,9 @@ bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs a
 bench-alternatives: setup jars classes  ## Beside what one would otherwise choose: defaults, caps, Flink -> benchmarks/results/alternatives.json
 	$(BIN)/python -m benchmarks.alternatives
 
-chaos: setup  ## Every field, every stale look, a million inputs, by SEED and of ONLY -> benchmarks/results/chaos.json
-	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
+chaos: setup jars classes  ## Every field, every stale look, a million inputs, 500 faults, by SEED and of ONLY -> benchmarks/results/chaos.json
+	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(FAULTS),--faults $(FAULTS)) $(if $(RECORDS),--records $(RECORDS))
 
 soak: setup  ## A loop whose driver dies fifty times, and what grows -> benchmarks/results/soak.json
 	$(BIN)/python -m benchmarks.soak --scale $(or $(SCALE),1)

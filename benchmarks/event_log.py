@@ -24,7 +24,7 @@ class Batch:
     started: float
     """When its trigger fired."""
     planned: float
-    """When the offsets at which it ends were known."""
+    """When the offsets at which it ends were known; of one that an earlier run had planned, when it started."""
     committed: float
     first_rows: tuple[int, ...]
     """The first row it read of each source."""
@@ -84,7 +84,7 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         query=progress["name"],
         number=progress["batchId"],
         started=started,
-        planned=started + durations["latestOffset"] / 1000,
+        planned=started + durations.get("latestOffset", 0) / 1000,
         committed=started + durations["triggerExecution"] / 1000,
         first_rows=tuple(row_of(source["startOffset"]) for source in progress["sources"]),
         end_rows=tuple(row_of(source["endOffset"]) for source in progress["sources"]),

@@ -25,7 +25,7 @@ from benchmarks.runner import Suite, share, tell, whole
 
 RESULTS = Path("benchmarks/results/chaos.json")
 BUILD = Path("build/chaos")
-PACKAGES = ("headgate", "pydantic", "msgspec", "prometheus-client", "pyyaml")
+PACKAGES = ("headgate", "pyspark", "confluent-kafka", "pydantic", "msgspec", "prometheus-client", "pyyaml")
 
 
 def main() -> int:
@@ -33,10 +33,20 @@ def main() -> int:
     options = arguments()
     # What the operator logs of each edit is of no use to anybody by the thousand.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    bench = Bench(BUILD, options.seed, options.share, tell)
+    bench = Bench(BUILD, options.seed, options.share, tell, options.faults, options.records)
     results = options.results if options.share == 1 else None
-    code = SUITE.run(options.only, bench, results, f" --seed {options.seed}")
+    code = SUITE.run(options.only, bench, results, f" --seed {options.seed}{size(options)}")
     return 1 if bench.broken else code
+
+
+def size(options: argparse.Namespace) -> str:
+    """Return the options of a run from end to end that is not of the whole size."""
+    given = {"faults": Bench.faults, "records": Bench.records}
+    return "".join(
+        f" --{name} {getattr(options, name)}"
+        for name, all_ in given.items()
+        if getattr(options, name) != all_
+    )
 
 
 def versions() -> dict[str, str]:
@@ -49,6 +59,9 @@ def arguments() -> argparse.Namespace:
     parser = SUITE.parser("Try faults, misuse and nonsense.", RESULTS, of="nothing here")
     parser.add_argument("--seed", type=whole, default=1, help="what is drawn is drawn from it; default 1")
     parser.add_argument("--share", type=share, default=1.0, help="of the inputs and edits; default 1, all")
+    of = "in end_to_end; default"
+    parser.add_argument("--faults", type=whole, default=Bench.faults, help=f"{of} {Bench.faults}")
+    parser.add_argument("--records", type=whole, default=Bench.records, help=f"read {of} {Bench.records:,}")
     return parser.parse_args()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.local.results import Figure, Measured
+from benchmarks.runner import Scenario  # noqa: F401 -- its scenarios have it from here
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,10 @@ class Bench:
     share: float
     """Of the whole; a small one tries everything out."""
     tell: Callable[[str], None]
+    faults: int = 500
+    """Those of `end_to_end`."""
+    records: int = 50_000_000
+    """Those that its job reads meanwhile."""
     broken: list[str] = field(default_factory=list)
     """What did not hold, each with the command that shows it again."""
 
@@ -27,14 +31,3 @@ class Bench:
         self.broken.append(what)
         self.tell(f"BROKEN (seed {self.seed}): {what}")
         self.tell(f"  again: {command}")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Figures that are measured together."""
-
-    name: str
-    """What selects it on the command line."""
-    figures: tuple[Figure, ...]
-    measure: Callable[[Bench], Mapping[str, Measured]]
-    """Measure all of them; returns one entry per figure, by id."""

@@ -38,10 +38,10 @@ PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl}
+listeners=PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},FAR://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},FAR://127.0.0.1:{far}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
 listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}";
@@ -78,7 +78,7 @@ class Broker:
     def __init__(self, folder: Path, *, heap: str = "512m", full_compiler: bool = False) -> None:
         """Prepare a broker in `folder`. `full_compiler`: for what is measured; else it starts faster."""
         self.folder = folder
-        self._ports = {name: free_port() for name in ("plain", "sasl", "controller")}
+        self._ports = {name: free_port() for name in ("plain", "sasl", "controller", "behind", "far")}
         self._java = ["java", f"-Xmx{heap}", "-XX:+UseSerialGC", "-Xshare:auto"]
         self._java += [] if full_compiler else ["-XX:TieredStopAtLevel=1"]
         self._java += [f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
@@ -98,6 +98,11 @@ class Broker:
     def sasl_bootstrap(self) -> str:
         """Where it asks for a name and a password (SASL PLAIN)."""
         return f"127.0.0.1:{self._ports['sasl']}"
+
+    @property
+    def far(self) -> tuple[int, int]:
+        """Ports of a listener that clients reach by the first, once somebody passes that on to the second."""
+        return self._ports["far"], self._ports["behind"]
 
     @property
     def pid(self) -> int:

@@ -37,6 +37,8 @@ import org.apache.hadoop.util.Progressable;
  *   <li>{@code journal}: a file of this machine to which a line is added for each file that is published: {@code name}, folder and file
  *   <li>{@code pauses}: a folder of this machine. Whoever is about to publish {@code offsets/7} there while it has a file {@code
  *       offsets.7} renames that to {@code offsets.7.reached} and goes on when that is gone
+ *   <li>{@code weather}: a file of this machine, looked at before each write. While it says {@code full} the disk is; with {@code slow
+ *       200} it takes so many milliseconds to make a file, and as many to publish it
  * </ul>
  */
 public class FaultyFileSystem extends RawLocalFileSystem {
@@ -53,6 +55,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   private String journal;
   private String name;
   private String pauses;
+  private String weather;
 
   @Override
   public void initialize(URI uri, Configuration conf) throws IOException {
@@ -66,6 +69,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     journal = conf.get("fs.faulty.journal");
     name = conf.get("fs.faulty.name", "somebody");
     pauses = conf.get("fs.faulty.pauses");
+    weather = conf.get("fs.faulty.weather");
   }
 
   @Override
@@ -120,6 +124,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   }
 
   private FSDataOutputStream limited(Path path, FSDataOutputStream stream) throws IOException {
+    endure();
     boolean isFull = full != null && path.getParent().toUri().getPath().equals(full);
     OutputStream out =
         new FilterOutputStream(stream) {
@@ -138,8 +143,27 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     return new FSDataOutputStream(out, null);
   }
 
+  private String weather() throws IOException {
+    try {
+      return weather == null ? "" : Files.readString(java.nio.file.Path.of(weather)).strip();
+    } catch (java.nio.file.NoSuchFileException e) {
+      return "";
+    }
+  }
+
+  private void endure() throws IOException {
+    String now = weather();
+    if (now.startsWith("slow ")) {
+      try {
+        Thread.sleep(Long.parseLong(now.substring("slow ".length())));
+      } catch (InterruptedException e) {
+        throw new java.io.InterruptedIOException();
+      }
+    }
+  }
+
   private void takeRoom(long bytes) throws IOException {
-    if (bytes >= Long.MAX_VALUE / 2 || WRITTEN.addAndGet(bytes) > room) {
+    if (weather().equals("full") || bytes >= Long.MAX_VALUE / 2 || WRITTEN.addAndGet(bytes) > room) {
       throw new IOException("No space left on device");
     }
   }
@@ -235,6 +259,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   }
 
   private void awaitTurn(Path target) throws IOException {
+    endure();
     if (pauses == null) {
       return;
     }

@@ -1,0 +1,122 @@
+"""A whole run: faults one after the other, more to read with each, and the audit when all has been read."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.chaos.end_to_end.audit import Audit, Limits, audit
+from benchmarks.chaos.end_to_end.faults import FAULTS, Blow, Fault, drawn
+from benchmarks.chaos.end_to_end.world import (
+    BURST_SECONDS,
+    QUERY,
+    RECORDS_PER_CHECKPOINT,
+    RECORDS_PER_SECOND,
+    TOPIC,
+    BrokenError,
+    World,
+    world_in,
+)
+
+LIMITS = Limits(RECORDS_PER_CHECKPOINT, RECORDS_PER_SECOND, BURST_SECONDS)
+DRAINED_SECONDS = 1200.0
+TRUE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Storm:
+    """What came of a run."""
+
+    faults: Counter[str]
+    records: int
+    seconds: float
+    drivers: int
+    audit: Audit
+
+
+def storm(
+    root: Path,
+    *,
+    seed: int,
+    faults: int,
+    records: int,
+    tell: Callable[[str], None],
+    of: Sequence[Fault] = FAULTS,
+) -> Storm:
+    """Let so many faults come over a job that reads so many records, in a folder that is removed if all is well.
+
+    Raises BrokenError at the first thing that does not come about, with what was done last.
+    """
+    shutil.rmtree(root, ignore_errors=True)
+    began = time.monotonic()
+    blows = drawn(seed, faults, of)
+    with world_in(root.resolve(), tell) as world:
+        for number, blow in enumerate(blows, 1):
+            world.feed.allow(records * number // faults)
+            struck(world, number, blow)
+        found = finished(world)
+        written = world.feed.handed_over
+    if not found.broken and not (found.lost or found.doubled or found.past_limit):
+        shutil.rmtree(root)
+    counted = Counter(blow.fault.name for blow in blows)
+    return Storm(counted, written, time.monotonic() - began, world.starts, found)
+
+
+def struck(world: World, number: int, blow: Blow) -> None:
+    """Let a fault come, and see that the query goes on and that its driver tells nothing that is not so."""
+    began, before = time.monotonic(), world.committed
+    try:
+        blow.strike(world)
+        mended = time.monotonic()
+        world.wait_for_commit(world.committed)
+        tells_the_truth(world)
+    except AssertionError as error:
+        moment = "in mid-batch" if blow.in_mid_batch else "after a commit"
+        raise BrokenError(
+            f"fault {number}, {blow.fault.name} {moment}, driver {world.starts}: {error}"
+        ) from error
+    seconds = f"{mended - began:.1f} s, and {time.monotonic() - mended:.1f} s until the next commit"
+    world.tell(f"{number:4} {blow.fault.name}: {seconds}; batches {before} to {world.committed}")
+
+
+def tells_the_truth(world: World) -> None:
+    """See that no more is said to be pending than can be, and no generation in force but the last.
+
+    What a driver tells may be a second old, so it is given time.
+    """
+
+    def is_so() -> bool:
+        read = world.read
+        told = world.driver.metric("headgate_source_pending_records")
+        most = world.feed.handed_over - read
+        generation = world.driver.metric("headgate_control_generation")
+        return (told is None or 0 <= told <= most) and generation in (None, world.generation)
+
+    world.wait_for(
+        is_so, "a driver that tells what is so of pending records and of its document", TRUE_SECONDS
+    )
+
+
+def finished(world: World) -> Audit:
+    """Let everything be read, stop the driver in order, and judge."""
+    ends = world.feed.finish()
+    world.wait_for(lambda: world.read == sum(ends.values()), "the end of the topic", DRAINED_SECONDS)
+    world.wait_for(
+        lambda: world.driver.metric("headgate_source_pending_records") == 0.0,
+        "a word that nothing is pending",
+    )
+    world.stop()
+    return audit(
+        checkpoint=world.checkpoint,
+        query=QUERY,
+        topic=TOPIC,
+        out=world.out,
+        journal=world.journal,
+        events=[folder / "events" for folder in world.driver_folders],
+        ends=ends,
+        limits=LIMITS,
+    )

@@ -1,0 +1,280 @@
+"""All that a run has under its hands: broker, network, disk, clock, control document, and whoever drives."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.chaos.end_to_end.audit import ends_of
+from benchmarks.chaos.end_to_end.feed import KEYS, PARTITIONS, Feed
+from benchmarks.chaos.end_to_end.proxy import Proxy
+from headgate_contract import BatchControl, ControlDocument, QueryControl
+from headgate_contract.receiving import write
+from support import driver as drivers
+from support import faulty_files
+from support.driver import Driver
+from support.kafka import Broker, kafka_in
+from support.kafka_connector import connector_conf
+
+JOB = Path("benchmarks/chaos/jobs/counts.py").resolve()
+STEPS = Path("tests/data/steps").resolve()
+QUERY, TOPIC = "counts", "numbers"
+RECORDS_PER_CHECKPOINT = 150_000
+RECORDS_PER_SECOND = 200_000
+BURST_SECONDS = 1.0
+INTERVAL, BACKLOG_INTERVAL = 0.2, 1.0
+PLANNER = "headgate_spark.runtime"
+LOOK_SECONDS = 0.01
+DEADLINE_SECONDS = 120.0
+"""For whatever has to come about by itself on a busy machine: a driver, a commit, an answer."""
+
+
+class BrokenError(AssertionError):
+    """Something that is promised did not hold."""
+
+
+@dataclass
+class World:
+    """One run; all paths are below `root`."""
+
+    root: Path
+    broker: Broker
+    proxy: Proxy
+    feed: Feed
+    tell: Callable[[str], None]
+    generation: int = 0
+    backlog: bool = False
+    interval: float = INTERVAL
+    driver: Driver = field(init=False)
+    """The one that holds the checkpoint, for all that is known."""
+    starts: int = 0
+    _next_commit: int = 0
+    _open: dict[Path, ExitStack] = field(default_factory=dict)
+
+    @property
+    def checkpoint(self) -> Path:
+        """As a path of this machine; the drivers know it as a place of a store that has faults."""
+        return self.root / "checkpoint"
+
+    @property
+    def out(self) -> Path:
+        """Where the job writes what it has counted."""
+        return self.root / "out"
+
+    @property
+    def journal(self) -> Path:
+        """Who has published which file to the checkpoint."""
+        return self.root / "journal"
+
+    @property
+    def driver_folders(self) -> list[Path]:
+        """One for each driver that was started, in their order."""
+        return [self.root / f"driver-{number}" for number in range(1, self.starts + 1)]
+
+    # Drivers ---------------------------------------------------------------------------------------
+
+    def start(self) -> Driver:
+        """Start a driver beside whatever runs; returns it without waiting for anything."""
+        self.starts += 1
+        folder = self.driver_folders[-1]
+        (folder / "events").mkdir(parents=True)
+        (folder / "control.json").symlink_to(self.root / "control.json")
+        stack = ExitStack()
+        started = stack.enter_context(
+            drivers.driver(
+                folder,
+                JOB,
+                f"--bootstrap=127.0.0.1:{self.broker.far[0]}",
+                f"--topic={TOPIC}",
+                f"--keys={KEYS}",
+                f"--out={self.out}",
+                f"--checkpoint=faulty:{self.checkpoint}",
+                conf=self._conf(folder),
+                environment={"PYTHONPATH": str(STEPS), "CLOCK_AHEAD": str(self.root / "clock")},
+            )
+        )
+        self._open[folder] = stack
+        return started
+
+    def restart(self) -> None:
+        """Start a driver in the place of one that has ended, or that is about to."""
+        before, self.driver = self.driver, self.start()
+        self.clear(before)
+
+    def stop(self) -> None:
+        """Ask the driver to stop in order, as a person does."""
+        self.driver.signal(signal.SIGTERM)
+        if code := self.driver.wait():
+            raise BrokenError(
+                f"a driver that was asked to stop ended with {code}:\n{self.driver.log[-2000:]}"
+            )
+
+    def clear(self, driver: Driver) -> None:
+        """See that every process of a driver is gone."""
+        self._open.pop(driver.directory).close()
+
+    def close(self) -> None:
+        """See that all of them are."""
+        for stack in self._open.values():
+            stack.close()
+
+    def processes(self, driver: Driver, of: str = "") -> list[psutil.Process]:
+        """Return those processes of a driver with `of` in their command lines."""
+        found = []
+        for pid in drivers.living_in(driver.directory):
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                if of in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
+
+    def planner(self) -> psutil.Process:
+        """Return the planner's process, once there is one."""
+
+        def found() -> psutil.Process | None:
+            planners = [p for p in self.processes(self.driver, PLANNER) if p.name() != "java"]
+            return planners[0] if planners else None
+
+        return self.wait_for(found, "a planner's process")
+
+    def _conf(self, folder: Path) -> Mapping[str, str]:
+        limit = {
+            "recordsPerCheckpoint": RECORDS_PER_CHECKPOINT,
+            "recordsPerSecond": RECORDS_PER_SECOND,
+            "maxBurst": f"{BURST_SECONDS:g}s",
+        }
+        store = faulty_files.conf(
+            journal=self.journal, name=folder.name, weather=self.root / "weather", put_if_absent=True
+        )
+        return {
+            **connector_conf(),
+            **store,
+            **{f"spark.headgate.rateLimit.{name}": str(value) for name, value in limit.items()},
+            "spark.driver.extraClassPath": str(faulty_files.jar()),
+            "spark.headgate.fence": "on",
+            "spark.headgate.fence.takeOverAfter": "2s",
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.streaming.minBatchesToRetain": "1000000",  # all of them, to be looked at
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": (folder / "events").as_uri(),
+            "spark.eventLog.compress": "false",
+        }
+
+    # The document ----------------------------------------------------------------------------------
+
+    def text(self, generation: int) -> str:
+        """Return the document of a generation, as it should be now."""
+        control = QueryControl(
+            interval_seconds=self.interval,
+            interval_during_backlog_seconds=max(self.interval, BACKLOG_INTERVAL),
+            backlog=self.backlog,
+            batch=BatchControl(initial_records=RECORDS_PER_CHECKPOINT),
+        )
+        return write(
+            ControlDocument(generation=generation, grace_period_seconds=60, queries={QUERY: control})
+        )
+
+    def publish(self, **change: Any) -> None:
+        """Write the next document."""
+        for name, value in change.items():
+            setattr(self, name, value)
+        self.generation += 1
+        self.write_control(self.text(self.generation))
+
+    def write_control(self, text: str) -> None:
+        """Put a text where the document is."""
+        unfinished = self.root / "control.unfinished"
+        unfinished.write_text(text)
+        unfinished.replace(self.root / "control.json")
+
+    def acknowledged(self) -> None:
+        """Wait until the driver says that the last document is in force."""
+        self.wait_for(
+            lambda: self.driver.metric("headgate_control_generation") == self.generation,
+            f"generation {self.generation} in force",
+        )
+
+    # Disk and clock --------------------------------------------------------------------------------
+
+    def weather(self, now: str) -> None:
+        """Make the disk under the checkpoint `full`, `slow` by milliseconds, or well again (nothing)."""
+        (self.root / "weather").write_text(now)
+
+    def clock_ahead(self, seconds: float) -> None:
+        """Set the wall clock of the planner's process ahead, or back."""
+        (self.root / "clock").write_text(str(seconds))
+
+    # Waiting ---------------------------------------------------------------------------------------
+
+    @property
+    def committed(self) -> int:
+        """The number of the last batch that was committed; -1 if there is none."""
+        while (self.checkpoint / "commits" / str(self._next_commit)).exists():
+            self._next_commit += 1
+        return self._next_commit - 1
+
+    @property
+    def read(self) -> int:
+        """How many records are in batches that were committed."""
+        last = self.committed
+        return 0 if last < 0 else sum(ends_of(self.checkpoint, last, TOPIC).values())
+
+    @property
+    def pending(self) -> int:
+        """How many of the records that were written are not in a batch that is committed."""
+        read = self.read
+        return self.feed.handed_over - read
+
+    @property
+    def is_in_mid_batch(self) -> bool:
+        """Whether a batch is planned and not committed."""
+        return (self.checkpoint / "offsets" / str(self.committed + 1)).exists()
+
+    def wait_for(self, look: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
+        """Return the first answer of `look` that is true; raises BrokenError where there is none in time."""
+        until = time.monotonic() + seconds
+        while not (answer := look()):
+            if time.monotonic() > until:
+                raise BrokenError(f"not within {seconds:g} s: {what}\n{self.driver.log[-2000:]}")
+            time.sleep(LOOK_SECONDS)
+        return answer
+
+    def wait_for_commit(self, after: int) -> None:
+        """Wait until a later batch than `after` is committed; raises BrokenError where the driver ends before.
+
+        Where everything was read, something more is written.
+        """
+
+        def looked() -> bool:
+            if self.pending == 0:
+                self.feed.more()
+            if self.driver.process.poll() is not None:
+                raise BrokenError(f"the driver ended with {self.driver.wait()}:\n{self.driver.log[-3000:]}")
+            return self.committed > after
+
+        self.wait_for(looked, f"a commit after batch {after}")
+
+
+@contextmanager
+def world_in(root: Path, tell: Callable[[str], None]) -> Iterator[World]:
+    """Make a world in a folder that is empty or not there, with a first driver that has committed a batch."""
+    (root / "out").mkdir(parents=True)
+    with kafka_in(root / "broker") as broker:
+        broker.topic(TOPIC, partitions=PARTITIONS)
+        with Proxy(*broker.far) as proxy, Feed(broker, TOPIC) as feed:
+            world = World(root, broker, proxy, feed, tell)
+            try:
+                world.publish()
+                world.driver = world.start()
+                feed.allow(RECORDS_PER_CHECKPOINT)
+                world.wait_for_commit(-1)
+                yield world
+            finally:
+                world.close()
