@@ -41,6 +41,7 @@ from headgate_spark.planner.model import (
     TriggerKind,
     Wait,
 )
+from headgate_spark.planner.pace import Pace
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.state import QueryState
@@ -212,6 +213,7 @@ class ScriptedSpark:
         on_ticks: bool = False,
         resumed: Mapping[str, Position] | None = None,
         bound: MemoryBound | None = None,
+        pace: Pace | None = None,
         alignment: QueryAlignment | None = None,
         unread: UnreadTimes | None = None,
         snapshots: SnapshotEnds | None = None,
@@ -262,6 +264,7 @@ class ScriptedSpark:
                 resumed=resumed,
                 unplanned=None if resumed is None else self.unplanned,
                 memory=bound,
+                pace=pace,
                 alignment=alignment,
                 unread=unread,
                 snapshots=snapshots,

@@ -52,8 +52,9 @@ class Batch(ApiModel):
     most queries, and enough to measure by."""
 
     max_growth: Annotated[float, Field(gt=1, le=1000)] = 4
-    """Largest factor from one batch to the next. Default 4: a wrong estimate cannot plan a batch a hundred
-    times too large, and seven batches still lead from 100,000 records to a billion."""
+    """Largest factor from one batch to the next, or from the largest one that earlier runs have shown.
+    Default 4: a wrong estimate cannot plan a batch a hundred times too large, and seven batches still lead
+    from 100,000 records to a billion."""
 
     max_records: Records = 100_000_000
     """Largest batch in records, whatever was measured and whatever the interval is. Default 100,000,000."""

@@ -4,7 +4,9 @@ A run that is killed can report nothing. What it left in the checkpoint tells th
 counter of the process would start over with each. How large a batch fits in memory is here as well, since it took a
 spill to find out; and which batch did not fit, since a batch that has been planned runs again as it is.
 
-Both hold for the settings that they were learnt under. With more memory, fewer tasks beside each other or other
+So is how long a large batch took: by that the first one of a run is made (`planner.pace`).
+
+All of it holds for the settings that it was learnt under. With more memory, fewer tasks beside each other or other
 shuffle partitions a batch of the same size may fit, and is tried again.
 """
 
@@ -18,6 +20,8 @@ from headgate_contract.newer import dataclass
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.task_memory import MemorySettings
 from headgate_spark.planner.memory import MemoryBound
+from headgate_spark.planner.pace import Pace, paced
+from headgate_spark.planner.throughput import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,8 @@ class BatchMemory:
     bound: MemoryBound = field(default_factory=MemoryBound)
     failure: MemoryFailure | None = None
     settings: MemorySettings | None = None
-    """Under which bound and failure came about."""
+    """Under which bound, failure and pace came about."""
+    pace: Pace | None = None
 
     @classmethod
     def of(cls, value: Any | None) -> BatchMemory:
@@ -79,6 +84,17 @@ class BatchMemory:
     def bounded(self, bound: MemoryBound, settings: MemorySettings | None) -> BatchMemory:
         """Return the memory after what a batch took has been learnt."""
         return self if bound == self.bound else replace(self, bound=bound, settings=settings)
+
+    def paced(self, batch: Sample | None, now: float, settings: MemorySettings | None) -> BatchMemory:
+        """Return the memory at a time (Unix seconds) after the last full batch; `None`: there was none."""
+        if batch is None:
+            return self
+        pace = paced(batch, now) if self.pace is None else self.pace.after(batch, now)
+        return self if pace == self.pace else replace(self, pace=pace, settings=settings)
+
+    def pace_at(self, now: float) -> Pace | None:
+        """Return what was kept of how long a batch takes; `None`: nothing, or it was too long before `now`."""
+        return None if self.pace is None or self.pace.is_over(now) else self.pace
 
     def failed(
         self, batch: int, records: int | None, settings: MemorySettings | None, *, certain: bool = True

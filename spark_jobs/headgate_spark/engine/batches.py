@@ -184,8 +184,8 @@ class Batches:
         report = self._report(progress, sources)
         self.last, self.last_ended_at = progress, time.time()
         self._read_event_time(progress, self.last_ended_at, started, settings)
-        planner.batch_ended(report)
-        self._memory.batch_ended(planner, progress.batch_id, report.total)
+        full = planner.batch_ended(report)
+        self._memory.batch_ended(planner, progress.batch_id, report.total, full)
         if report.has_data:
             self._services.observer.batch_took(self._query, report.duration_seconds)
 

@@ -238,6 +238,7 @@ class QueryRun:
                     resumed=self.sources.resumed(),
                     unplanned=self.sources.unplanned(),
                     memory=self.state.memory.bound,
+                    pace=self.state.memory.pace_at(time.time()),
                     alignment=self.alignment.part,
                     unread=self.sources.unread.times,
                     snapshots=self.sources.unread.snapshots,

@@ -1,10 +1,12 @@
 """The memory that the batches of one run take: what is learnt of it, and which batch did not fit.
 
 What it comes to is kept beside the checkpoint (`engine.batch_memory`): a batch that did not fit is repeated by the
-next run, and how large a batch may be took a spill to find out.
+next run, and how large a batch may be took a spill to find out. How long one took is kept there as well.
 """
 
 from __future__ import annotations
+
+import time
 
 import structlog
 
@@ -14,6 +16,7 @@ from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge, MemorySettings, uses
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.throughput import Sample
 
 log = structlog.get_logger("headgate")
 
@@ -51,8 +54,11 @@ class RunMemory:
             return
         self._gauge, self._query_id = gauge, descriptor.query_id
 
-    def batch_ended(self, planner: QueryPlanner, batch: int, records: int) -> None:
-        """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time."""
+    def batch_ended(self, planner: QueryPlanner, batch: int, records: int, full: Sample | None) -> None:
+        """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time.
+
+        `full` is what that one tells of how long a large batch takes, if it does.
+        """
         told = "[]" if self._gauge is None else self._gauge.take(self._query_id)
         for number, use in uses(told, self.settings).items():
             planner.took_memory(number, use)
@@ -62,7 +68,8 @@ class RunMemory:
             failure = failure.counted(batch, records)
             if failure.too_many is not None:
                 planner.was_too_large(failure.too_many)
-        self._state.remember(memory.bounded(planner.memory_bound, self.settings))
+        memory = memory.bounded(planner.memory_bound, self.settings)
+        self._state.remember(memory.paced(full, time.time(), self.settings))
 
     # Failures: each of these notes one, and returns which batch it was and how often it has failed -----
 

@@ -37,6 +37,7 @@ from headgate_spark.planner.reporting import snapshot_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
+from headgate_spark.planner.throughput import Sample
 
 
 class QueryPlanner:
@@ -69,13 +70,15 @@ class QueryPlanner:
         for state in self._query.sources.values():
             state.answered(Hold(HeldBy.STOP), now)
 
-    def batch_ended(self, report: BatchReport) -> None:
-        """A batch was committed. Called before Spark asks again."""
+    def batch_ended(self, report: BatchReport) -> Sample | None:
+        """A batch was committed. Called before Spark asks again. Returns it if it tells what a large one takes."""
         self._query.has_looked = not any(state.is_counted for state in self._query.sources.values())
         if self._query.real_time.is_on:
             self._booking.live_batch_ended(report)
         else:
             self._booking.ended(report)
+        told, self._query.sizer.full_batch = self._query.sizer.full_batch, None
+        return told
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
         """Tell what a batch that has been reported took; later than its end, if it must be."""

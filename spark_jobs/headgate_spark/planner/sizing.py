@@ -11,7 +11,8 @@ A grant is never below what the last full batch has shown by itself: if `n` reco
 batch that a cold JVM made ten times slower would otherwise hold the grant down for as long as it is remembered.
 
 A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
-grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known, and is
+grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known (and by what
+was kept of earlier runs where something is: `planner.pace`), and is
 halved after a full batch that took more than twice its target. (One that had less to read than it was allowed, or
 that a rate or a limit of alignment cut, did not take long because of its grant; halving for it would starve a live
 query on a busy cluster.)
@@ -54,6 +55,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.planner.ceiling import SAME, Ceiling
 from headgate_spark.planner.gate import BASE_SECONDS, Intervals
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
+from headgate_spark.planner.pace import Pace
 from headgate_spark.planner.throughput import Cost, Sample, Throughput
 
 OVERRUN = 2.0
@@ -108,9 +110,10 @@ def with_remainder(grant: Grant, pending: int, batch: BatchControl, memory: Memo
 class BatchSizer:
     """What a query's batches taught, and the grants that follow from it."""
 
-    def __init__(self, memory: MemoryBound | None = None) -> None:
-        """`memory` is what earlier runs learnt of it."""
+    def __init__(self, memory: MemoryBound | None = None, pace: Pace | None = None) -> None:
+        """`memory` is what earlier runs learnt of it, `pace` one of their batches, by which the first one is made."""
         self.memory = memory or MemoryBound()
+        self._pace = pace
         self._throughput = Throughput()
         self._ceiling = Ceiling()
         self._asked = math.inf
@@ -121,6 +124,8 @@ class BatchSizer:
         self._last_measured: Sample | None = None
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
         self._overran: Sample | None = None
+        self.full_batch: Sample | None = None
+        """The last batch, if it was as large as it was to be in a given time; whoever reads it clears it."""
         self._unweighed: OrderedDict[int, tuple[int, bool]] = OrderedDict()
         """Records of batches whose memory is not known yet, and whether their grant made them as large."""
 
@@ -159,12 +164,19 @@ class BatchSizer:
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf]
+        kept = self._kept(seconds, batch)
         if self._last_full is None:
-            limits.append(batch.initial_records)
+            limits.append(max(batch.initial_records, kept))
         else:
             grown = max(self._last_full, self._proven(target)) * batch.max_growth
-            limits.append(max(grown, self._tried(seconds)))
+            limits.append(max(grown, self._tried(seconds), kept))
         return limits
+
+    def _kept(self, seconds: float, batch: BatchControl) -> float:
+        """Return how many records a batch may have by what earlier runs have shown; 0 where this run knows better."""
+        if self._pace is None or any(2 * asked >= seconds for asked, _ in self._filled):
+            return 0.0
+        return self._pace.records_in(seconds, batch.max_growth)
 
     def _tried(self, seconds: float) -> int:
         """Return the largest of the sizes that are compared: growth keeps no batch from the best of them."""
@@ -213,8 +225,9 @@ class BatchSizer:
                 self._least_throughput = records / seconds
         if filled:
             self._last_full = records
-            if grant.target_seconds is not None:
-                self._filled.append((grant.target_seconds, Sample(records, seconds)))
+            if grant.target_seconds is not None and records > 0 and seconds > 0:
+                self.full_batch = Sample(records, seconds)
+                self._filled.append((grant.target_seconds, self.full_batch))
         overran = filled and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._overran = Sample(grant.records, seconds) if overran else None
 

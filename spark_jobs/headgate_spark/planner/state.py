@@ -25,6 +25,7 @@ from headgate_spark.planner.model import (
     Trigger,
     TriggerKind,
 )
+from headgate_spark.planner.pace import Pace
 from headgate_spark.planner.real_time import RealTime
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
@@ -70,6 +71,7 @@ class QueryState:
         resumed: Mapping[str, Position] | None = None,
         unplanned: Collection[str] | None = None,
         memory: MemoryBound | None = None,
+        pace: Pace | None = None,
         alignment: QueryAlignment | None = None,
         unread: UnreadTimes | None = None,
         snapshots: SnapshotEnds | None = None,
@@ -91,7 +93,7 @@ class QueryState:
             self.sources[source].moved_to(position)
         self.gate = Gate(self.settings.intervals, now)
         self.hybrid = Hybrid(hybrid or HybridMemory())
-        self.sizer = BatchSizer(memory)
+        self.sizer = BatchSizer(memory, pace)
         self.alignment = alignment or QueryAlignment(name, Groups(), NoEventTimes())
         rates = {name: state.rate for name, state in self.sources.items()}
         self.in_force = InForce(self.settings.intervals, backlog=False, spans=False, rates=rates)

@@ -1,0 +1,59 @@
+"""What earlier runs of a query have shown of how large a batch may be, for a run that has shown nothing yet.
+
+    kept         = min(T * n / t / 2, maxGrowth * n)
+    first grant <= max(initialRecords, kept)
+    next grant  <= max(maxGrowth * last full batch, kept)      until one of this run was to take T / 2 or more
+
+`n` records took `t` seconds in the largest full batch that was kept; `T` is the target now. Half of it, since a
+driver that has just started is slower, and may have fewer executors than the run that had the backlog: a batch that
+has been planned cannot be shrunk. It allows more, and never less: where it is too low a run begins as one of which
+nothing was kept. What bounds every grant (`maxRecords`, memory, what this run's own batches cost) bounds these. A run
+mostly begins with small batches, before it is known that there is a backlog, so not the first batch alone needs it.
+
+The largest batch is kept, not the last one: weeks of small batches while a query is live tell little of a backlog.
+"""
+
+from __future__ import annotations
+
+from headgate_contract.newer import dataclass
+from headgate_spark.planner.throughput import Sample
+
+CAUTION = 0.5
+"""Part of what a batch has shown that is granted at first."""
+OLDEST_SECONDS = 30 * 86_400.0
+"""After which it tells nothing: data, state and clusters change."""
+RENEWED_SECONDS = 86_400.0
+"""After which one like it takes its place, so that a query which has backlogs often keeps what it knows."""
+LIKE = 2.0
+"""Batches that differ less than so many times, in size or speed, are alike. What is alike is not written again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """One full batch of a query."""
+
+    records: int
+    seconds: float
+    at: float
+    """When it was committed: Unix seconds."""
+
+    def after(self, batch: Sample, now: float) -> Pace:
+        """Return what to keep once another full batch was committed; itself, mostly."""
+        is_larger = batch.records >= LIKE * self.records
+        is_alike = LIKE * batch.records >= self.records
+        faster = (batch.records / batch.seconds) / (self.records / self.seconds)
+        has_changed = not 1 / LIKE < faster < LIKE or now - self.at >= RENEWED_SECONDS
+        return paced(batch, now) if is_larger or (is_alike and has_changed) or self.is_over(now) else self
+
+    def is_over(self, now: float) -> bool:
+        """Whether it tells nothing any more; so does one from the future, by a clock that was wrong."""
+        return not 0 <= now - self.at < OLDEST_SECONDS
+
+    def records_in(self, seconds: float, max_growth: float) -> float:
+        """Return how many records a batch that should take `seconds` may have by it."""
+        return min(CAUTION * seconds * self.records / self.seconds, max_growth * self.records)
+
+
+def paced(batch: Sample, now: float) -> Pace:
+    """Return a full batch, of at least one record and more than no time, as it is kept."""
+    return Pace(records=batch.records, seconds=batch.seconds, at=now)
