@@ -88,6 +88,7 @@ def test_wrong_credentials_are_named_and_right_ones_are_not_asked_for_twice(
         assert await_rows(sibling, 10) == [10]
 
 
+@pytest.mark.usefixtures("logs_change")
 def test_lost_records_are_named_and_the_job_may_go_on_without_them(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def create_anew(kafka: Broker, topic: str, *, records: int) -> None:
     fill(kafka.bootstrap, topic, [Ramp(0, records)])
 
 
+@pytest.mark.usefixtures("logs_change")
 def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_end(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -133,6 +135,7 @@ def test_a_topic_that_was_created_anew_is_named_and_the_job_may_go_on_from_its_e
         assert await_rows(query, 7) == [7]
 
 
+@pytest.mark.usefixtures("logs_change")
 def test_a_topic_that_was_created_anew_is_named_however_far_it_has_grown_since_the_last_run(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -156,6 +159,7 @@ def test_a_topic_that_was_created_anew_is_named_however_far_it_has_grown_since_t
         assert await_rows(query, 5) == [5]
 
 
+@pytest.mark.usefixtures("logs_change")
 def test_a_topic_that_is_created_anew_while_it_is_read_is_named_however_far_it_has_grown(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -186,6 +190,7 @@ def test_a_broker_that_stays_away_fails_the_query_in_the_end(
     )
 
 
+@pytest.mark.usefixtures("logs_change")
 def test_a_topic_that_vanishes_is_named_with_the_remedy_and_its_siblings_go_on(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -267,6 +272,7 @@ def test_of_two_sources_the_one_whose_topic_is_missing_is_named(
     )
 
 
+@pytest.mark.usefixtures("logs_change")
 def test_of_two_sources_the_one_whose_topic_vanishes_is_named_while_it_waits_and_when_it_fails(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:

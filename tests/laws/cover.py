@@ -79,7 +79,10 @@ def _goes_on(where: str, before: Mapping[Split, int], after: Mapping[Split, int]
 
 def _ends(entry: Path) -> Mapping[str, Mapping[Split, int]] | None:
     """Return where the splits of each source end; `None`: the entry has no form that is known."""
-    form, *lines = entry.read_text(encoding="utf-8").splitlines() or [""]
+    try:
+        form, *lines = entry.read_text(encoding="utf-8").splitlines() or [""]
+    except FileNotFoundError:  # Spark purges old ones on a thread of its own
+        return None
     told = lines[LINES_BEFORE_OFFSETS - 1 :]
     if form == "v1":
         named = {str(place): text for place, text in enumerate(told)}

@@ -138,6 +138,7 @@ def test_switches_both_ways_in_one_run_and_counts_each_row_once(
     assert len(planner.begun) == 1
 
 
+@pytest.mark.usefixtures("logs_are_forged")
 def test_another_writer_of_its_checkpoint_ends_it_as_in_micro_batches(
     planner: Live, memory: Memory, tmp_path: Path
 ) -> None:
