@@ -27,7 +27,7 @@ NAMES: Final = ("flights", "orders", "flights-driver-1")
 """Of his applications; hers is called as one of them."""
 HERS: Final = {"spark.sql.streaming.checkpointLocation": "s3a://alice/checkpoints"}
 STEP_SECONDS: Final = 5.0
-IDENTITY: Final = re.compile(r'"(?:uid|resourceVersion)": "[^"]*"')
+IDENTITY: Final = re.compile(r'"(?:uid|resourceVersion)": "[^"]*"|spark\.headgate\.fence\.lineage=[^\\]*')
 """What an API server counts for all of its objects together."""
 FIELDS: Final = fields()
 
@@ -83,7 +83,9 @@ class World:
         ]
         told = sorted(_without_name(one) for one in mine if one["kind"] == "Event")
         shown = json.dumps([one for one in mine if one["kind"] != "Event"], sort_keys=True)
-        objects = json.loads(IDENTITY.sub('"id": ""', shown))
+        objects = json.loads(
+            IDENTITY.sub(lambda found: '"id": ""' if found[0].startswith('"') else "lineage", shown)
+        )
         return {"due": self.operator.due.get(KEY), "objects": objects, "told": told}
 
     def _nodes_act(self) -> None:

@@ -27,6 +27,8 @@ STEPS_AT_MOST = 60
 STEP_SECONDS = 15.0
 LEFT_ALONE = 4
 """Looks in which nothing is written any more, with no event between them. The last ones are half an hour apart."""
+LINEAGE = re.compile(r"spark\.headgate\.fence\.lineage=[^\\]*")
+"""It names the uid of the application."""
 NUMBERS = re.compile(
     r"(?P<of>\bflights-driver-|\battempt |podNamePrefix=flights-|headgate.dev/attempt\\*\": \\*\"|"
     r"headgate.dev/attempt\\*\":\\*\")\d+"
@@ -261,7 +263,7 @@ def _what(value: Any) -> Any:
 
 
 def _numberless(value: Any) -> Any:
-    return json.loads(NUMBERS.sub(r"\g<of>N", json.dumps(value, sort_keys=True)))
+    return json.loads(NUMBERS.sub(r"\g<of>N", LINEAGE.sub("", json.dumps(value, sort_keys=True))))
 
 
 def _told(document: ControlDocument) -> dict[str, Any]:

@@ -35,12 +35,15 @@ PROPERTY = "spark.headgate."
 
 OUTAGE = "sourceOutage"
 """How long a source that is out of reach is waited for, without its prefix: of all queries of a session alike."""
+LINEAGE = PROPERTY + "fence.lineage"
+"""What starts a driver again, and which start it is: `<uid of the resource>/<attempt>`. The operator says it."""
 PROCESS = frozenset(
     {
         "application",
         "control",
         "enabled",
         "fence",
+        "fence.lineage",
         "fence.takeOverAfter",
         "metrics.address",
         "metrics.port",

@@ -46,6 +46,7 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.receiving import write
+from headgate_contract.settings.table import LINEAGE
 
 CONTROL_FOLDER: Final = "/etc/headgate/control"
 CONTROL_FILE: Final = "document.json"
@@ -201,6 +202,7 @@ def _handed_over(start: DriverStart) -> dict[str, str]:
     properties = spark_properties(
         start.launch, start.attempt, namespace, start.defaults, grace_seconds=_grace_seconds(start)
     )
+    properties[LINEAGE] = f"{start.owner.uid}/{start.attempt}"
     handed_over = {SPARK_PROPERTIES: properties_text(properties)}
     if not is_local(start.launch):
         handed_over[EXECUTOR_TEMPLATE] = msgspec.json.encode(executor_template(start)).decode()
