@@ -94,9 +94,10 @@ temporary is waited for ([Kafka](kafka.md#when-the-broker-is-away)).
 
 ## Two drivers on one checkpoint
 
-`spark.headgate.fence=on` keeps an older driver from committing after a newer one has taken its checkpoint, and
-`spark.headgate.fence.takeOverAfter` (`30s`) says how long one of which nobody knows whether it is dead may do nothing
-until then: [guarantees.md](guarantees.md). Both are properties of the driver as a whole.
+A driver that comes second is refused its checkpoint as long as the first one answers, and an older one commits
+nothing after a newer one has taken its checkpoint. `spark.headgate.fence.takeOverAfter` (`30s`) says after how long
+without an answer it is taken; `spark.headgate.fence=off` leaves all of that out: [guarantees.md](guarantees.md). Both
+are properties of the driver as a whole.
 
 ## Who sees the options
 

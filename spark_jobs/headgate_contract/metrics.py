@@ -110,6 +110,11 @@ SETTING_UNMATCHED = _gauge(
     ("cause",),
     "1; a property is said of a query or a source that the job does not have; cause names the one that may be meant.",
 )
+CHECKPOINT_UNFENCED = _gauge(
+    "checkpoint_unfenced",
+    ("cause",),
+    "1; nothing, or not enough, keeps a second driver off a checkpoint; cause names it, and says what to do.",
+)
 QUERY_BACKLOG = _gauge(
     "query_backlog",
     _QUERY,

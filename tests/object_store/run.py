@@ -75,7 +75,6 @@ def on_s3(port: int, take_over_after: str) -> dict[str, str]:
     }
     return {
         "spark.driver.extraClassPath": ":".join(map(str, maven.jars("s3a", Path(__file__).parent))),
-        "spark.headgate.fence": "on",
         "spark.headgate.fence.takeOverAfter": take_over_after,
         **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
     }

@@ -8,37 +8,48 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from headgate_spark.engine.checkpoint import CheckpointInUseError
-from headgate_spark.engine.fence import Epoch, Newcomer, Owner, epochs_among
+from headgate_spark.engine.fence import SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
+from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
     DENIED,
+    FAILING_SECONDS,
     FenceSettings,
     Fencing,
     Standing,
-    begun,
     folder_of,
     is_for_one_run,
-    is_gone,
-    newcomer,
-    owner,
     settings_in,
-    this_machine,
 )
 from support.faulty_directory import Fault, FaultyDirectory
 
 OTHER = Owner(application="orders", host="node-3", pid=4711)
 
 
-def fencing(folder: FaultyDirectory, *, ends: object = None, take_over_seconds: float = 0.0) -> Fencing:
+class Clock:
+    """Passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def fencing(
+    folder: FaultyDirectory, *, ends: object = None, take_over_seconds: float = 0.0, **how: Any
+) -> Fencing:
     wanted = Newcomer(
         owner=replace(OTHER, host="here"),
         token="ab",
         now_millis=lambda: 9,
         take_over_seconds=take_over_seconds,
+        **how,
     )
     return Fencing("copy", "s3a://b/ck", folder, ends if callable(ends) else lambda: ends, wanted)
 
@@ -63,18 +74,116 @@ def test_who_may_be_alive_is_waited_for() -> None:
     assert list(folder.files) == ["epoch.5.cd"]
 
 
-def test_who_commits_meanwhile_is_named() -> None:
-    folder = FaultyDirectory()
-    folder.files[Epoch(5, "cd").name] = OTHER.text()
-    seen = iter(range(100))
-    fence = fencing(folder, ends=lambda: next(seen), take_over_seconds=30.0)
+@pytest.mark.parametrize("by", ["an answer", "a commit"])
+def test_who_shows_that_it_runs_is_named_and_keeps_its_checkpoint(by: str) -> None:
+    folder, clock = FaultyDirectory(), Clock()
+    other = Epoch(5, "cd")
+    folder.files |= {other.name: OTHER.text(), other.sign: ""}
+    commits = iter(range(100))
+    ends = (lambda: next(commits)) if by == "a commit" else None
+    fence = fencing(folder, ends=ends, take_over_seconds=30.0, clock=clock)
     fence.go_on()
-    fence._until = 1e-9  # its wait is over
+    assert list(folder.files) == [other.name], "it has knocked"
+    clock.now += 1.0
+    if by == "an answer":
+        assert fence.go_on().held is None
+        folder.files[other.sign] = ""
+        clock.now += 1.0
     with pytest.raises(
         CheckpointInUseError, match="in use by the driver of application orders on host node-3, pid 4711"
     ):
         fence.go_on()
-    assert list(folder.files) == ["epoch.5.cd"]
+    assert other.name in folder.files
+
+
+def test_who_gives_no_sign_of_life_for_the_stated_time_is_shut_out() -> None:
+    folder, clock = FaultyDirectory(), Clock()
+    other = Epoch(5, "cd")
+    folder.files |= {other.name: OTHER.text(), other.sign: ""}
+    fence = fencing(folder, take_over_seconds=30.0, clock=clock)
+    began = clock.now
+    while (standing := fence.go_on()).held is None:
+        clock.now += standing.ask_again_seconds or 0.0
+    assert clock.now - began == pytest.approx(30.0 + SETTLE_SECONDS)
+    assert list(folder.files) == ["epoch.9.ab"]
+
+
+def test_an_earlier_start_of_the_same_application_is_not_waited_for_but_its_last_write_is() -> None:
+    folder, clock = FaultyDirectory(), Clock()
+    folder.files[Epoch(5, "cd").name] = replace(OTHER, lineage="uid", attempt=1).text()
+    wants = Newcomer(
+        owner=replace(OTHER, lineage="uid", attempt=2), token="ab", clock=clock, now_millis=lambda: 9
+    )
+    fence = Fencing("copy", "s3a://b/ck", folder, lambda: None, wants)
+    assert fence.go_on().ask_again_seconds == pytest.approx(SETTLE_SECONDS)
+    clock.now += SETTLE_SECONDS
+    assert fence.go_on().held == "faulty:/ck.headgate/epoch.9.ab"
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_run_that_ends_while_it_waits_leaves_no_epoch_unless_the_jvm_has_it(is_held: bool) -> None:
+    folder = FaultyDirectory()
+    folder.files[Epoch(5, "cd").name] = OTHER.text()
+    fence = fencing(folder, holds=lambda _: is_held)
+    assert fence.go_on().ask_again_seconds is not None, "it settles"
+    fence.release()
+    assert [epoch.name for epoch in epochs_among(folder.files)] == (["epoch.9.ab"] if is_held else [])
+
+
+def test_a_run_that_ends_while_a_step_is_under_way_leaves_no_epoch() -> None:
+    class Slow(FaultyDirectory):
+        def create(self, name: str, text: str) -> None:
+            fence.release()  # another thread comes with the end of the run
+            super().create(name, text)
+
+    folder = Slow()
+    fence = fencing(folder)
+    fence.go_on()
+    assert epochs_among(folder.files) == []
+
+
+def test_a_store_that_fails_for_long_has_no_fence_and_ends_no_query() -> None:
+    folder, clock = FaultyDirectory(always=Fault.LOST), Clock()
+    fence = fencing(folder, clock=clock)
+    with pytest.raises(TimeoutError):
+        fence.go_on()
+    clock.now += FAILING_SECONDS
+    with capture_logs():
+        problem = fence.go_on().problem
+    assert problem is not None
+    assert problem.startswith(
+        "checkpoint s3a://b/ck of query copy has no fence: faulty:/ck.headgate cannot be used (the answer is lost);"
+    )
+
+
+def test_where_another_driver_was_found_a_store_that_fails_lets_nobody_in() -> None:
+    folder, clock = FaultyDirectory(), Clock()
+    folder.files[Epoch(5, "cd").name] = OTHER.text()
+    fence = fencing(folder, clock=clock, take_over_seconds=30.0)
+    fence.go_on()
+
+    def names() -> list[str]:
+        raise TimeoutError("no answer")
+
+    folder.names = names  # type: ignore[method-assign]
+    for _ in range(5):
+        clock.now += FAILING_SECONDS
+        with pytest.raises(TimeoutError):
+            fence.go_on()
+
+
+@pytest.mark.parametrize(
+    ("said", "lineage"),
+    [
+        ("uid/3", ("uid", 3)),
+        ("", ("", None)),
+        ("uid", ("", None)),
+        ("uid/x", ("", None)),
+        ("a/b/12", ("a/b", 12)),
+    ],
+)
+def test_a_lineage_is_read_from_a_property(said: str, lineage: tuple[str, int | None]) -> None:
+    assert lineage_in(said) == lineage
 
 
 def test_an_earlier_start_that_comes_late_shuts_out_no_later_one() -> None:
@@ -111,7 +220,9 @@ def test_a_step_that_fails_is_begun_anew_and_leaves_no_epoch_behind(fault: Fault
 def test_where_nothing_can_be_kept_there_is_no_fence_and_it_is_said_once(fault: Fault) -> None:
     fence = fencing(FaultyDirectory(always=fault))
     with capture_logs() as told:
-        assert fence.go_on() == fence.go_on() == Standing()
+        assert fence.go_on() == fence.go_on()
+    assert fence.go_on().held is None
+    assert "has no fence: faulty:/ck.headgate cannot be used" in (fence.go_on().problem or "")
     [line] = told
     assert line["event"] == "checkpoint has no fence; see that it has one writer"
     assert line["folder"] == "faulty:/ck.headgate"
@@ -135,7 +246,9 @@ def test_another_process_with_its_id_is_not_it() -> None:
     assert is_gone(replace(me, started="1"))
 
 
-@pytest.mark.parametrize("elsewhere", [{"machine": "another"}, {"machine": ""}, {"pid": None}])
+@pytest.mark.parametrize(
+    "elsewhere", [{"machine": "another"}, {"machine": ""}, {"pid": None}, {"host": "another"}]
+)
 def test_of_another_machine_nothing_is_known(elsewhere: dict[str, object]) -> None:
     assert not is_gone(replace(owner("orders", 2**22 + 1), **elsewhere))
 
@@ -183,7 +296,7 @@ def test_a_place_where_nothing_can_be_kept_is_told_from_one_that_does_not_answer
     ("said", "settings"),
     [
         ({}, FenceSettings()),
-        ({"spark.headgate.fence": "on"}, FenceSettings(is_on=True)),
+        ({"spark.headgate.fence": "off"}, FenceSettings(is_on=False)),
         ({"spark.headgate.fence.takeOverAfter": "2m"}, FenceSettings(take_over_seconds=120.0)),
     ],
 )

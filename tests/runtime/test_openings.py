@@ -79,7 +79,8 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
 ) -> None:
     locks, gathering, made = Locks(), Gathering(), []
 
-    def open_checkpoint(location: str) -> MadeUpCheckpoint:
+    def open_checkpoint(described: Descriptor) -> MadeUpCheckpoint:
+        location = described.checkpoint
         made.append(location)
         return MadeUpCheckpoint(gathering.wait)
 
@@ -119,7 +120,8 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
 def test_while_a_file_system_is_slow_whoever_asks_again_is_told_to_and_nobody_else_waits() -> None:
     locks, answers, made = Locks(), threading.Event(), []
 
-    def open_checkpoint(location: str) -> MadeUpCheckpoint:
+    def open_checkpoint(described: Descriptor) -> MadeUpCheckpoint:
+        location = described.checkpoint
         made.append(location)
         if location == "s3a://b/slow":
             assert answers.wait(DEADLINE_SECONDS)
@@ -150,7 +152,7 @@ def test_while_a_file_system_is_slow_whoever_asks_again_is_told_to_and_nobody_el
 def test_a_run_that_cannot_be_made_leaves_no_lock_behind() -> None:
     locks, fails = Locks(), [True]
 
-    def open_checkpoint(location: str) -> MadeUpCheckpoint:
+    def open_checkpoint(described: Descriptor) -> MadeUpCheckpoint:
         if fails.pop():
             raise OSError("No FileSystem for scheme s3a")
         return MadeUpCheckpoint()

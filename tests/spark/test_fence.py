@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from headgate_contract import QueryControl
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.fence import (
     Act,
+    AliveError,
     Create,
     Delete,
     Epoch,
@@ -25,14 +26,24 @@ from headgate_spark.engine.fence import (
     Newcomer,
     Owner,
     Read,
+    Wait,
     epochs_among,
     take,
 )
-from headgate_spark.engine.fencing import owner
+from headgate_spark.engine.fence_owner import owner
 from support.governed import NAME, Driver, driver_in
 from support.spark import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("covered_checkpoints")]
+pytestmark = pytest.mark.spark
+SETTINGS = (
+    "put-if-absent",
+    "conditional-writes",
+    "conditional-answer",
+    "allowed",
+    "room",
+    "full",
+    "pauses",
+)
 OTHER = Owner(application="shop/orders", host="node-3", pid=4711, since=1764076500)
 SHUT_OUT = f"{OTHER.words} has taken it over"
 
@@ -40,11 +51,8 @@ SHUT_OUT = f"{OTHER.words} has taken it over"
 @pytest.fixture
 def driver(spark: SparkSession) -> Iterator[Driver]:
     with driver_in(spark, is_fenced=True) as made:
-        conf = made.jvm.context.conf()
-        conf.set("spark.headgate.fence", "on")
         made.control(QueryControl(interval_seconds=0.1))
         yield made
-        conf.remove("spark.headgate.fence")
 
 
 @pytest.fixture
@@ -52,7 +60,7 @@ def store(spark: SparkSession) -> Iterator[Any]:
     """The settings of `faulty:`; what a test sets is gone after it."""
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     yield conf
-    for name in ("put-if-absent", "conditional-writes", "allowed", "room", "full", "pauses"):
+    for name in SETTINGS:
         conf.unset(f"fs.faulty.{name}")
 
 
@@ -75,16 +83,34 @@ def has_committed(checkpoint: Path, batch: int) -> bool:
     return (checkpoint / "commits" / str(batch)).exists()
 
 
+def asked(folder: LocalDirectory, newcomer: Newcomer) -> Generator[Act, None, Epoch]:
+    """Take the steps of a newcomer; yields each before it is carried out, and returns what it holds."""
+    steps, answer = take(newcomer), None
+    while True:
+        try:
+            act = steps.send(answer)
+        except StopIteration as taken:
+            return taken.value
+        yield act
+        answer = carried_out(folder, act)
+
+
+def knock(folder: Path, epoch: Epoch) -> None:
+    """Ask for a checkpoint with patience; each wait is for an answer of who has this epoch."""
+    for act in asked(LocalDirectory(folder), Newcomer(owner=OTHER, token="0" * 16, take_over_seconds=1e9)):
+        if isinstance(act, Wait):
+            wait_until((folder / epoch.sign).exists, "an answer")
+
+
 def take_over(checkpoint: Path, newcomer: Newcomer | None = None) -> Epoch:
     """Take a checkpoint as another driver does that waits for nothing."""
     folder = LocalDirectory(checkpoint.with_name(f"{checkpoint.name}.headgate"))
-    steps = take(newcomer or Newcomer(owner=OTHER, token="0" * 16, take_over_seconds=0.0))
-    answer: Any = None
-    try:
-        while True:
-            answer = carried_out(folder, steps.send(answer))
-    except StopIteration as taken:
-        return taken.value
+    steps = asked(folder, newcomer or Newcomer(owner=OTHER, token="0" * 16, take_over_seconds=0.0))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as taken:
+            return taken.value
 
 
 def carried_out(folder: LocalDirectory, act: Act) -> Any:
@@ -173,6 +199,100 @@ def test_where_nothing_can_be_kept_beside_the_checkpoint_it_has_no_fence_and_say
     assert beside(tmp_path / "ck") == []
 
 
+@pytest.mark.parametrize("at", ["in a long batch", "idle"])
+def test_a_driver_that_writes_nothing_answers_whoever_knocks(
+    driver: Driver, store: Any, tmp_path: Path, at: str
+) -> None:
+    """A batch that stands still has the query's thread; a long interval has no batch at all."""
+    if at == "in a long batch":
+        store.set("fs.faulty.pauses", str(tmp_path))
+        (tmp_path / "commits.1").touch()
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    reached = tmp_path / "commits.1.reached"
+    if at == "in a long batch":
+        wait_until(reached.exists, "the end of a batch")
+    else:
+        wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+        driver.control(QueryControl(interval_seconds=3600))
+    [epoch] = beside(tmp_path / "ck")
+    folder = tmp_path / "ck.headgate"
+    wait_until((folder / epoch.sign).exists, "the sign of life")
+    with pytest.raises(AliveError, match="which has answered that it runs"):
+        knock(folder, epoch)
+    reached.unlink(missing_ok=True)
+    query.stop()
+    assert not list(folder.glob("epoch.*"))
+    assert not list(folder.glob("sign.*"))
+
+
+def test_a_store_that_refuses_conditional_writes_is_written_as_spark_would(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    store.set("fs.faulty.conditional-writes", "true")
+    store.set("fs.faulty.conditional-answer", "501")
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 2), "a commit")
+    [problem] = wait_until(lambda: driver.governor.table.unfenced, "what the status is told")
+    query.stop()
+    assert query.exception() is None
+    assert problem.startswith(
+        f"the fence on checkpoint faulty:{tmp_path}/ck of query {NAME} is not whole: its store refuses"
+    )
+
+
+def test_an_entry_whose_answer_was_lost_is_known_again(driver: Driver, store: Any, tmp_path: Path) -> None:
+    """As where a client sends a conditional write anew that was carried out: the store says that it is there."""
+    store.set("fs.faulty.conditional-writes", "true")
+    store.set("fs.faulty.conditional-answer", "lost")
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 2), "a commit")
+    assert driver.governor.table.unfenced == []
+    query.stop()
+    assert query.exception() is None
+
+
+def test_a_manager_of_files_of_the_jobs_own_is_asked_as_before(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    name = "spark.sql.streaming.checkpointFileManagerClass"
+    store.set("fs.faulty.conditional-writes", "true")
+    store.set("fs.faulty.conditional-answer", "501")  # nothing asks for one
+    driver.spark.conf.set(name, "dev.headgate.tests.OwnManager")
+    try:
+        query = start(driver, f"faulty:{tmp_path}/ck")
+        wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+        assert driver.governor.table.unfenced == []
+        take_over(tmp_path / "ck")
+        with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
+            query.awaitTermination(240)
+    finally:
+        driver.spark.conf.unset(name)
+
+
+def test_the_settings_of_a_session_are_those_of_its_fence(driver: Driver, tmp_path: Path) -> None:
+    driver.spark.conf.set("fs.faulty.journal", str(tmp_path / "journal"))
+    try:
+        query = start(driver, f"faulty:{tmp_path}/ck")
+        wait_until(partial(has_committed, tmp_path / "ck", 0), "a commit")
+        [epoch] = beside(tmp_path / "ck")
+        query.stop()
+    finally:
+        driver.spark.conf.unset("fs.faulty.journal")
+    assert f"somebody ck.headgate {epoch.name}" in (tmp_path / "journal").read_text().splitlines()
+
+
+def test_where_the_side_folder_may_not_be_read_any_more_the_query_goes_on(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+    store.set("fs.faulty.allowed", str(tmp_path / "ck"))
+    [problem] = wait_until(lambda: driver.governor.table.unfenced, "what the status is told")
+    assert "ck.headgate may not be read any more" in problem
+    query.stop()
+    assert query.exception() is None
+
+
 def test_a_driver_that_can_be_told_to_be_dead_is_not_waited_for(driver: Driver, tmp_path: Path) -> None:
     """Here one that was this process itself: a run of it that has left its epoch behind."""
     left = owner("before", int(driver.jvm.view.java.lang.ProcessHandle.current().pid()))
@@ -186,11 +306,14 @@ def test_a_driver_that_can_be_told_to_be_dead_is_not_waited_for(driver: Driver, 
     query.stop()
 
 
-def test_where_nobody_asks_for_it_there_is_none(driver: Driver, tmp_path: Path) -> None:
+def test_where_it_is_off_there_is_none(driver: Driver, tmp_path: Path) -> None:
     conf = driver.jvm.context.conf()
-    conf.remove("spark.headgate.fence")
-    query = start(driver, f"faulty:{tmp_path}/ck")
-    wait_until(partial(has_committed, tmp_path / "ck", 0), "a commit")
+    conf.set("spark.headgate.fence", "off")
+    try:
+        query = start(driver, f"faulty:{tmp_path}/ck")
+        wait_until(partial(has_committed, tmp_path / "ck", 0), "a commit")
+    finally:
+        conf.remove("spark.headgate.fence")
     assert beside(tmp_path / "ck") == []
     query.stop()
 

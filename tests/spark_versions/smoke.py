@@ -78,6 +78,9 @@ class Planner:
     def refused(self, run_id: str, why: str) -> None:
         self.answers = ["all"]
 
+    def unfenced(self, run_id: str, why: str) -> None:
+        pass
+
     def closed(self, handle: int, failure: str | None) -> None:
         del self.indexes[handle]
 

@@ -16,8 +16,9 @@ bytecode of
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 from headgate_spark.engine.fence import (
@@ -52,6 +53,13 @@ class IsThere:
 
 
 @dataclass(frozen=True)
+class Sign:
+    """The sign of a driver is written."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Sink:
     """What a batch reads is handed to the sink."""
 
@@ -62,8 +70,19 @@ class Sink:
 Step = Any
 
 
+@dataclass(frozen=True)
+class IsOurs:
+    """Whether an entry of a log has the text that was to be written."""
+
+    entry: Write
+
+
 class TakenError(Exception):
     """An entry of a log is there already."""
+
+
+class LostError(Exception):
+    """A step was carried out, or not, and nobody says which."""
 
 
 @dataclass
@@ -80,6 +99,10 @@ class Store:
         if self.put_if_absent and step.batch in log:
             raise TakenError(f"{step.log}/{step.batch}")
         log[step.batch] = step.text
+
+    def has(self, step: Write) -> bool:
+        """Whether an entry is there, with this text."""
+        return (self.offsets if step.log == "offsets" else self.commits).get(step.batch) == step.text
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -105,6 +128,8 @@ class World:
         self.drivers: list[Driver] = []
         self.commits: list[Commit] = []
         self.sunk: list[tuple[str, Sink]] = []
+        self.taken: list[str] = []
+        """Drivers, in the order in which they have taken the checkpoint."""
         self.steps = 0
 
     def driver(self, name: str, **how: Any) -> Driver:
@@ -164,9 +189,34 @@ class Driver:
             self._answer, self._error = None, error
         self._advance()
 
+    def loses(self, *, is_carried_out: bool) -> None:
+        """The same, and the answer is lost, or the step itself."""
+        assert self._next is not None
+        if is_carried_out:
+            with suppress(TakenError):
+                self._carried_out(self._next)
+        self._answer, self._error = None, LostError()
+        self._advance()
+
     def dies(self) -> None:
         """It does nothing any more."""
         self._next, self.end = None, "dead"
+
+    def answers(self) -> Generator[Step, Any, None]:
+        """What the timer of its JVM does at one look, as `SignOfLife.java` has it; the model takes its steps."""
+        if self.epoch is None or (yield IsThere(sign := sign_of(self.epoch))):
+            return
+        if (yield IsThere(self.epoch)):
+            yield Sign(sign)
+            if self.epoch is None or not (yield IsThere(self.epoch)):
+                yield Delete(sign)
+
+    def looks_for_knocks(self) -> None:
+        """Have its timer look, all at once."""
+        steps, answer = self.answers(), None
+        with suppress(StopIteration):
+            while True:
+                answer = self._carried_out(steps.send(answer))
 
     def _advance(self) -> None:
         try:
@@ -192,8 +242,12 @@ class Driver:
                 return store.ends
             case IsThere(name):
                 return name in store.beside
+            case IsOurs(entry):
+                return store.has(entry)
             case Write():
                 store.write(step)
+            case Sign(name):
+                store.beside[name] = ""
             case Sink():
                 self.world.sunk.append((self.name, step))
             case Wait(owner=None) if self.world.writes_are_quick:
@@ -207,24 +261,44 @@ class Driver:
     def _life(self) -> Generator[Step, Any, str]:
         if self.is_fenced:
             try:
-                self.epoch = (yield from take(self._newcomer())).name
+                yield from self._take()
             except AliveError:
                 return "refused"
+        self.world.taken.append(self.name)
         try:
             yield from self._run()
         except TakenError:
             return "taken"
         except PermissionError:
             return "fenced"
+        except LostError:
+            return "failed"
         if self.epoch is not None and self.leaves:
-            yield Delete(self.epoch)
-            self.epoch = None
+            left, self.epoch = self.epoch, None
+            try:
+                yield Delete(left)
+                yield Delete(sign_of(left))
+            except LostError:
+                return "left something"
         return "ended"
 
-    def _newcomer(self) -> Newcomer:
+    def _take(self) -> Generator[Step, Any, None]:
+        """Take the checkpoint as `Fencing` does: a step that fails is begun anew, under another name."""
+        attempts = count()
+        while self.epoch is None:
+            token = f"{next(attempts)}a{self.name.encode().hex()}"
+            try:
+                self.epoch = (yield from take(self._newcomer(token))).name
+            except LostError:
+                with suppress(LostError):
+                    for epoch in epochs_among((yield Names())):
+                        if epoch.token == token:
+                            yield Delete(epoch.name)
+
+    def _newcomer(self, token: str) -> Newcomer:
         return Newcomer(
             owner=Owner(application=self.name, host=self.name),
-            token=self.name.encode().hex(),
+            token=token,
             is_dead=lambda _, owner: owner.application in self.dead,
             now_millis=self.clock,
             take_over_seconds=self.take_over_seconds,
@@ -241,15 +315,23 @@ class Driver:
         for batch in range(planned + 1, planned + 1 + self.batches):
             taken = (start, start + self.per_batch)
             yield from self._look()
-            yield Write("offsets", batch, f"{taken[0]}-{taken[1]}")
+            yield from self._write(Write("offsets", batch, f"{taken[0]}-{taken[1]}"))
             yield from self._batch(batch, taken)
             start = taken[1]
 
     def _batch(self, batch: int, taken: tuple[int, int]) -> Generator[Step, Any, None]:
         yield Sink(batch, taken)
         yield from self._look()
-        yield Write("commits", batch, self.name)
+        yield from self._write(Write("commits", batch, "v1"))
         self.world.commits.append(Commit(self.name, batch, taken))
+
+    def _write(self, entry: Write) -> Generator[Step, Any, None]:
+        """Write an entry as `ConditionalEntry.java` does: where nobody says what came of it, it is read back."""
+        try:
+            yield entry
+        except LostError:
+            if not (yield IsOurs(entry)) or (self.epoch is not None and not (yield IsThere(self.epoch))):
+                raise
 
     def _look(self) -> Generator[Step, Any, None]:
         if self.epoch is None or not self.looks or self.is_trusted:
@@ -257,6 +339,11 @@ class Driver:
         if not (yield IsThere(self.epoch)):
             raise PermissionError(self.epoch)
         self.is_trusted = True
+
+
+def sign_of(epoch: str) -> str:
+    """Return the name of the sign that belongs to an epoch."""
+    return epoch.replace("epoch", "sign", 1)
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -292,7 +379,7 @@ def check_one_holder(world: World) -> None:
 def check_nothing_left(world: World) -> None:
     """Who has left keeps no one waiting."""
     if all(each.end in ("ended", "refused") for each in world.drivers):
-        assert not epochs_among(world.store.beside)
+        assert not world.store.beside
 
 
 # Whose turn it is ------------------------------------------------------------------------------------

@@ -22,13 +22,14 @@ from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
+from headgate_spark.engine.sources import Descriptor
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmLookups, beginnings
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.planner.model import SourceSnapshot
-from headgate_spark.runtime.fences import FencedPlace, open_fence
+from headgate_spark.runtime.fences import open_fence
 from support.spark import batch_sizes, be_patient, governed, wait_until
 
 NAME = "governed"
@@ -131,13 +132,11 @@ class Driver:
     def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
         return JvmLookups(self.spark.sparkContext._jvm, options)
 
-    def _fence(self, query: str, location: str, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
-        place = FencedPlace(query, location, checkpoint)
-        return open_fence(place, self.jvm, application="tests", is_locked=is_locked)
+    def _fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
+        return open_fence(described, checkpoint, self.jvm, application="tests", is_locked=is_locked)
 
-    def _checkpoint(self, uri: str) -> HadoopCheckpoint:
-        context = self.spark.sparkContext
-        return HadoopCheckpoint(context._jvm, context._jsc.hadoopConfiguration(), uri)
+    def _checkpoint(self, described: Descriptor) -> HadoopCheckpoint:
+        return HadoopCheckpoint(self.jvm.view, self.jvm.files_of(described.run_id), described.checkpoint)
 
 
 @contextmanager

@@ -139,6 +139,9 @@ class ScriptedPlanner:
     def refused(self, run_id: str, why: str) -> None:
         self.refusals.append(why)
 
+    def unfenced(self, run_id: str, why: str) -> None:
+        """Nothing here has a fence."""
+
     def closed(self, handle: int, failure: str | None) -> None:
         self.closed_handles.append(handle)
         self.failures.append(None if failure is None else json.loads(failure))

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from headgate_spark.engine.beside import words_of
-from headgate_spark.engine.directory import Directory, HadoopDirectory, LocalDirectory
+from headgate_spark.engine.directory import Directory, Files, HadoopDirectory, LocalDirectory
 from headgate_spark.engine.histories import memory_in
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore
@@ -174,5 +174,5 @@ class Checkpoint:
 class HadoopCheckpoint(Checkpoint):
     """A checkpoint on whatever file system it is."""
 
-    def __init__(self, jvm: Any, hadoop_conf: Any, location: str) -> None:
-        super().__init__(location, lambda uri: HadoopDirectory(jvm, hadoop_conf, uri))
+    def __init__(self, jvm: Any, files: Files, location: str) -> None:
+        super().__init__(location, lambda uri: HadoopDirectory(jvm, files, uri))

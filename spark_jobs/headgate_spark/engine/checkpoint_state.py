@@ -52,6 +52,8 @@ class CheckpointState:
         """By source, as earlier runs of the query have kept them; none of a checkpoint that was here before."""
         self.histories_problem: str | None = None
         """Why it is not known how far histories have been read, and the remedy; `None`: it is."""
+        self.unfenced: str | None = None
+        """Why the checkpoint has no fence that is whole, and the remedy; `None`: it has, or is to have none."""
         self._is_new = False
         """Whether no batch was ever planned in it; false also where nobody can tell."""
         self._has_kept_memory = True
@@ -86,6 +88,7 @@ class CheckpointState:
         if self._fence is None:
             return UNFENCED
         standing = self._fence.go_on()
+        self.unfenced = standing.problem
         if standing.held is not None and self._fence.has_waited:
             self.resumption = self._checkpoint.resumption()  # another driver may have gone on meanwhile
             self._is_new = self.resumption.batch is None
@@ -98,6 +101,8 @@ class CheckpointState:
 
     def release(self) -> None:
         """Let the next run in."""
+        if self._fence is not None:
+            self._fence.release()
         release(self._lock, self._query)
 
     # Histories -------------------------------------------------------------------------------------

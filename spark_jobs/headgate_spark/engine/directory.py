@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
+
+GONE = re.compile(r"FileNotFoundException|NoSuchFileException|No such file")
+"""In the words of a file system that has no such file or folder."""
 
 
 class Directory(Protocol):
@@ -28,18 +33,29 @@ class Directory(Protocol):
         """Remove a file, if it is there."""
 
 
+Files = Callable[[Any], Any]
+"""Returns the file system of a path, both as Hadoop has them."""
+SHARED_BY_SERVERS = frozenset({"hdfs", "viewfs"})
+"""File systems that may be read from a server which is behind; `msync` has it catch up, and needs one call."""
+
+
+def files_by(hadoop_conf: Any) -> Files:
+    """Return what gives file systems by these settings, one for all that ask for the same."""
+    return lambda path: path.getFileSystem(hadoop_conf)
+
+
 class HadoopDirectory:
     """A directory of any file system that Spark knows."""
 
-    def __init__(self, jvm: Any, hadoop_conf: Any, uri: str) -> None:
+    def __init__(self, jvm: Any, files: Files, uri: str) -> None:
         self._jvm = jvm
         self._uri = uri
-        self._hadoop_conf = hadoop_conf
+        self._files = files
 
     @cached_property
     def _fs(self) -> Any:
         """Its file system, which may take long to be reached, and fail."""
-        return self._path().getFileSystem(self._hadoop_conf)
+        return self._files(self._path())
 
     @cached_property
     def _local(self) -> Path | None:
@@ -54,9 +70,16 @@ class HadoopDirectory:
 
     def names(self) -> list[str]:
         """Return the names of what is in it; none where it does not exist."""
-        if not self._fs.exists(self._path()):
+        if self._fs.getUri().getScheme() in SHARED_BY_SERVERS:
+            with suppress(Exception):  # not every one has that, and none needs it but those with observers
+                self._fs.msync()
+        try:
+            found = self._fs.listStatus(self._path())
+        except Exception as error:
+            if GONE.search(str(error)) is None:
+                raise
             return []
-        return [str(status.getPath().getName()) for status in self._fs.listStatus(self._path())]
+        return [str(status.getPath().getName()) for status in found]
 
     def read(self, name: str) -> str:
         """Return the text of a file. Raises ValueError where it does not fit the checksum that is beside it."""

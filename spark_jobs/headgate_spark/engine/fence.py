@@ -7,6 +7,12 @@ has to ask before it commits is whether one file exists; and once the answer was
 creates a file of that name again. `docs/guarantees.md` has the argument, `tests/laws/test_fence.py` tries the steps
 in all orders.
 
+Whether a driver lives is asked, not guessed. Beside its epoch it has a *sign*, an empty file. A newcomer *knocks* by
+deleting that, and a timer in the JVM of the driver (`Fence.java`), which finds it gone, writes it anew. It is the
+timer's alone: a long batch, an idle topic and a planner that is gone do not keep it from answering. While nobody
+knocks the sign is there, so looking for it costs the least that a store has, and nothing is written. No promise
+rests on an answer, or on its time: an answer that comes too late only makes the driver lose its checkpoint.
+
 `take` is the newcomer's part. It does nothing itself: it yields what is to be done (`Act`) and is sent what came of
 it, so that a test may put any other step between two of its own. It asks of a store that a listing has what was
 created before it and has not what was deleted before it (HDFS, ABFS, GCS and, since December 2020, S3).
@@ -16,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import field
 from datetime import datetime, timezone
@@ -25,6 +32,8 @@ from headgate_contract.newer import dataclass
 
 LOOK_SECONDS = 1.0
 """Between two looks at a driver of which it is not known whether it is dead."""
+ANSWER_SECONDS = 5.0
+"""How often a driver looks whether somebody has knocked: `LOOK_SECONDS` of `Fence.java`."""
 SETTLE_SECONDS = 3.0
 """How long a newcomer waits after it has shut out a driver that may be alive, before it reads where the checkpoint
 ends: what that driver is about to write has come by then. A run trusts an answer for a second (`Fence.java`), and the
@@ -46,6 +55,11 @@ class Epoch:
         """Of its file."""
         return f"epoch.{self.number}.{self.token}"
 
+    @property
+    def sign(self) -> str:
+        """The name of the file by which the driver that holds it tells that it runs."""
+        return f"sign.{self.number}.{self.token}"
+
     @classmethod
     def parse(cls, name: str) -> Epoch | None:
         """Return the epoch with a file of this name; `None`: it is another file."""
@@ -56,6 +70,13 @@ class Epoch:
 def epochs_among(names: Collection[str]) -> list[Epoch]:
     """Return the epochs among the names of files, the earliest first."""
     return sorted(epoch for epoch in map(Epoch.parse, names) if epoch is not None)
+
+
+def signs_among(names: Collection[str]) -> list[str]:
+    """Return the signs of drivers among the names of files."""
+    return [
+        name for name in names if name.startswith("sign.") and Epoch.parse("epoch" + name[4:]) is not None
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,17 +230,35 @@ class Newcomer:
     """Whether the driver that holds an epoch is known to run no more."""
     now_millis: Callable[[], int] = lambda: 0
     """Milliseconds since 1970. Nothing relies on it but that numbers are not used again when all epochs are gone."""
+    holds: Callable[[str], bool] = lambda _name: False
+    """Whether the JVM of this driver holds an epoch, by its name."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds that never go back."""
     take_over_seconds: float = 30.0
-    """After which a driver is shut out that may be alive, and has planned and committed nothing in that time."""
+    """After which a driver is shut out that may be alive, and has not answered, planned or committed in that time."""
+
+    def asks(self, owner: Optional[Owner]) -> bool:
+        """Tell whether the driver that holds an epoch is to be asked for a sign of life; `None`: it is dead.
+
+        Whoever has started this one has found an earlier start of it ended, as far as that can be seen from
+        outside. A node that nobody reaches may still run it, so it gets the time that its last write needs.
+        """
+        return owner is not None and not owner.is_succeeded_by(self.owner)
 
 
 @dataclass(slots=True)
 class _Watched:
-    """Drivers that may be alive, and what they have done since they are looked at."""
+    """Drivers that may be alive, and what they have done since somebody has knocked."""
 
     epochs: Optional[list[Epoch]] = None
     ends: object = None
     seconds: float = field(default=0.0)
+
+    def sees_life(self, names: Collection[str], ends: object) -> str | None:
+        """Return what tells that one of them runs; `None`: nothing yet."""
+        if any(epoch.sign in names for epoch in self.epochs or ()):
+            return "which has answered that it runs"
+        return None if self.ends == ends else "which has just planned or committed a batch"
 
 
 def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
@@ -230,36 +269,38 @@ def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
     """
     watched = _Watched()
     while True:
-        found = yield from _found(newcomer)
-        doubtful = {epoch: owner for epoch, owner in found.items() if owner is not None}
+        names = yield Names()
+        found = yield from _found(newcomer, names)
+        doubtful = {epoch: owner for epoch, owner in found.items() if newcomer.asks(owner)}
         if doubtful:
-            last = max(doubtful)
+            last = found[max(doubtful)] or Owner()
             ends = yield Ends()
             if watched.epochs != list(doubtful):
+                for epoch in doubtful:
+                    yield Delete(epoch.sign)
                 watched = _Watched(list(doubtful), ends)
-            elif watched.ends != ends:
-                raise AliveError(doubtful[last], "which has just planned or committed a batch")
+            elif (life := watched.sees_life(names, ends)) is not None:
+                raise AliveError(last, life)
             if watched.seconds < newcomer.take_over_seconds:
-                yield Wait(LOOK_SECONDS, doubtful[last])
+                yield Wait(LOOK_SECONDS, last)
                 watched.seconds += LOOK_SECONDS
                 continue
         taken = yield from _claim(newcomer, found)
         if taken is not None:
             return taken
-        watched = _Watched()  # a later one was quicker: it is looked at as any other
+        watched = _Watched()  # a later one was quicker: it is asked as any other
 
 
-def _found(newcomer: Newcomer) -> Generator[Act, Any, dict[Epoch, Optional[Owner]]]:
+def _found(newcomer: Newcomer, names: Collection[str]) -> Generator[Act, Any, dict[Epoch, Optional[Owner]]]:
     """Return the epochs that are there, the earliest first, with the owner of each that may be alive."""
     found: dict[Epoch, Optional[Owner]] = {}
-    for epoch in epochs_among((yield Names())):
+    for epoch in epochs_among(names):
         text = yield Read(epoch.name)
         if text is not None:
             owner = Owner.parse(text)
             if newcomer.owner.is_succeeded_by(owner):
                 raise AliveError(owner, "which is a later start of the same application")
-            is_dead = owner.is_succeeded_by(newcomer.owner) or newcomer.is_dead(epoch, owner)
-            found[epoch] = None if is_dead else owner
+            found[epoch] = None if newcomer.is_dead(epoch, owner) else owner
     return found
 
 
@@ -269,12 +310,15 @@ def _claim(
     """Create an epoch, and shut out all earlier ones; `None`: there is a later one, and this one is given up."""
     mine = Epoch(max([newcomer.now_millis(), *(epoch.number + 1 for epoch in found)]), newcomer.token)
     yield Create(mine.name, newcomer.owner.text())
-    others = [epoch for epoch in epochs_among((yield Names())) if epoch != mine]
+    names = yield Names()
+    others = [epoch for epoch in epochs_among(names) if epoch != mine]
     if any(epoch > mine for epoch in others):
         yield Delete(mine.name)
         return None
     for epoch in others:
         yield Delete(epoch.name)
+    for sign in signs_among(names):  # a driver has one only when it has come to the end of this
+        yield Delete(sign)
     if any(epoch not in found or found[epoch] is not None for epoch in others):
         yield Wait(SETTLE_SECONDS)
     return mine

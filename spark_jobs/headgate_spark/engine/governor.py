@@ -79,7 +79,8 @@ class Governor:
         self.table.forget(run_id)
         if run is not None and run.started is not None:
             run.started.query.ended(failure)
-            self._end(run)
+            if self.table.remove(run):
+                self.endings.over(run)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
             self.endings.failed(name, told(name, in_words(json.loads(failure)["failure"]), {}))
 
@@ -146,13 +147,20 @@ class Governor:
             with run.lock:
                 run.real_time_refused(why)
 
+    def unfenced(self, run_id: str, why: str) -> None:
+        """The fence on a query's checkpoint is not what it should be, for this reason; the JVM has logged it."""
+        run = self.table.run(run_id)
+        if run is not None:
+            run.state.unfenced = why
+
     def closed(self, handle: int, failure: str | None) -> None:
         """A stream was closed; with its last one the run has ended. `failure` says what the query has failed of."""
         run = self.table.closed(handle)
         if run is not None:
             if run.started is not None:
                 run.started.query.ended(failure)
-            self._end(run)
+            if self.table.remove(run):
+                self.endings.over(run)
 
     # From the control document -----------------------------------------------------------------------
 
@@ -258,8 +266,8 @@ class Governor:
 
     def _new_run(self, described: Descriptor, lock: CheckpointLock | None) -> QueryRun | None:
         name, services = described.query, self._services
-        checkpoint = services.open_checkpoint(described.checkpoint)
-        fence = services.open_fence(name, described.checkpoint, checkpoint, lock is not None)
+        checkpoint = services.open_checkpoint(described)
+        fence = services.open_fence(described, checkpoint, lock is not None)
         folder = side_directory(described.checkpoint)
         state = CheckpointState(name, checkpoint, folder=folder, lock=lock, fence=fence)
         run = QueryRun(described.run_id, name, state, services, self.table.started(described.run_id))
@@ -275,7 +283,3 @@ class Governor:
         self.table.add(run)
         self.endings.begins_again(name)
         return run
-
-    def _end(self, run: QueryRun) -> None:
-        if self.table.remove(run):
-            self.endings.over(run)

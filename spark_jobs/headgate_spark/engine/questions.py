@@ -95,6 +95,7 @@ def verbs(planner: Governor) -> dict[str, Verb]:
         "outage": lambda handle, failure: planner.outage(int(handle), failure),
         "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
         "refused": planner.refused,
+        "unfenced": planner.unfenced,
         "closed": lambda handle, failure: planner.closed(int(handle), failure),
         "noticed": planner.noticed,
         "ended": planner.ended,

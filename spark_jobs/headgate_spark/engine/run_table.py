@@ -100,6 +100,11 @@ class RunTable:
         of_sources = (problem for run in self.runs for problem in run.settings.unmatched)
         return [*self.strangers.sentences, *of_sources]
 
+    @property
+    def unfenced(self) -> list[str]:
+        """Why checkpoints have no fence that is whole, each as a sentence."""
+        return [run.state.unfenced for run in self.runs if run.state.unfenced is not None]
+
     def _warn_of_unplanned(self) -> None:
         """Name the queries that the document lists and that cannot be governed, each once."""
         with self._lock:

@@ -15,6 +15,7 @@ from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
+from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
 from headgate_spark.engine.unread import (
@@ -50,10 +51,11 @@ class Looks:
 
 AcquireLock = Callable[[str], Optional[CheckpointLock]]
 """Takes a checkpoint, by its location, for one run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
-OpenCheckpoint = Callable[[str], Checkpoint]
-OpenFence = Callable[[str, str, Checkpoint, bool], Optional[Fencing]]
-"""Returns the fence on the checkpoint of a query, by its name and location, for one run; the last says whether that
-has the lock on it. `None`: it is to have none. Raises `SettingsError`."""
+OpenCheckpoint = Callable[[Descriptor], Checkpoint]
+"""Opens the checkpoint of the query that has opened a stream, by the settings of its session."""
+OpenFence = Callable[[Descriptor, Checkpoint, bool], Optional[Fencing]]
+"""Returns the fence on the checkpoint of the query that has opened a stream; the last says whether its run has the
+lock on it. `None`: it is to have none. Raises `SettingsError`."""
 FileBytes = Callable[[int], Optional[int]]
 """Returns the size of the files in the last batch of a source, by its handle; `None`: they are none, or not known."""
 
@@ -94,7 +96,7 @@ class Services:
     acquire_lock: AcquireLock
     open_checkpoint: OpenCheckpoint
     observer: Measures
-    open_fence: OpenFence = lambda _query, _location, _checkpoint, _is_locked: None
+    open_fence: OpenFence = lambda _described, _checkpoint, _is_locked: None
     gauge: Callable[[], MemoryGauge | None] = lambda: None
     """Returns what tells the memory of batches; `None`: Spark cannot tell it (yet)."""
     give_up: Callable[[], None] = lambda: None

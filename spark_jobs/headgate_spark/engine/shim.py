@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headgate_spark.engine.directory import Files
 from headgate_spark.engine.protocol import PROTOCOL
 
 JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-shim.jar"
@@ -73,6 +74,10 @@ class DriverJvm:
     def stop(self, run_id: str) -> None:
         """Stop a run of a query as the job itself would; nothing where it runs no more."""
         self.shim("Shim").stop(run_id)
+
+    def files_of(self, run_id: str) -> Files:
+        """Return what gives the file systems of a run of a query, by the Hadoop settings of its session."""
+        return lambda path: self.shim("Shim").files(run_id, path)
 
     def file_bytes(self, handle: int) -> int | None:
         """Return the size of the files in the batch that a source gave last; `None`: there are none."""

@@ -76,10 +76,12 @@ class DriverCollector(Collector):
         yield m.EXECUTORS, (), self._executors.running
         if (refused := self._executors.refused) is not None:
             yield m.EXECUTORS_REFUSED, (refused,), 1.0
-        for query in governor.table.unplanned:
-            yield m.QUERY_UNPLANNED, (query,), 1.0
-        for problem in governor.table.unmatched:
-            yield m.SETTING_UNMATCHED, (problem,), 1.0
+        yield from ((m.QUERY_UNPLANNED, (query,), 1.0) for query in governor.table.unplanned)
+        for metric, problems in (
+            (m.SETTING_UNMATCHED, governor.table.unmatched),
+            (m.CHECKPOINT_UNFENCED, governor.table.unfenced),
+        ):
+            yield from ((metric, (problem,), 1.0) for problem in problems)
         failed = governor.endings.failures
         for name in {*failed, *(run.name for run in governor.endings.runs)}:
             yield m.QUERY_ACTIVE, (name,), 0.0

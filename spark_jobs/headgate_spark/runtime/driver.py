@@ -30,6 +30,7 @@ from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
+from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
@@ -40,7 +41,7 @@ from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
-from headgate_spark.runtime.fences import FencedPlace, open_fence
+from headgate_spark.runtime.fences import open_fence
 from headgate_spark.runtime.settings import Settings
 from headgate_spark.runtime.stopping import await_boundaries, stop_queries
 
@@ -262,15 +263,13 @@ class Runtime:
     def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
         return acquire_lock(self._driver.view, checkpoint, self._settings.pid)
 
-    def _open_checkpoint(self, location: str) -> Checkpoint:
+    def _open_checkpoint(self, described: Descriptor) -> Checkpoint:
         jvm = self._driver
-        return HadoopCheckpoint(jvm.view, jvm.context.hadoopConfiguration(), location)
+        return HadoopCheckpoint(jvm.view, jvm.files_of(described.run_id), described.checkpoint)
 
-    def _open_fence(
-        self, query: str, location: str, checkpoint: Checkpoint, is_locked: bool
-    ) -> Fencing | None:
-        place = FencedPlace(query, location, checkpoint)
-        return open_fence(place, self._driver, application=self._full_name(), is_locked=is_locked)
+    def _open_fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
+        name = self._full_name()
+        return open_fence(described, checkpoint, self._driver, application=name, is_locked=is_locked)
 
     def _stop_query(self, run_id: str) -> None:
         self._driver.stop(run_id)

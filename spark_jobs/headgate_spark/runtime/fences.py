@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Any
 
+from headgate_contract.settings.table import LINEAGE
 from headgate_spark.engine import fencing
 from headgate_spark.engine.checkpoint import Checkpoint
 from headgate_spark.engine.directory import HadoopDirectory
+from headgate_spark.engine.fence_owner import lineage_in, newcomer, owner
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.shim import DriverJvm
-
-POD, NAMESPACE = "spark.kubernetes.driver.pod.name", "spark.kubernetes.namespace"
-ATTEMPT = re.compile(r"(.+)-driver-(\d{1,9})")
+from headgate_spark.engine.sources import Descriptor
 
 
-@dataclass(frozen=True)
-class FencedPlace:
-    """What the fence is for."""
-
-    query: str
-    location: str
-    checkpoint: Checkpoint
-
-
-def open_fence(place: FencedPlace, jvm: DriverJvm, *, application: str, is_locked: bool) -> Fencing | None:
+def open_fence(
+    described: Descriptor, checkpoint: Checkpoint, jvm: DriverJvm, *, application: str, is_locked: bool
+) -> Fencing | None:
     """Return the fence on a checkpoint; `None`: it is to have none. Raises `SettingsError`.
 
     `is_locked`: this driver has the lock on it.
@@ -34,36 +25,37 @@ def open_fence(place: FencedPlace, jvm: DriverJvm, *, application: str, is_locke
     try:
         settings = fencing.settings_in(jvm.context.conf().get)
     except ValueError as error:
-        raise SettingsError(f"query {place.query}: {error}") from None
-    if not settings.is_on or fencing.is_for_one_run(place.location):
+        raise SettingsError(f"query {described.query}: {error}") from None
+    location = described.checkpoint
+    if not settings.is_on or fencing.is_for_one_run(location):
         return None
     lineage, attempt = _lineage(jvm.context)
     pid = int(jvm.view.java.lang.ProcessHandle.current().pid())  # it is the JVM that writes the checkpoint
-    newcomer = fencing.newcomer(
-        fencing.owner(application, pid, lineage, attempt),
-        is_locked=is_locked,
-        holds=lambda epoch: bool(jvm.shim("Shim").holds(epoch)),
-        take_over_seconds=settings.take_over_seconds,
-    )
-    side = HadoopDirectory(jvm.view, jvm.context.hadoopConfiguration(), fencing.folder_of(place.location))
+
+    def holds(epoch: str) -> bool:
+        return bool(jvm.shim("Shim").holds(epoch))
 
     def ends() -> object:
-        left = place.checkpoint.resumption()
+        left = checkpoint.resumption()
         return left.batch, left.repeats
 
-    return fencing.Fencing(place.query, place.location, side, ends, newcomer)
+    wants = newcomer(
+        owner(application, pid, lineage, attempt),
+        is_locked=is_locked,
+        holds=holds,
+        take_over_seconds=settings.take_over_seconds,
+    )
+    side = HadoopDirectory(jvm.view, jvm.files_of(described.run_id), fencing.folder_of(location))
+    return Fencing(described.query, location, side, ends, wants)
 
 
 def _lineage(context: Any) -> tuple[str, int | None]:
     """Return what starts this driver again when it has ended, and which start this is.
 
-    Headgate's operator tells by the name of the pod, `<application>-driver-<attempt>`, and YARN by an id.
+    Headgate's operator says it by a property, with the uid of the resource; YARN has an id and a number.
     """
-    conf = context.conf()
-    of_operator = ATTEMPT.fullmatch(conf.get(POD, ""))
-    if of_operator is not None:
-        return f"{conf.get(NAMESPACE, '')}/{of_operator[1]}", int(of_operator[2])
+    said = lineage_in(context.conf().get(LINEAGE, ""))
     attempt = context.applicationAttemptId()
-    if attempt.isEmpty() or not str(attempt.get()).isdigit():
-        return "", None
+    if said[0] or attempt.isEmpty() or not str(attempt.get()).isdigit():
+        return said
     return str(context.applicationId()), int(str(attempt.get()))

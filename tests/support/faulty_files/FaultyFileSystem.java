@@ -31,6 +31,8 @@ import org.apache.hadoop.util.Progressable;
  *   <li>{@code put-if-absent} (true): of two that publish one name the second fails, as on HDFS and ABFS. Else the last one wins, as
  *       where a rename looks first and copies then
  *   <li>{@code conditional-writes} (false): {@code createFile} takes "only if it is absent", as S3A does, also where renames replace
+ *   <li>{@code conditional-answer}: what becomes of such a write at its end. {@code 501}: the store knows none. {@code lost}: it is carried
+ *       out, the answer is lost, and the client's next try finds its own entry there
  *   <li>{@code allowed}: this folder and what is in it alone may be touched, all others are refused (403)
  *   <li>{@code room}: bytes that this process may write to it; then the disk is full
  *   <li>{@code full}: a folder in which it is full from the start
@@ -49,6 +51,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
 
   private boolean putIfAbsent;
   private boolean conditionalWrites;
+  private String conditionalAnswer;
   private String allowed;
   private long room;
   private String full;
@@ -63,6 +66,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     setConf(conf);
     putIfAbsent = conf.getBoolean("fs.faulty.put-if-absent", true);
     conditionalWrites = conf.getBoolean("fs.faulty.conditional-writes", false);
+    conditionalAnswer = conf.get("fs.faulty.conditional-answer", "");
     allowed = conf.get("fs.faulty.allowed", "");
     room = conf.getLong("fs.faulty.room", Long.MAX_VALUE);
     full = conf.get("fs.faulty.full");
@@ -248,7 +252,10 @@ public class FaultyFileSystem extends RawLocalFileSystem {
               if (!isClosed) {
                 isClosed = true;
                 super.close();
-                if (!published(unfinished, path, false)) {
+                if (conditionalAnswer.equals("501")) {
+                  throw new AWSUnsupportedFeatureException("501 A header you provided implies functionality that is not implemented");
+                }
+                if (!published(unfinished, path, false) || conditionalAnswer.equals("lost")) {
                   throw new org.apache.hadoop.fs.FileAlreadyExistsException(path.toString());
                 }
               }

@@ -35,7 +35,14 @@ def jar() -> Path:
 def _compile(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=BUILT) as scratch:
         classes = Path(scratch) / "classes"
-        path = ":".join(map(str, JARS.glob("hadoop-client-*.jar")))
+        needed = (
+            "hadoop-client-*.jar",
+            "spark-sql_*.jar",
+            "spark-core_*.jar",
+            "spark-common-utils_*.jar",
+            "scala-library-*.jar",
+        )
+        path = ":".join(str(found) for name in needed for found in JARS.glob(name))
         command = ["javac", "--release", "17", "-cp", path, "-d", str(classes), *map(str, SOURCES)]
         subprocess.run(command, check=True, capture_output=True, text=True)
         unfinished = Path(scratch) / "faulty.jar"

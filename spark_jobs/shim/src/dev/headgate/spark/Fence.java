@@ -4,26 +4,30 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.Set;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import org.apache.hadoop.conf.Configuration;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.ShutdownHookManager;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Lets one run write its checkpoint as long as a file is there: its epoch. {@code headgate_spark.engine.fence} has the protocol, and
- * takes it; here it is looked at before each entry of the offset log and of the commit log, and given back.
+ * takes it; here it is looked at before each entry of the offset log and of the commit log, and given back. {@link SignOfLife} answers
+ * newcomers meanwhile.
  *
  * <p>Spark writes both logs through a {@code CheckpointFileManager}, an interface that has moved between versions; each log has one of
  * its own, in a field called {@code fileManager} (read in the bytecode of {@code HDFSMetadataLog}, 4.0.5 and 4.3.0: every entry goes
  * through {@code createAtomic}). A stand-in takes its place. Spark's own setting for that, {@code
  * spark.sql.streaming.checkpointFileManagerClass}, would have executors load the class as well, for the state; they need nothing of
- * ours.
+ * ours. A manager that a job has set there writes entries as it likes: it is asked as before, after the look.
  */
 final class Fence {
   private static final Logger LOG = LoggerFactory.getLogger(Fence.class);
@@ -32,49 +36,90 @@ final class Fence {
   private static final long TRUSTED_NANOS = 1_000_000_000L;
 
   private static final String PREFIX = "epoch.";
-  private static final Set<String> HELD = ConcurrentHashMap.newKeySet();
+  private static final String OBSERVERS = "dfs.client.failover.proxy.provider.";
+  private static final Map<String, Fence> HELD = new ConcurrentHashMap<>();
 
-  private final Configuration conf;
+  /** After Spark's own hooks, which are run at 40, and before Hadoop's, which closes its file systems at 10. */
+  private static final int AFTER_SPARK = 20;
+
+  static {
+    try {
+      ShutdownHookManager.get().addShutdownHook(Fence::leaveAll, AFTER_SPARK, 10, TimeUnit.SECONDS);
+    } catch (IllegalStateException e) {
+      LOG.debug("the JVM is ending already", e);
+    }
+  }
+
+  private final CheckpointFiles files;
   private final Path epoch;
   private final String query;
+  private final boolean hasObservers;
+  private final SignOfLife sign;
+  private volatile String problem;
+  private volatile boolean refusesConditionalWrites;
+  private volatile boolean over;
   private long seen;
 
-  private Fence(Configuration conf, Path epoch, String query) {
-    this.conf = conf;
+  private Fence(CheckpointFiles files, Path epoch, String query) {
+    this.files = files;
     this.epoch = epoch;
     this.query = query;
     this.seen = System.nanoTime() - TRUSTED_NANOS;
+    this.hasObservers = files.settings().getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
+    this.sign = new SignOfLife(this, epoch);
   }
 
   /** Puts the fence around the logs of a query's execution. {@code location} is the file by which its checkpoint is held. */
-  static Fence around(Object execution, String query, String location, Configuration conf) throws IOException {
+  static Fence around(Object execution, String query, String location, CheckpointFiles files) {
     Path epoch = new Path(location);
-    Fence fence = new Fence(conf, epoch, query);
-    HELD.add(epoch.getName());
+    Fence fence = new Fence(files, epoch, query);
+    HELD.put(epoch.getName(), fence);
+    fence.sign.begin();
     try {
       for (String log : new String[] {"offsetLog", "commitLog"}) {
         fence.guard(execution.getClass().getMethod(log).invoke(execution));
       }
-    } catch (ReflectiveOperationException | RuntimeException e) {
-      LOG.warn("Headgate cannot look at the fence of {} before each commit: see that its checkpoint has one writer", query, e);
+    } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
+      fence.isWithout("Headgate cannot look at it before each commit in this version of Spark (" + e + ")", e);
     }
     return fence;
   }
 
   /** Whether a run of this driver holds an epoch of this name. */
   static boolean holds(String name) {
-    return HELD.contains(name);
+    return HELD.containsKey(name);
   }
 
-  /** A job may close the one that all of a JVM share; then this is another one, else it is looked up in a map. */
-  private FileSystem files() throws IOException {
-    return epoch.getFileSystem(conf);
+  /** The JVM ends with queries that nobody has stopped, as where a job's main method is over: they write nothing more. */
+  private static void leaveAll() {
+    HELD.values().forEach(Fence::leave);
+  }
+
+  FileSystem files() throws IOException {
+    return files.at(epoch);
+  }
+
+  /** Why it does not protect as it should, and the remedy; null: it does. */
+  String problem() {
+    return problem;
+  }
+
+  private void isWithout(String why, Throwable cause) {
+    problem = String.format("the fence on checkpoint %s of query %s is not whole: %s; see that the checkpoint has one writer", checkpoint(), query, why);
+    LOG.warn("{}", problem, cause);
+  }
+
+  /** Its store has refused a write that was to fail where the entry is there: none is tried again in this run. */
+  void hasNoConditionalWrites(Exception refusal) {
+    refusesConditionalWrites = true;
+    isWithout("its store refuses conditional writes (" + refusal.getMessage() + "), so a driver that stands still while it writes an entry is not kept off", refusal);
   }
 
   private void guard(Object log) throws ReflectiveOperationException {
     Field field = managerOf(log.getClass());
     field.setAccessible(true);
     Object manager = field.get(log);
+    boolean isOfSpark = manager.getClass().getName().startsWith("org.apache.spark.");
     Object guarded =
         StandIn.of(
             manager,
@@ -85,8 +130,9 @@ final class Fence {
               if (method.getName().equals("createAtomic")) {
                 check();
                 Path entry = (Path) arguments[0];
-                if (!(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), entry)) {
-                  return ConditionalEntry.create(files(), entry, method.getReturnType());
+                if (isOfSpark && !refusesConditionalWrites && !(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), entry)) {
+                  var plainly = (ConditionalEntry.Plainly) () -> (java.io.OutputStream) Governed.forward(manager, method, arguments);
+                  return ConditionalEntry.create(this, entry, method.getReturnType(), plainly);
                 }
               }
               return Governed.forward(manager, method, arguments);
@@ -107,32 +153,101 @@ final class Fence {
     throw new NoSuchFieldException("fileManager of " + type.getName());
   }
 
-  /** Throws where another driver has the checkpoint, or nobody can tell. */
+  /** Throws where another driver has the checkpoint, or the store does not answer. */
   private synchronized void check() throws IOException {
+    if (over) {
+      throw new IOException("query " + query + " commits nothing more: its driver is ending");
+    }
     long now = System.nanoTime();
     if (now - seen < TRUSTED_NANOS) {
       return;
     }
-    try {
-      files().getFileStatus(epoch);
-    } catch (FileNotFoundException e) {
+    if (!isHeld()) {
       throw new FencedException(why());
     }
     seen = now; // when it was asked, not when the answer came
   }
 
+  /**
+   * Whether its epoch is there, asked now; true also where this driver may look there no more: that is no other driver's doing.
+   *
+   * <p>A name node that only follows (observer reads of HDFS) may not know yet of a file that is there, nor that one is gone; {@code
+   * msync} has it catch up, and costs a call. Where it seems gone its folder is listed as well: a local file in a folder that may not
+   * be entered is said not to be there.
+   */
+  boolean isHeld() throws IOException {
+    try {
+      FileSystem store = files();
+      if (hasObservers) {
+        catchUp(store);
+      }
+      if (isThere(store, epoch)) {
+        return true;
+      }
+      catchUp(store);
+      return isListed(store);
+    } catch (IOException e) {
+      if (!isDenied(e)) {
+        throw e;
+      }
+      if (problem == null) {
+        isWithout(epoch.getParent() + " may not be read any more (" + e.getMessage() + "); grant that again", e);
+      }
+      return true;
+    }
+  }
+
+  static boolean isThere(FileSystem store, Path file) throws IOException {
+    try {
+      if (store.getUri().getScheme().equals("file")) {
+        try (FSDataInputStream opened = store.open(file)) {
+          return opened != null; // a network's file system asks its server when a file is opened, and not for its status
+        }
+      }
+      return store.getFileStatus(file) != null;
+    } catch (FileNotFoundException | NoSuchFileException e) {
+      return false;
+    }
+  }
+
+  private boolean isListed(FileSystem store) throws IOException {
+    try {
+      return Arrays.stream(store.listStatus(epoch.getParent())).anyMatch(status -> status.getPath().getName().equals(epoch.getName()));
+    } catch (FileNotFoundException | NoSuchFileException e) {
+      return false;
+    }
+  }
+
+  /** For a file system that may be behind; others have nothing of the kind. */
+  private static void catchUp(FileSystem store) {
+    try {
+      store.msync();
+    } catch (IOException | UnsupportedOperationException e) {
+      LOG.debug("{} cannot be asked to catch up", store.getUri(), e);
+    }
+  }
+
+  private static boolean isDenied(IOException e) {
+    return e instanceof org.apache.hadoop.security.AccessControlException
+        || e instanceof java.nio.file.AccessDeniedException
+        || String.valueOf(e.getMessage()).contains("Permission denied");
+  }
+
+  private String checkpoint() {
+    return epoch.getParent().toString().replaceAll("\\.headgate$", "");
+  }
+
   private String why() {
-    String checkpoint = epoch.getParent().toString().replaceAll("\\.headgate$", "");
     String other = other();
     return other == null
         ? String.format(
             "query %s commits nothing more to its checkpoint %s: %s, by which it held it, is gone. Another driver had the checkpoint "
                 + "meanwhile, or somebody has deleted the file; see that no other driver writes there, and start this one again",
-            query, checkpoint, epoch)
+            query, checkpoint(), epoch)
         : String.format(
             "query %s commits nothing more to its checkpoint %s: %s has taken it over; stop one of the two, or give it another "
                 + "checkpoint",
-            query, checkpoint, other);
+            query, checkpoint(), other);
   }
 
   /** Who has the checkpoint now; null where nobody has. */
@@ -157,9 +272,11 @@ final class Fence {
 
   /** Gives the checkpoint back: the next run takes it at once. */
   void leave() {
+    over = true;
     HELD.remove(epoch.getName());
     try {
       files().delete(epoch, false);
+      sign.end();
     } catch (IOException | RuntimeException e) {
       LOG.warn("Headgate could not delete {}: the next driver waits until it takes the checkpoint over", epoch, e);
     }

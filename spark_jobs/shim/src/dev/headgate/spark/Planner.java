@@ -139,6 +139,11 @@ final class Planner {
     ask("refused", runId, why);
   }
 
+  /** The fence on the query's checkpoint is not what it should be. A sentence with the remedy. */
+  void unfenced(String runId, String why) throws Failed, InterruptedException {
+    ask("unfenced", runId, why);
+  }
+
   /**
    * The stream was stopped; its handle will not be heard of again.
    *

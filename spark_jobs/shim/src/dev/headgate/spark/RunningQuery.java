@@ -1,7 +1,5 @@
 package dev.headgate.spark;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -50,8 +48,10 @@ final class RunningQuery {
   private final String session;
   private final Protection protection;
   private final OwnTrigger trigger;
+  private final CheckpointFiles files;
   private boolean fenceIsKnown;
   private volatile Fence fence;
+  private String toldProblem;
   private volatile boolean leftAlone;
 
   private RunningQuery(StreamingQuery query, Map<String, String> options) {
@@ -60,6 +60,7 @@ final class RunningQuery {
     this.protection = new Protection(query);
     this.realTime = new RealTime(query);
     this.trigger = new OwnTrigger(query, realTime);
+    this.files = CheckpointFiles.of(query);
     String tags = SparkContext.getOrCreate().getLocalProperty("spark.job.tags");
     Matcher operation = OF_CONNECT.matcher(tags == null ? "" : tags);
     boolean connected = operation.find();
@@ -118,6 +119,7 @@ final class RunningQuery {
       forbearance = Forbearance.parse(planner.begins(describe()));
       begunBy = planner;
       told = null;
+      toldProblem = null;
     }
   }
 
@@ -226,6 +228,11 @@ final class RunningQuery {
       planner.refused(runId(), refusal); // may fail, and is told again then
       realTime.refusalIsTold();
     }
+    String problem = fence == null ? null : fence.problem();
+    if (problem != null && !problem.equals(toldProblem)) {
+      planner.unfenced(runId(), problem);
+      toldProblem = problem;
+    }
     StreamingQueryProgress last = query.lastProgress();
     if (last != null && last != told) {
       planner.progressed(runId(), Progress.of(last));
@@ -266,14 +273,14 @@ final class RunningQuery {
     }
     fenceIsKnown = true;
     if (answer.is("held")) {
-      try {
-        String name = query.name() != null ? query.name() : query.id().toString();
-        fence = Fence.around(query, name, answer.rest(), SparkContext.getOrCreate().hadoopConfiguration());
-      } catch (IOException e) {
-        throw new UncheckedIOException(e);
-      }
+      String name = query.name() != null ? query.name() : query.id().toString();
+      fence = Fence.around(query, name, answer.rest(), files);
     }
     return 0;
+  }
+
+  CheckpointFiles files() {
+    return files;
   }
 
   /** Its last stream is closed. */
@@ -283,6 +290,7 @@ final class RunningQuery {
       fence.leave();
       fence = null;
     }
+    files.close();
     BY_RUN.remove(runId());
     if (OF_THIS_THREAD.get() == this) {
       OF_THIS_THREAD.remove();

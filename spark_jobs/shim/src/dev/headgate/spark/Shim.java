@@ -1,10 +1,13 @@
 package dev.headgate.spark;
 
+import java.io.IOException;
 import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 
 /**
  * The one door between Python and the governed streams of this driver.
@@ -14,7 +17,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 9;
+  private static final int PROTOCOL = 10;
 
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
@@ -134,6 +137,12 @@ public final class Shim {
   /** Whether a run of this driver holds its checkpoint by an epoch of this name. */
   public static boolean holds(String epoch) {
     return Fence.holds(epoch);
+  }
+
+  /** The file system of a path, by the settings of the session that a run of a query is in. */
+  public static FileSystem files(String runId, Path path) throws IOException {
+    RunningQuery query = RunningQuery.run(runId);
+    return query == null ? path.getFileSystem(PlannerProcess.context().hadoopConfiguration()) : query.files().at(path);
   }
 
   static long open(Gate gate) {

@@ -1,0 +1,77 @@
+package dev.headgate.spark;
+
+import java.io.IOException;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The file systems of a query's checkpoint, by the Hadoop settings of its session: those by which Spark itself writes the logs.
+ *
+ * <p>A session may have settings of its own, such as {@code fs.s3a.access.key} ({@code SessionState.newHadoopConf} puts all of a session's
+ * settings over those of the context). Hadoop keeps one file system for all that name the same place and user, whatever their settings
+ * are, so a session that has some gets one of its own, which is closed with the query.
+ */
+final class CheckpointFiles {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointFiles.class);
+  private static final Pattern OF_HADOOP = Pattern.compile("(fs|dfs|ipc|hadoop)\\..*");
+
+  private final Configuration conf;
+  private final boolean isOfOwnSettings;
+  private FileSystem own;
+  private boolean isClosed;
+
+  private CheckpointFiles(Configuration conf, boolean isOfOwnSettings) {
+    this.conf = conf;
+    this.isOfOwnSettings = isOfOwnSettings;
+  }
+
+  /** Called when the query begins: settings that the session gets later are not those of its logs either. */
+  static CheckpointFiles of(StreamingQuery query) {
+    Configuration shared = SparkContext.getOrCreate().hadoopConfiguration();
+    try {
+      SparkSession session = new Execution(query).session();
+      Map<String, String> said = CollectionConverters.asJava(session.sessionState().conf().getAllConfs());
+      boolean isOwn =
+          said.entrySet().stream().anyMatch(each -> OF_HADOOP.matcher(each.getKey()).matches() && !each.getValue().equals(shared.get(each.getKey())));
+      return new CheckpointFiles(isOwn ? session.sessionState().newHadoopConf() : shared, isOwn);
+    } catch (RuntimeException | LinkageError e) {
+      LOG.warn("Headgate cannot read the Hadoop settings of the session of {}, and goes by those of the context", query.id(), e);
+      return new CheckpointFiles(shared, false);
+    }
+  }
+
+  Configuration settings() {
+    return conf;
+  }
+
+  /** A job may close the one that all of a JVM share; then this is another one, else it is looked up in a map. */
+  synchronized FileSystem at(Path path) throws IOException {
+    if (!isOfOwnSettings || isClosed) {
+      return path.getFileSystem(conf);
+    }
+    if (own == null) {
+      own = FileSystem.newInstance(path.toUri(), conf);
+    }
+    return own;
+  }
+
+  synchronized void close() {
+    isClosed = true;
+    if (own != null) {
+      try {
+        own.close();
+      } catch (IOException | RuntimeException e) {
+        LOG.debug("a file system was not closed", e);
+      }
+    }
+  }
+}

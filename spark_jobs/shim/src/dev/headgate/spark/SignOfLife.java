@@ -1,0 +1,107 @@
+package dev.headgate.spark;
+
+import java.io.IOException;
+import java.security.PrivilegedExceptionAction;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Answers newcomers at a checkpoint that its driver runs: an empty file beside the epoch, which a newcomer deletes and which is then
+ * written anew. {@code headgate_spark.engine.fence} has the protocol.
+ *
+ * <p>A timer of the JVM looks for it, so that no long batch, idle topic or planner that is gone keeps it from answering. What is
+ * looked for is there as long as nobody asks: on S3A that is one {@code HEAD}, where a file that is not there costs a {@code LIST}
+ * as well. Each looks on a thread of a pool, so that one store which hangs keeps no other query from answering, and as the user that
+ * the query runs as.
+ */
+final class SignOfLife {
+  private static final Logger LOG = LoggerFactory.getLogger(SignOfLife.class);
+
+  /** {@code ANSWER_SECONDS} in {@code headgate_spark.engine.fence}; a newcomer waits several times that long. */
+  private static final long LOOK_SECONDS = 5;
+
+  private static final ThreadFactory DAEMONS =
+      work -> {
+        Thread thread = new Thread(work, "headgate-sign-of-life");
+        thread.setDaemon(true);
+        return thread;
+      };
+  private static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor(DAEMONS);
+  private static final ExecutorService POOL = Executors.newCachedThreadPool(DAEMONS);
+
+  private final Fence fence;
+  private final Path epoch;
+  private final Path sign;
+  private final AtomicBoolean looks = new AtomicBoolean();
+  private volatile boolean ended;
+  private UserGroupInformation user;
+  private Future<?> timer;
+
+  SignOfLife(Fence fence, Path epoch) {
+    this.fence = fence;
+    this.epoch = epoch;
+    this.sign = new Path(epoch.getParent(), epoch.getName().replaceFirst("epoch", "sign"));
+  }
+
+  void begin() {
+    try {
+      user = UserGroupInformation.getCurrentUser();
+    } catch (IOException e) {
+      LOG.debug("the user of this thread is not known", e);
+    }
+    timer = TIMER.scheduleWithFixedDelay(this::look, 0, LOOK_SECONDS, TimeUnit.SECONDS);
+  }
+
+  private void look() {
+    if (looks.compareAndSet(false, true)) {
+      POOL.execute(
+          () -> {
+            try {
+              if (user == null) {
+                answer();
+              } else {
+                user.doAs((PrivilegedExceptionAction<Void>) this::answer);
+              }
+            } catch (IOException | InterruptedException | RuntimeException e) {
+              LOG.debug("{} cannot be looked for or written; a newcomer that asks gets no answer", sign, e);
+            } finally {
+              looks.set(false);
+            }
+          });
+    }
+  }
+
+  /** Writes the sign where it is not there and the epoch is; who was shut out meanwhile leaves none. */
+  private Void answer() throws IOException {
+    FileSystem store = fence.files();
+    if (ended || Fence.isThere(store, sign)) {
+      return null;
+    }
+    if (!Fence.isThere(store, epoch)) {
+      timer.cancel(false);
+      return null;
+    }
+    store.create(sign, true).close();
+    if (ended || !Fence.isThere(store, epoch)) {
+      store.delete(sign, false);
+    }
+    return null;
+  }
+
+  /** The epoch is gone. */
+  void end() throws IOException {
+    ended = true;
+    timer.cancel(false);
+    fence.files().delete(sign, false);
+  }
+}
