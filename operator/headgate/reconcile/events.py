@@ -48,6 +48,7 @@ SOURCE_OUT_OF_REACH = "SourceOutOfReach"
 SNAPSHOT_UNKNOWN = "SnapshotUnknown"
 """A source is declared as a change stream, and does not tell where its snapshot ends."""
 UNKNOWN_NAME = "UnknownName"
+CHECKPOINT_UNFENCED = "CheckpointUnfenced"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
 SPARK_VERSION_DIFFERS = "SparkVersionDiffers"
 """The resource expects another version of Spark than the driver runs."""
@@ -199,8 +200,12 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
         Complaint(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}")
         for sentence in pauses_in_vain(application)
     )
+    unfenced = tuple(
+        Complaint(CHECKPOINT_UNFENCED, message)
+        for message in (() if seen.metrics is None else seen.metrics.unfenced)
+    )
     if not present:
-        return (*pauses, *_of_spark(application, seen))
+        return (*pauses, *unfenced, *_of_spark(application, seen))
     is_settled = _has_started_all_at(present.values(), seen) is None
     of_queries = (
         complaint
@@ -210,7 +215,7 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
     )
     unmatched = () if seen.metrics is None else seen.metrics.unmatched
     of_properties = (Complaint(UNKNOWN_NAME, message) for message in unmatched)
-    return (*pauses, *_of_spark(application, seen), *of_properties, *of_queries)
+    return (*pauses, *unfenced, *_of_spark(application, seen), *of_properties, *of_queries)
 
 
 def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Complaint]:
