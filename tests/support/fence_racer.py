@@ -1,7 +1,7 @@
-"""One of two drivers in a race for a checkpoint: a process with a Spark of its own, for many races one after the
-other.
+"""One of two drivers in races for checkpoints: a process with a Spark of its own, for many races, some side by side.
 
-It reads a command per line, a JSON object, and answers each by a line: `start` a query, tell `how` it is, `stop` it.
+It reads a command per line, a JSON object, and answers each by a line: `start` the query of a lane, tell `how` it is,
+`stop` it. Each race has a session of its own, with the settings of its store.
 """
 
 from __future__ import annotations
@@ -26,6 +26,15 @@ ENDS = {
 """What a driver may end of in a race, by words of its failure."""
 
 
+LANES = 8
+"""Races that may be run side by side."""
+
+
+def name_of(lane: int) -> str:
+    """Return the name of the query of a lane."""
+    return f"{NAME}{lane}"
+
+
 def end_of(query: StreamingQuery) -> str:
     """Return how a query has ended, or that it has not."""
     failure = query.exception()
@@ -36,13 +45,15 @@ def end_of(query: StreamingQuery) -> str:
 
 
 def started(driver: Driver, command: dict[str, Any]) -> StreamingQuery:
-    conf = driver.spark.sparkContext._jsc.hadoopConfiguration()
+    session = driver.spark.newSession()
     for name, value in command["store"].items():
-        conf.set(f"fs.faulty.{name}", value)
-    driver.jvm.context.conf().set("spark.headgate.fence", "on")
+        session.conf.set(f"fs.faulty.{name}", value)
     driver.jvm.context.conf().set("spark.headgate.fence.takeOverAfter", command["takeOverAfter"])
-    rows = driver.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", command["rows"]).load()
-    writer = driver.writer(rows, Path("-"), to=None).option("checkpointLocation", command["checkpoint"])
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", command["rows"]).load()
+    name = name_of(command["lane"])
+    writer = driver.writer(rows, Path("-"), to=None, name=name).option(
+        "checkpointLocation", command["checkpoint"]
+    )
     return driver.start(writer)
 
 
@@ -69,16 +80,16 @@ def _position(offset: Any) -> int:
 def main() -> None:
     """Run commands until there are no more."""
     with driver_in(shared_session(), is_fenced=True) as driver:
-        driver.control(**{NAME: QueryControl(interval_seconds=0.1)})
-        query: StreamingQuery | None = None
+        driver.control(**{name_of(lane): QueryControl(interval_seconds=0.1) for lane in range(LANES)})
+        queries: dict[int, StreamingQuery] = {}
         for line in sys.stdin:
             command = json.loads(line)
+            lane = command["lane"]
             if command["do"] == "start":
-                query = started(driver, command)
-            assert query is not None
+                queries[lane] = started(driver, command)
             if command["do"] == "stop":
-                query.stop()
-            print(json.dumps(told(query)), flush=True)
+                queries[lane].stop()
+            print(json.dumps(told(queries[lane])), flush=True)
 
 
 if __name__ == "__main__":

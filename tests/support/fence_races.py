@@ -12,6 +12,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from laws.cover import audit_checkpoint
 
 TESTS = Path(__file__).parents[1]
 DEADLINE_SECONDS = 120.0
-LOOK_SECONDS = 0.02
+LOOK_SECONDS = 0.1
 FIRST, SECOND = "first", "second"
 ENDS = {"stopped", "fenced", "refused", "taken"}
 
@@ -61,6 +62,7 @@ class Racer:
 
     def __init__(self, name: str, directory: Path) -> None:
         self.name = name
+        self._lock = threading.Lock()
         directory.mkdir(parents=True, exist_ok=True)
         environment = os.environ | {"PYTHONPATH": str(TESTS)}
         self.log = directory / f"{name}.log"
@@ -79,9 +81,10 @@ class Racer:
         """Have it do something; returns how its query is then."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"do": what, **more}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        with self._lock:
+            self._process.stdin.write(json.dumps({"do": what, **more}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.name} has ended: {self.log.read_text(errors='replace')[-2000:]}")
         return dict(json.loads(line))
@@ -104,14 +107,18 @@ def racers(directory: Path) -> Iterator[tuple[Racer, Racer]]:
             each.close()
 
 
-def run(race: Race, first: Racer, second: Racer, folder: Path) -> tuple[str, str]:
-    """Run a race in a new folder; return how the two have ended. Raises `RaceError`."""
+def run(race: Race, first: Racer, second: Racer, folder: Path, lane: int = 0) -> tuple[str, str]:
+    """Run a race in a new folder; return how the two have ended. Raises `RaceError`.
+
+    No other race may be run in this lane meanwhile, nor one with another `take_over_after` in any.
+    """
     pauses, checkpoint = folder / "pauses", folder / "ck"
     pauses.mkdir(parents=True)
     reached = pauses / f"{race.point}.reached"
     if race.point is not None:
         (pauses / race.point).touch()
-    start = {
+    start: dict[str, Any] = {
+        "lane": lane,
         "checkpoint": f"faulty:{checkpoint}",
         "takeOverAfter": race.take_over_after,
         "store": {
@@ -123,22 +130,22 @@ def run(race: Race, first: Racer, second: Racer, folder: Path) -> tuple[str, str
     }
 
     def begin(racer: Racer, rows: int) -> None:
-        racer.do("start", **{**start, "rows": rows, "store": {**start["store"], "name": racer.name}})  # type: ignore[dict-item]
+        racer.do("start", **{**start, "rows": rows, "store": {**start["store"], "name": racer.name}})
+
+    def has_ended(racer: Racer) -> bool:
+        return bool(racer.do("how", lane=lane)["end"] != "running")
 
     begin(first, 10)
     if race.point is not None:
-        _await(lambda: reached.exists() or first.do("how")["end"] != "running", f"{race.point} of the first")
+        _await(lambda: reached.exists() or has_ended(first), f"{race.point} of the first")
     begin(second, 7)
     _await(
-        lambda: _commits_of(SECOND, folder) >= race.second_commits or second.do("how")["end"] != "running",
+        lambda: _commits_of(SECOND, folder) >= race.second_commits or has_ended(second),
         "what the second was to commit",
     )
     reached.unlink(missing_ok=True)
-    _await(
-        lambda: first.do("how")["end"] != "running" or second.do("how")["end"] != "running",
-        "the end of one of them",
-    )
-    ends = [racer.do("stop") for racer in (first, second)]
+    _await(lambda: has_ended(first) or has_ended(second), "the end of one of them")
+    ends = [racer.do("stop", lane=lane) for racer in (first, second)]
     _check(folder, checkpoint, ends)
     return ends[0]["end"], ends[1]["end"]
 
