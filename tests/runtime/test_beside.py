@@ -50,7 +50,9 @@ def governor_of(folder: FaultyDirectory, *, repeats: bool = False) -> Governor:
     def open_directory(uri: str) -> Directory:
         return logs.get(uri.rpartition("/")[2], folder)
 
-    return Governor(services_with(open_checkpoint=lambda described: Checkpoint(described.checkpoint, open_directory)))
+    return Governor(
+        services_with(open_checkpoint=lambda described: Checkpoint(described.checkpoint, open_directory))
+    )
 
 
 def control(after: str | None) -> ControlDocument:
