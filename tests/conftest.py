@@ -79,6 +79,7 @@ LONGEST = (
     ARTEFACTS,
     ADMISSION,
     "test_own_settings.py",
+    "test_sizing_simulations.py",
     "test_every_field.py",
 )
 LONG_SECONDS = 30
