@@ -19,7 +19,7 @@ from support.spark import progress
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
 TOPICS, RECORDS, STEP_MS = 6, 2000, 100
-FEW = 120
+FEW = 200
 """Records of each topic where there are up to 32 of them."""
 CHAINED = 5
 """Streams that are joined one to the other; of more, each with its neighbour."""
