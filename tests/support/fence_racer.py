@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import structlog
 from pyspark.sql.streaming import StreamingQuery
 
 from headgate_contract import QueryControl
@@ -78,7 +79,8 @@ def _position(offset: Any) -> int:
 
 
 def main() -> None:
-    """Run commands until there are no more."""
+    """Run commands until there are no more. What is logged is no answer, and goes elsewhere."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with driver_in(shared_session(), is_fenced=True) as driver:
         driver.control(**{name_of(lane): QueryControl(interval_seconds=0.1) for lane in range(LANES)})
         queries: dict[int, StreamingQuery] = {}
