@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,11 +15,13 @@ import venv
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from support import packaged, pythons
+from support.guide import Guide
 from support.packaged import copy_of_the_checkout
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +92,9 @@ def test_two_builds_in_two_places_give_the_same_bytes(twice: tuple[Built, Built]
     assert one.contents == other.contents
 
 
-def test_a_second_build_leaves_nothing_of_an_older_version(twice: tuple[Built, Built], tmp_path: Path) -> None:
+def test_a_second_build_leaves_nothing_of_an_older_version(
+    twice: tuple[Built, Built], tmp_path: Path
+) -> None:
     checkout = twice[1].folder.parent
     for name in ("headgate-spark_2.13-0.0.1.jar", "headgate-0.0.1-py3-none-any.whl", "mine.txt"):
         (checkout / "dist" / name).touch()
@@ -147,7 +152,9 @@ def test_what_only_jobs_call_and_what_is_compiled_or_a_test_is_not_in_the_jar(bu
 def test_the_jar_has_the_licence_of_each_package_that_it_carries(built: Built) -> None:
     with zipfile.ZipFile(built.jar) as jar:
         names = jar.namelist()
-    packages = {name.split("/")[1] for name in names if name.startswith("python/") and "headgate_" not in name}
+    packages = {
+        name.split("/")[1] for name in names if name.startswith("python/") and "headgate_" not in name
+    }
     with_licence = {name.split("/")[2].partition("-")[0] for name in names if "/licenses/" in name}
     assert packages == with_licence == {"prometheus_client", "py4j", "structlog"}
     assert "META-INF/LICENSE" in names
@@ -229,9 +236,18 @@ def fresh(tmp_path: Path) -> Iterator[Path]:
 
 def test_the_wheel_is_installed_without_a_jdk_and_has_its_jar(built: Built, fresh: Path) -> None:
     environ = {"PATH": str(fresh), "HOME": str(fresh)}
-    install = ["install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", str(built.wheel)]
+    install = [
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--disable-pip-version-check",
+        str(built.wheel),
+    ]
     subprocess.run([fresh / "python", "-m", "pip", *install], env=environ, check=True, timeout=120)
-    libraries = {"PYTHONPATH": sysconfig.get_path("purelib")}  # its dependencies; the checkout is not in there
+    libraries = {
+        "PYTHONPATH": sysconfig.get_path("purelib")
+    }  # its dependencies; the checkout is not in there
     ask = "import pathlib, headgate_spark; print(pathlib.Path(headgate_spark.__file__).parent)"
     asked = [[fresh / "headgate-run", "--version"], [fresh / "python", "-c", ask]]
     version, home = (
@@ -252,6 +268,16 @@ def commands() -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip().startswith("spark-submit --jars")]
 
 
+def like_a_newcomer(spark: Path) -> dict[str, str]:
+    """An environment with PySpark's programs in its path, and nothing of ours."""
+    hidden = ("SPARK_", "PYTHONPATH", "HEADGATE")
+    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | {
+        "PATH": f"{Path(sys.executable).parent}:{spark / 'bin'}:{os.environ['PATH']}",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("command", commands())
 def test_the_lines_of_the_readme_govern_a_job_and_are_all_that_it_needs(
@@ -261,13 +287,7 @@ def test_the_lines_of_the_readme_govern_a_job_and_are_all_that_it_needs(
 
     (tmp_path / "dist").symlink_to(built.folder)
     shutil.copyfile(packaged.JOB, tmp_path / "your-job.py")
-    spark = Path(pyspark.__file__).parent
-    hidden = ("SPARK_", "PYTHONPATH", "HEADGATE")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | {
-        "PATH": f"{spark / 'bin'}:{os.environ['PATH']}",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }
+    environment = like_a_newcomer(Path(pyspark.__file__).parent)
     words = [*shlex.split(command, comments=True), str(tmp_path / "checkpoint")]
     done = subprocess.run(
         words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
@@ -281,3 +301,34 @@ def test_the_first_command_for_ones_own_job_is_one_line() -> None:
     first = next(line for line in section.splitlines() if line.startswith("    "))
     assert first.strip() in commands()
     assert len(commands()) == 2
+
+
+# The tutorial --------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_the_commands_of_the_tutorial_do_what_it_says(built: Built, tmp_path: Path) -> None:
+    import pyspark
+
+    for name, target in (("dist", built.folder), ("examples", ROOT / "examples")):
+        (tmp_path / name).symlink_to(target)
+    environment = like_a_newcomer(Path(pyspark.__file__).parent)
+    runs = []
+    for command in Guide.read(ROOT / "docs" / "tutorial.md").commands():
+        if command.startswith(("python3 -m venv", "pip ", "make dist")):
+            continue
+        words = shlex.split(command)
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        if words[0] == "spark-submit":
+            printed = re.findall(r"^batch (\d+): (\d+) orders", done.stdout, re.MULTILINE)
+            runs.append([(int(batch), int(orders)) for batch, orders in printed])
+    plain, governed, left = runs
+    assert plain == [(0, 80_000)]
+    orders = [0, *(count for _, count in governed)]
+    assert orders[1] <= 5_000
+    assert orders[-1] == 80_000
+    assert max(after - before for before, after in pairwise(orders)) <= 20_000
+    assert left == [(len(governed), 90_000)]
