@@ -154,6 +154,6 @@ def test_every_link_leads_somewhere(page):
     for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", prose(page)):
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        assert file.exists(), target
+        assert file.is_file(), target  # a folder is no page of the site
         if anchor:
             assert anchor in {slug(h) for h in re.findall(r"^#+ (.*)", prose(file), re.MULTILINE)}, target
