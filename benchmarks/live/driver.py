@@ -23,13 +23,13 @@ from headgate_contract import (
 ECHO = str(Path("benchmarks/live/jobs/echo.py").resolve())
 QUERY = "echo"
 BATCH_SECONDS = 10.0
+DWELL_SECONDS = 5.0
 PARTITIONS = 1
 KEYS = 100
 START_SECONDS = 180.0
 LIVE = QueryControl(
     interval_seconds=0.5,
     interval_during_backlog_seconds=10,
-    reentry=ReentryControl(dwell_seconds=5),
 )
 
 
@@ -92,10 +92,12 @@ def document(
     backlog: bool,
     sources: Mapping[str, SourceControl] | None = None,
     batch: float = BATCH_SECONDS,
+    dwell: float = DWELL_SECONDS,
 ) -> ControlDocument:
     """Return what the driver is told; a batch of real-time mode lasts `batch` seconds."""
     live = LiveControl(real_time=True, batch_seconds=batch)
-    told = replace(LIVE, backlog=backlog, live=live, sources=sources or {})
+    reentry = ReentryControl(dwell_seconds=dwell)
+    told = replace(LIVE, backlog=backlog, live=live, reentry=reentry, sources=sources or {})
     return ControlDocument(generation=generation, queries={QUERY: told})
 
 
@@ -124,11 +126,14 @@ def governed(
     count: bool,
     pending: int | None = None,
     batch: float = BATCH_SECONDS,
+    dwell: float = DWELL_SECONDS,
 ) -> Iterator[Governed]:
     """Start a governed driver; above so many pending records it says by itself that it is in backlog."""
     given = arguments(bench, place, used, count=count)
     backlog = None if pending is None else BacklogControl(pending_records=pending)
-    told = document(1, backlog=False, sources={used.into: SourceControl(backlog=backlog)}, batch=batch)
+    told = document(
+        1, backlog=False, sources={used.into: SourceControl(backlog=backlog)}, batch=batch, dwell=dwell
+    )
     with by_document(place, ECHO, given, conf(place), told) as child:
         yield Governed(child, place)
 

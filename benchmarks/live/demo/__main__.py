@@ -23,7 +23,7 @@ SUBTITLE = (
     f"the driver stands still for {OUTAGE_SECONDS:g} s, in which "
     f"{int(OUTAGE_PER_SECOND * OUTAGE_SECONDS):,} records come: as many as usually in five minutes. "
     "All runs are the same script; the governed one has a control document, with live: RealTime and a threshold of "
-    "pending records."
+    "pending records (reentry.dwell: 0s)."
 )
 
 

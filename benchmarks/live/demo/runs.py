@@ -40,7 +40,10 @@ FRESH_SECONDS, FRESH_FOR_SECONDS = 1.0, 3.0
 MOST_SECONDS = 45.0
 """For the way out of it; a run that takes longer is cut."""
 THRESHOLD = 50_000
-"""Records that wait, above which the governed query is in backlog."""
+"""Records that wait, above which the governed query is in backlog; twice as many once it has been live, at once
+(`backlog.reentry.dwell: 0s`)."""
+BATCH_SECONDS = 5.0
+"""Of real-time mode, in both runs that are in it: the least that Spark takes."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +136,17 @@ def started(bench: Bench, kind: str, used: Topics) -> Iterator[Child]:
     """Start the driver of a run."""
     place = bench.place(kind)
     if kind == "governed":
-        with governed(bench, place, used, count=True, pending=THRESHOLD) as driver:
+        with governed(
+            bench, place, used, count=True, pending=THRESHOLD, batch=BATCH_SECONDS, dwell=0
+        ) as driver:
             driver.await_real_time()
             yield driver.child
-        return
-    of_kind = real_time if kind == "real_time" else micro_batches
-    with of_kind(bench, place, used, count=True) as child:
-        yield child
+    elif kind == "real_time":
+        with real_time(bench, place, used, count=True, batch=BATCH_SECONDS) as child:
+            yield child
+    else:
+        with micro_batches(bench, place, used, count=True) as child:
+            yield child
 
 
 def until_fresh(child: Child, output: Output) -> float | None:
