@@ -167,7 +167,7 @@ class Edited:
         return Rested(
             status=_numberless(_what(self.operator.status())),
             pods=tuple(_numberless(_shown(pod)) for pod in pods),
-            documents=tuple(map(_told, self.documents())),
+            documents=tuple(map(told, self.documents())),
             uids=tuple(pod["metadata"]["uid"] for pod in pods),
         )
 
@@ -266,7 +266,7 @@ def _numberless(value: Any) -> Any:
     return json.loads(NUMBERS.sub(r"\g<of>N", LINEAGE.sub("", json.dumps(value, sort_keys=True))))
 
 
-def _told(document: ControlDocument) -> dict[str, Any]:
+def told(document: ControlDocument) -> dict[str, Any]:
     """Return what a driver is told. By which vote a backlog began stays what it was, and is left out."""
     queries = {name: replace(query, reason=None) for name, query in document.queries.items()}
     return asdict(replace(document, generation=0, queries=queries))
