@@ -1,12 +1,13 @@
-"""On a real API server: the operator dies after each single write of a whole life, one run for each write.
+"""On a real API server: the operator dies after each single write of a whole life, or reads what was so before it.
 
 Whatever was written last, the process that comes next goes on from what is there: the life goes on as it would
-have, attempt by attempt, and never with two drivers.
+have, attempt by attempt, and never with two drivers. So does one whose reads are answered by a cache that lags.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.cluster
 
 RESTART = {"backoff": "10ms", "maxBackoff": "10ms"}
 TICKS = 200
+STALE_READS = 12
+"""Several turns: a turn reads twice or so."""
 AT_ONCE = 4
 """Lives, each in a namespace of its own: one works while others wait for the API server."""
 
@@ -57,27 +60,49 @@ class CrashingCluster(Cluster):
         return answer
 
 
-class Life:
-    """One application from its creation to its deletion, its kubelet, and an operator that may die."""
+class StaleCluster(CrashingCluster):
+    """The API server; after a certain write, its next answers to reads are those that it has given before."""
 
-    def __init__(self, api: Any, namespace: str, dies_after: int) -> None:
-        self.key = Key(namespace, f"life-{dies_after}")
+    def __init__(self, api: Any, stale_after: int) -> None:
+        super().__init__(api, 0)
+        self._stale_after = stale_after
+        self._answers: dict[tuple[Any, ...], Manifest] = {}
+        self.stale = 0
+        """How many answers were old."""
+
+    async def _call(self, call: _Call) -> Manifest:
+        if call.method != "GET":
+            return await super()._call(call)
+        asked = call.path, str(call.query)
+        if asked in self._answers and self.writes >= self._stale_after and self.stale < STALE_READS:
+            self.stale += 1
+            return copy.deepcopy(self._answers[asked])
+        answer = await super()._call(call)
+        self._answers[asked] = copy.deepcopy(answer)
+        return answer
+
+
+class Life:
+    """One application from its creation to its deletion, its kubelet, and an operator that is disturbed."""
+
+    def __init__(self, api: Any, namespace: str, disturbed: CrashingCluster, name: str) -> None:
+        self.key = Key(namespace, name)
         self.plain = Cluster(api)
-        self.crashing = CrashingCluster(api, dies_after)
+        self.disturbed = disturbed
         self.kubelet = FakeKubelet(self.plain, namespace)
         self.attempts: list[str] = []
         self._begin()
 
     def _begin(self) -> None:
-        self._controller = Controller(self.crashing, FakeMeasurements(), OPTIONS, jitter=lambda: 1.0)
-        self._listing = Listing(self.plain, self.key.namespace, self._controller)
+        self._controller = Controller(self.disturbed, FakeMeasurements(), OPTIONS, jitter=lambda: 1.0)
+        self._listing = Listing(self.disturbed, self.key.namespace, self._controller)
 
     async def until(self, what: str, goal: Callable[[], Awaitable[bool]]) -> None:
         """Turn the loop until the goal is reached; never with two drivers."""
         for _ in range(TICKS):
-            await self._listing.tell()
             try:
                 with suppress(TransientError):
+                    await self._listing.tell()
                     await self._controller.turn(self.key)
             except Crash:
                 self._begin()
@@ -86,7 +111,7 @@ class Life:
             self.attempts += [name for pod in pods if (name := name_of(pod)) not in self.attempts]
             if await goal():
                 return
-        pytest.fail(f"died after write {self.crashing.writes}: not reached: {what}")
+        pytest.fail(f"died after write {self.disturbed.writes}: not reached: {what}")
 
     async def pods(self) -> list[Manifest]:
         labels = {"headgate.dev/application": self.key.name}
@@ -169,20 +194,38 @@ async def connected(cluster: RealCluster) -> AsyncIterator[Any]:
         await api.close()
 
 
-def test_a_life_goes_on_whichever_write_the_operator_dies_after(control_plane: RealCluster) -> None:
-    namespaces = [control_plane.namespace() for _ in range(AT_ONCE)]
+def lives(plane: RealCluster, what: str, disturbed: Callable[[Any, int], CrashingCluster]) -> int:
+    """Live a life for each write of one that nothing disturbs; returns how many."""
+    namespaces = [plane.namespace() for _ in range(AT_ONCE)]
 
     async def live() -> int:
-        async with connected(control_plane) as api:
-            unharmed = Life(api, namespaces[0], 0)
+        async with connected(plane) as api:
+            unharmed = Life(api, namespaces[0], CrashingCluster(api, 0), f"no-{what}")
             await unharmed.live()
-            deaths = range(1, unharmed.crashing.writes + 1)
+            writes = range(1, unharmed.disturbed.writes + 1)
 
             async def live_in(number: int) -> None:
-                for dies_after in deaths[number::AT_ONCE]:
-                    await Life(api, namespaces[number], dies_after).live()
+                for write in writes[number::AT_ONCE]:
+                    await Life(api, namespaces[number], disturbed(api, write), f"{what}-{write}").live()
 
             await asyncio.gather(*map(live_in, range(AT_ONCE)))
-            return len(deaths)
+            return len(writes)
 
-    assert asyncio.run(live()) > 25
+    return asyncio.run(live())
+
+
+def test_a_life_goes_on_whichever_write_the_operator_dies_after(control_plane: RealCluster) -> None:
+    assert lives(control_plane, "death", CrashingCluster) > 25
+
+
+def test_a_life_goes_on_whichever_write_the_operator_reads_old_answers_after(
+    control_plane: RealCluster,
+) -> None:
+    used: list[StaleCluster] = []
+
+    def stale(api: Any, write: int) -> StaleCluster:
+        used.append(StaleCluster(api, write))
+        return used[-1]
+
+    assert lives(control_plane, "stale", stale) > 25
+    assert sum(one.stale for one in used) > 5 * len(used)
