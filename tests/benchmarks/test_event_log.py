@@ -42,3 +42,11 @@ def test_each_query_has_its_own_batches(tmp_path: Path) -> None:
 def test_a_trigger_that_ran_no_batch_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "events_1_a").write_bytes(progress(1, '{"row": 5}', '{"row": 5}', triggerExecution=3))
     assert EventLog(tmp_path).follow() == []
+
+
+def test_a_batch_that_an_earlier_run_has_planned_is_planned_at_its_start(tmp_path: Path) -> None:
+    told = json.loads(progress(1, '{"row": 5}', '{"row": 9}').partition(b',"progress":')[2][:-2])
+    del told["durationMs"]["latestOffset"]  # Spark reads the ends of a batch that it repeats in its own log
+    (tmp_path / "events_1_a").write_bytes(PROGRESS + b',"progress":' + json.dumps(told).encode() + b"}\n")
+    (batch,) = EventLog(tmp_path).follow()
+    assert (batch.started, batch.planned) == (START, START)
