@@ -39,7 +39,7 @@ class Batch:
         Of the left rows without a partner these are the ones before the horizon: the others may still find one.
         """
         right = self.right.withColumn(_MATCHED, F.lit(True))
-        joined = self.matching.joined(self.left, right, self.matching.how)
+        joined = self.matching.joined_at_once(self.left, right, self.matching.how)
         if self.matching.how == "left_outer":
             is_over = ~_from(horizon.left, self.matching.left_time)
             joined = joined.filter(column(_MATCHED, RIGHT).isNotNull() | is_over)
@@ -51,8 +51,12 @@ class Batch:
         if self.matching.how == "inner":
             return rows.withColumn(ANSWERED, F.lit(False))
         partners = self.right.filter(self._may_be_partner(horizon))
-        matched = self.matching.joined(rows, partners, "left_semi").select(f"{LEFT}.*")
-        unmatched = self.matching.joined(rows, partners, "left_anti").select(f"{LEFT}.*")
+        matched, unmatched = (
+            self.matching.joined_at_once(rows, partners, how).select(
+                *(column(name, LEFT) for name in rows.columns)
+            )
+            for how in ("left_semi", "left_anti")
+        )
         return matched.withColumn(ANSWERED, F.lit(True)).union(unmatched.withColumn(ANSWERED, F.lit(False)))
 
     def replayed_right(self, horizon: Horizon) -> DataFrame:

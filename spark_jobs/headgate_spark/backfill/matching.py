@@ -14,11 +14,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from headgate_spark.backfill.horizon import Bounds
+from headgate_spark.backfill.horizon import Bounds, Micros, micros
 from headgate_spark.backfill.sources import Cut, Source
 
 LEFT, RIGHT = "l", "r"
 """Aliases of the sides inside a join: both may have columns of the same name."""
+_BUCKET = "_headgate_bucket"
+_WIDEST: Micros = 2**62
+"""So wide that the begin of a bucket is still a `bigint`."""
 
 
 def unchanged(rows: DataFrame) -> DataFrame:
@@ -99,6 +102,22 @@ class Matching:
         """Join rows of the two sides; the columns are still those of the aliased sides."""
         return left.alias(LEFT).join(right.alias(RIGHT), self._are_partners(), how)
 
+    def joined_at_once(self, left: DataFrame, right: DataFrame, how: str) -> DataFrame:
+        """Join two batches of rows with event times; gives what `joined` gives. Not for right or full joins.
+
+        Spark compares a row with each other one of its key, however far apart, so the time is quadratic in the rows
+        of a key. Here buckets of time are keys, too, each as wide as the span in which the partners of a row are. A
+        left row is in one bucket; a right row is in each one that a partner of it can be in, which are two at most.
+        So partners meet once, and a left row is there once, whether it has any or not.
+        """
+        width = min(max(micros(self.latest - self.earliest), 1), _WIDEST)
+        time = F.unix_micros(column(self.right.event_time))
+        first, last = (_bucket(time - F.lit(micros(apart)), width) for apart in (self.latest, self.earliest))
+        left = left.withColumn(_BUCKET, _bucket(F.unix_micros(column(self.left.event_time)), width))
+        right = right.withColumn(_BUCKET, F.explode(F.sequence(first, last, F.lit(width))))
+        meet = self._are_partners() & (column(_BUCKET, LEFT) == column(_BUCKET, RIGHT))
+        return left.alias(LEFT).join(right.alias(RIGHT), meet, how)
+
     def result(self, joined: DataFrame, left: DataFrame, right: DataFrame) -> DataFrame:
         """Return the columns that the join is made for: the keys, the left ones, and but for a semi join the right
         ones.
@@ -134,6 +153,11 @@ def column(name: str, side: str = "") -> Column:
     """Return a column by its name, whatever characters that has."""
     quoted = f"`{name.replace('`', '``')}`"
     return F.col(f"{side}.{quoted}" if side else quoted)
+
+
+def _bucket(time: Column, width: Micros) -> Column:
+    """Return when the bucket of a time begins, in microseconds; exact, and rounded down before 1970 as well."""
+    return time - F.pmod(time, F.lit(width))
 
 
 def _described(side: Side) -> dict[str, str]:
