@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -214,6 +215,61 @@ def test_each_record_is_written_once_by_a_query_without_state(
     finally:
         query.stop()
     assert sorted(map(int, topics.written)) == list(range(topics.sent))
+
+
+def test_two_topics_of_one_query_are_live_side_by_side_and_both_go_back_to_micro_batches(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    one, other = Topics(spark, kafka), Topics(spark, kafka, records=10)
+    votes = SourceControl(backlog=BacklogControl(pending_records=500))
+    declared = replace(control(), sources={one.into: votes, other.into: votes})
+    driver.control(declared)
+    query = one.writer(numbers(one.frame().union(other.frame())), tmp_path / "checkpoint").start()
+
+    def await_all() -> None:
+        def are_there() -> bool:
+            assert query.exception() is None, query.exception()
+            return len(one.written) >= one.sent + other.sent
+
+        wait_until(are_there, "records of both topics")
+
+    try:
+        for _ in range(2):
+            await_lane(driver, query, real_time=True)
+            one.add(20)
+            other.add(30)
+            await_all()
+            driver.control(replace(declared, backlog=True))
+            await_lane(driver, query, real_time=False)
+            other.add(40)
+            await_all()
+            driver.control(declared)
+    finally:
+        query.stop()
+    assert Counter(map(int, one.written)) == Counter(range(one.sent)) + Counter(range(other.sent))
+
+
+def test_documents_in_the_midst_of_a_switch_change_nothing_that_is_counted(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    draw = random.Random(11)
+    topics = Topics(spark, kafka, records=20)
+    driver.control(control())
+    query = topics.writer(counted(topics.frame()), tmp_path / "checkpoint").start()
+    try:
+        await_lane(driver, query, real_time=True)
+        for _ in range(12):
+            driver.control(replace(control(real_time=draw.random() < 0.7), backlog=draw.random() < 0.5))
+            topics.add(draw.randint(1, 20))
+            batch = (query.lastProgress or {}).get("batchId")
+            if draw.random() < 0.5:
+                wait_until(lambda batch=batch: query.lastProgress["batchId"] != batch, "a batch between two")
+        driver.control(control())
+        await_lane(driver, query, real_time=True)
+        topics.add(5)
+        await_count(topics, query)
+    finally:
+        query.stop()
 
 
 def test_a_backlog_takes_it_back_to_micro_batches(
