@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-# Stand-ins are those of the tests.
+# Brokers and stand-ins are those of the tests.
 sys.path.append(str(Path(__file__).parents[2] / "tests"))

@@ -1,6 +1,6 @@
 """`make soak`: run for long, and write to `benchmarks/results/soak.json` what has grown.
 
-    python -m benchmarks.soak [--only operator] [--scale 0.1]
+    python -m benchmarks.soak [--only driver,operator] [--scale 0.1]
 
 Rows are written after each scenario, and those of the others stay. Exit code 0: everything was measured, whether or
 not it reached its goal; 1: something could not be measured; 2: usage.
@@ -12,7 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.chaos.__main__ import versions
+from benchmarks.kafka.__main__ import versions
+from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.results import Origin
 from benchmarks.runner import Suite, share, tell
 from benchmarks.soak.catalog import SCENARIOS
@@ -25,8 +26,9 @@ BUILD = Path("build/bench/soak")
 def main() -> int:
     """Run the command; returns its exit code."""
     options = arguments()
-    bench = Bench(BUILD.resolve(), BUILD, 1, tell, scale=options.scale)
-    return SUITE.run(options.only, bench, options.results, f" --scale {options.scale:g}")
+    with kept_broker(BUILD / "broker") as broker:
+        bench = Bench(BUILD.resolve(), BUILD, 1, tell, broker=broker, scale=options.scale)
+        return SUITE.run(options.only, bench, options.results, f" --scale {options.scale:g}")
 
 
 def arguments() -> argparse.Namespace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.local import scenario as local
+from benchmarks.kafka import scenario as kafka
 from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.local.statistics import slope_interval
 from benchmarks.runner import Scenario  # noqa: F401 -- its scenarios have it from here
@@ -18,7 +18,7 @@ Look = Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench(local.Bench):
+class Bench(kafka.Bench):
     """What a scenario is given to measure with."""
 
     scale: float = 1.0
