@@ -99,6 +99,17 @@ nothing after a newer one has taken its checkpoint. `spark.headgate.fence.takeOv
 without an answer it is taken; `spark.headgate.fence=off` leaves all of that out: [guarantees.md](guarantees.md). Both
 are properties of the driver as a whole.
 
+## Local checkpoints
+
+Hadoop without its native library, as in every PySpark, starts `chmod` for each local file that it makes, and
+`readlink` for each that it renames: ten processes and half of the time of an empty batch.
+`spark.headgate.localFiles` (`true` where nothing is said) has the driver's JVM do the same without: files, `.crc`
+files, permissions and errors are Hadoop's, and plain Spark goes on with the checkpoint, and back. It is about all
+that this JVM writes to `file:` through Hadoop's `FileContext`, as Spark's own manager of checkpoints does; with a
+`local` master that is the state as well. Executors of a cluster, sinks and other stores are left alone. So is
+everything where somebody has set `fs.AbstractFileSystem.file.impl` or, as a property of the driver,
+`spark.sql.streaming.checkpointFileManagerClass`. `false` leaves it to Hadoop.
+
 ## Who sees the options
 
 Headgate takes them out of a stream before Spark looks for its source, so that a source that refuses unknown options

@@ -45,6 +45,7 @@ PROCESS = frozenset(
         "fence",
         "fence.lineage",
         "fence.takeOverAfter",
+        "localFiles",
         "metrics.address",
         "metrics.port",
         "onFailure",

@@ -40,7 +40,7 @@ public final class PlannerProcess {
   /** A file with {@code port} and {@code token} of a planner's process that runs already. */
   private static final String ADDRESS = PROPERTIES + "planner.address";
 
-  private static final String ENABLED = PROPERTIES + "enabled";
+  static final String ENABLED = PROPERTIES + "enabled";
 
 
   private static final long START_SECONDS = 60;
@@ -83,6 +83,7 @@ public final class PlannerProcess {
       return;
     }
     known = active().get();
+    LocalFiles.install(known.getConf(), known.hadoopConfiguration());
     if (!known.getConf().getBoolean(ENABLED, true)) {
       return;
     }
