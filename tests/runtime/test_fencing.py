@@ -255,23 +255,24 @@ def test_of_another_machine_nothing_is_known(elsewhere: dict[str, object]) -> No
 
 def test_this_driver_knows_what_it_holds() -> None:
     me = owner("orders", os.getpid())
-    held = {Epoch(1, "aa").name}
-    wants = newcomer(me, is_locked=False, holds=held.__contains__, take_over_seconds=30.0)
+    held = {Epoch(1, "aa").name: "file:/ck.headgate/epoch.1.aa"}
+    wants = newcomer(me, folder="file:/ck.headgate", held=held.get, take_over_seconds=30.0)
     assert wants.is_dead(Epoch(2, "bb"), me), "a leftover"
     with pytest.raises(CheckpointInUseError, match="another query of this driver") as refused:
         wants.is_dead(Epoch(1, "aa"), me)
     assert refused.value.by_this_driver
+    copied = newcomer(me, folder="file:/copy.headgate", held=held.get, take_over_seconds=30.0)
+    assert not copied.is_dead(Epoch(1, "aa"), me), "it may be another name of the same folder"
     assert not wants.is_dead(Epoch(3, "cc"), OTHER)
 
 
 def test_who_has_the_lock_knows_that_all_others_of_its_machine_are_dead() -> None:
-    wants = newcomer(
-        owner("orders", os.getpid()), is_locked=True, holds=lambda _: False, take_over_seconds=30.0
-    )
-    assert wants.is_dead(Epoch(3, "cc"), replace(OTHER, machine=this_machine()))
-    assert not wants.is_dead(Epoch(3, "cc"), replace(OTHER, machine="another boot")), (
-        "it may be no lock there"
-    )
+    me = owner("orders", os.getpid(), lock="259")
+    wants = newcomer(me, folder="file:/ck.headgate", held={}.get, take_over_seconds=30.0)
+    assert wants.is_dead(Epoch(3, "cc"), replace(OTHER, machine=this_machine(), lock="259"))
+    for elsewhere in ({"machine": "another boot"}, {"lock": "57"}, {"lock": ""}):
+        other = replace(OTHER, **{"machine": this_machine(), "lock": "259"} | elsewhere)
+        assert not wants.is_dead(Epoch(3, "cc"), other), "it may be no lock there"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate_spark.engine.directory import HadoopDirectory, files_by
+from headgate_spark.engine.fencing import DENIED
 from support.disk import Disk
 
 pytestmark = pytest.mark.spark
@@ -21,3 +22,19 @@ def test_a_file_on_this_machine_outlives_a_power_cut(
     directory.create("hybrid.1.json", "{}")
     assert disk.has(folder / "hybrid.1.json") == "{}"
     assert sorted(directory.names()) == ["hybrid.1.json"]
+
+
+class _Kept:
+    """Of a folder of which nothing may be removed; Hadoop's local file system answers like this."""
+
+    def delete(self, _path: object, _recursive: bool) -> bool:
+        return False
+
+    def exists(self, _path: object) -> bool:
+        return True
+
+
+def test_a_file_that_is_still_there_was_not_deleted(spark: SparkSession) -> None:
+    directory = HadoopDirectory(spark._jvm, lambda _path: _Kept(), "file:/ck.headgate")
+    with pytest.raises(PermissionError, match=DENIED):
+        directory.delete("epoch.1.aa")

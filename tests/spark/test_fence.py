@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +48,8 @@ SETTINGS = (
     "pauses",
 )
 OTHER = Owner(application="shop/orders", host="node-3", pid=4711, since=1764076500)
+TRUSTED_SECONDS = 1.0
+"""`TRUSTED_NANOS` of `Fence.java`."""
 SHUT_OUT = f"{OTHER.words} has taken it over"
 
 
@@ -140,6 +145,49 @@ def test_a_query_that_is_shut_out_commits_nothing_more_and_says_who_has_its_chec
     assert beside(tmp_path / "ck") == [taken], "who is shut out leaves the other's epoch alone"
     wait_until(lambda: driver.governor.endings.checkpoint_in_use, "what the launcher is told")
     assert SHUT_OUT in driver.governor.endings.checkpoint_in_use
+
+
+def test_an_epoch_that_cannot_be_looked_at_is_not_taken_for_another_driver(
+    driver: Driver, tmp_path: Path
+) -> None:
+    """Hadoop says of a local file that it is not there, whatever goes wrong; here it is a link to itself."""
+    query = start(driver, f"file:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+    [own] = beside(tmp_path / "ck")
+    loop = tmp_path / "loop"
+    loop.symlink_to(own.name)
+    loop.replace(tmp_path / "ck.headgate" / own.name)
+    with pytest.raises(StreamingQueryException, match="Too many levels of symbolic links"):
+        query.awaitTermination(240)
+    assert not driver.governor.endings.checkpoint_in_use
+
+
+def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_its_files(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    """Spark writes which files an offset stands for before it writes the offset."""
+    values = pa.table({"value": pa.array([1], pa.int64())})
+    (tmp_path / "in").mkdir()
+    pq.write_table(values, tmp_path / "in" / "0.parquet")
+    store.set("fs.faulty.pauses", str(tmp_path))
+    (tmp_path / "commits.0").touch()
+    frame = driver.spark.readStream.schema("value long").parquet(str(tmp_path / "in"))
+    writer = driver.writer(frame, Path("-"), to=None)
+    query = driver.start(writer.option("checkpointLocation", f"faulty:{tmp_path}/ck"))
+    reached = tmp_path / "commits.0.reached"
+    wait_until(reached.exists, "the end of a batch")
+    looked = time.monotonic()
+    take_over(tmp_path / "ck")
+    pq.write_table(values, tmp_path / "in" / "1.parquet")
+    wait_until(
+        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
+    )
+    reached.unlink()
+    with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
+        query.awaitTermination(240)
+    log = tmp_path / "ck" / "sources" / "0"
+    assert (log / "0").exists()
+    assert not (log / "1").exists()
 
 
 def test_a_query_that_ends_gives_its_checkpoint_back(driver: Driver, tmp_path: Path) -> None:

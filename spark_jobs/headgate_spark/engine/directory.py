@@ -122,8 +122,14 @@ class HadoopDirectory:
             raise OSError(f"cannot write {self._path(name).toString()}: is it written by another run?")
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        self._fs.delete(self._path(name), False)
+        """Remove a file, if it is there.
+
+        Hadoop's local file system answers alike where there is none and where it may not be removed. Twice, since
+        another driver may write it anew between the two questions.
+        """
+        path = self._path(name)
+        if not any(self._fs.delete(path, False) or not self._fs.exists(path) for _ in range(2)):
+            raise PermissionError(f"Operation not permitted: {path.toString()} cannot be deleted")
 
     def _path(self, name: str = "") -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._uri}/{name}" if name else self._uri)

@@ -96,6 +96,8 @@ class Owner:
     """What starts this driver again when it has ended, and never two of them knowingly."""
     attempt: Optional[int] = None
     """Which start of that lineage it is."""
+    lock: str = ""
+    """Where a lock on the checkpoint would keep this driver and another of the same kernel apart: one mount."""
 
     def is_succeeded_by(self, other: Owner) -> bool:
         """Tell whether `other` was started since this one was found to have ended."""
@@ -152,6 +154,7 @@ _MEMBERS: Mapping[str, Callable[[object], bool]] = {
     "started": _is_text,
     "lineage": _is_text,
     "attempt": _is_whole,
+    "lock": _is_text,
 }
 
 
@@ -298,9 +301,10 @@ def _found(newcomer: Newcomer, names: Collection[str]) -> Generator[Act, Any, di
         text = yield Read(epoch.name)
         if text is not None:
             owner = Owner.parse(text)
-            if newcomer.owner.is_succeeded_by(owner):
+            is_dead = newcomer.is_dead(epoch, owner)
+            if not is_dead and newcomer.owner.is_succeeded_by(owner):
                 raise AliveError(owner, "which is a later start of the same application")
-            found[epoch] = None if newcomer.is_dead(epoch, owner) else owner
+            found[epoch] = None if is_dead else owner
     return found
 
 

@@ -44,8 +44,22 @@ def _is_there(pid: int) -> bool:
     return True
 
 
-def owner(application: str, pid: int, lineage: str = "", attempt: int | None = None) -> Owner:
-    """Return what is to be known of this driver; `pid` is the process to stop to end it."""
+def mount_of(folder: str) -> str:
+    """Return which mount of this kernel a local folder is on; empty: that cannot be told.
+
+    Two containers that each mount a bucket have two, and a lock that the kernel keeps in each of them.
+    """
+    try:
+        return f"{Path(folder).stat().st_dev}"
+    except OSError:
+        return ""
+
+
+def owner(
+    application: str, pid: int, lineage: str = "", attempt: int | None = None, *, lock: str = ""
+) -> Owner:
+    """Return what is to be known of this driver; `pid` is the process to stop to end it, `lock` the mount on which it
+    has the lock on its checkpoint, empty where it has none."""
     return Owner(
         application=application,
         host=socket.gethostname(),
@@ -55,6 +69,7 @@ def owner(application: str, pid: int, lineage: str = "", attempt: int | None = N
         started=begun(pid) or "",
         lineage=lineage,
         attempt=attempt,
+        lock=lock,
     )
 
 
@@ -71,36 +86,40 @@ def is_gone(other: Owner) -> bool:
 def newcomer(
     me: Owner,
     *,
-    is_locked: bool,
-    holds: Callable[[str], bool],
+    folder: str,
+    held: Callable[[str], str | None],
     take_over_seconds: float,
 ) -> Newcomer:
     """Return this driver as one that wants a checkpoint.
 
-    `is_locked`: it has the lock on it, so whoever had it before is dead. `holds` tells whether the JVM of this driver
-    holds an epoch, by its name: what it does not hold is a leftover of a run that has ended.
+    `folder` is the one beside it. `held` tells by which file the JVM of this driver holds an epoch, by its name: what
+    it does not hold is a leftover of a run that has ended, and what it holds in another folder was copied from there.
+    Where this driver has a lock, whoever had it before is dead.
     """
 
     def is_dead(epoch: Epoch, other: Owner) -> bool:
         if other.machine == me.machine != "" and (other.pid, other.started) == (me.pid, me.started):
-            if holds(epoch.name):
+            place = held(epoch.name)
+            if place is not None and place != f"{folder}/{epoch.name}":
+                return False  # or that is another name of this folder: then there is an answer
+            if place is not None:
                 raise CheckpointInUseError(
                     "the checkpoint is in use by another query of this driver; give each of them one of its own",
                     by_this_driver=True,
                 )
             return True
-        # a lock may hold on one machine only, as that of a bucket that is mounted does
+        # a lock may hold on one machine only, and of one mount, as that of a bucket that is mounted does
         is_of_this_kernel = (
             me.machine != "" and other.machine.partition(" ")[0] == me.machine.partition(" ")[0]
         )
-        return (is_locked and is_of_this_kernel) or is_gone(other)
+        return (is_of_this_kernel and me.lock != "" and other.lock == me.lock) or is_gone(other)
 
     return Newcomer(
         owner=me,
         token=secrets.token_hex(8),
         is_dead=is_dead,
         now_millis=lambda: round(time.time() * 1000),
-        holds=holds,
+        holds=lambda epoch: held(epoch) is not None,
         take_over_seconds=take_over_seconds,
     )
 

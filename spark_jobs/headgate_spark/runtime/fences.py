@@ -6,9 +6,9 @@ from typing import Any
 
 from headgate_contract.settings.table import LINEAGE
 from headgate_spark.engine import fencing
-from headgate_spark.engine.checkpoint import Checkpoint
+from headgate_spark.engine.checkpoint import Checkpoint, local_path
 from headgate_spark.engine.directory import HadoopDirectory
-from headgate_spark.engine.fence_owner import lineage_in, newcomer, owner
+from headgate_spark.engine.fence_owner import lineage_in, mount_of, newcomer, owner
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.shim import DriverJvm
@@ -32,20 +32,25 @@ def open_fence(
     lineage, attempt = _lineage(jvm.context)
     pid = int(jvm.view.java.lang.ProcessHandle.current().pid())  # it is the JVM that writes the checkpoint
 
-    def holds(epoch: str) -> bool:
-        return bool(jvm.shim("Shim").holds(epoch))
+    folder = fencing.folder_of(location)
+
+    def held(epoch: str) -> str | None:
+        place = jvm.shim("Shim").held(epoch)
+        return None if place is None else str(place)
 
     def ends() -> object:
         left = checkpoint.resumption()
         return left.batch, left.repeats
 
     wants = newcomer(
-        owner(application, pid, lineage, attempt),
-        is_locked=is_locked,
-        holds=holds,
+        owner(
+            application, pid, lineage, attempt, lock=mount_of(str(local_path(folder))) if is_locked else ""
+        ),
+        folder=folder,
+        held=held,
         take_over_seconds=settings.take_over_seconds,
     )
-    side = HadoopDirectory(jvm.view, jvm.files_of(described.run_id), fencing.folder_of(location))
+    side = HadoopDirectory(jvm.view, jvm.files_of(described.run_id), folder)
     return Fencing(described.query, location, side, ends, wants)
 
 

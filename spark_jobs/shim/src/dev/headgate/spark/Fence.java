@@ -1,20 +1,24 @@
 package dev.headgate.spark;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.util.ShutdownHookManager;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.streaming.StreamingQuery;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,6 +32,11 @@ import org.slf4j.LoggerFactory;
  * through {@code createAtomic}). A stand-in takes its place. Spark's own setting for that, {@code
  * spark.sql.streaming.checkpointFileManagerClass}, would have executors load the class as well, for the state; they need nothing of
  * ours. A manager that a job has set there writes entries as it likes: it is asked as before, after the look.
+ *
+ * <p>Spark's source of files keeps a third log, in {@code metadataLog}: which files belong to which of its offsets. It writes an entry
+ * while it is asked for its latest offset, so before that of the offset log, and ends the query where one is there ({@code
+ * FileStreamSource.fetchMaxOffset}). So it is looked at before these as well. They can be as large as all files that were ever read are
+ * many, so they are written as Spark does, and not held in memory first.
  */
 final class Fence {
   private static final Logger LOG = LoggerFactory.getLogger(Fence.class);
@@ -51,6 +60,7 @@ final class Fence {
   }
 
   private final CheckpointFiles files;
+  private final String location;
   private final Path epoch;
   private final String query;
   private final boolean hasObservers;
@@ -60,9 +70,10 @@ final class Fence {
   private volatile boolean over;
   private long seen;
 
-  private Fence(CheckpointFiles files, Path epoch, String query) {
+  private Fence(CheckpointFiles files, String location, String query) {
     this.files = files;
-    this.epoch = epoch;
+    this.location = location;
+    this.epoch = new Path(location);
     this.query = query;
     this.seen = System.nanoTime() - TRUSTED_NANOS;
     this.hasObservers = files.settings().getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
@@ -70,14 +81,19 @@ final class Fence {
   }
 
   /** Puts the fence around the logs of a query's execution. {@code location} is the file by which its checkpoint is held. */
-  static Fence around(Object execution, String query, String location, CheckpointFiles files) {
-    Path epoch = new Path(location);
-    Fence fence = new Fence(files, epoch, query);
-    HELD.put(epoch.getName(), fence);
+  static Fence around(StreamingQuery execution, String query, String location, CheckpointFiles files) {
+    Fence fence = new Fence(files, location, query);
+    HELD.put(fence.epoch.getName(), fence);
     fence.sign.begin();
     try {
       for (String log : new String[] {"offsetLog", "commitLog"}) {
-        fence.guard(execution.getClass().getMethod(log).invoke(execution));
+        fence.guard(execution.getClass().getMethod(log).invoke(execution), true);
+      }
+      for (SparkDataStream source : new Execution(execution).sources()) {
+        Object stream = source instanceof Governed governed ? governed.delegate : source;
+        if (stream.getClass().getName().endsWith(".FileStreamSource")) {
+          fence.guard(field(stream.getClass(), "metadataLog").get(stream), false);
+        }
       }
     } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
       fence.isWithout("Headgate cannot look at it before each commit in this version of Spark (" + e + ")", e);
@@ -85,9 +101,10 @@ final class Fence {
     return fence;
   }
 
-  /** Whether a run of this driver holds an epoch of this name. */
-  static boolean holds(String name) {
-    return HELD.containsKey(name);
+  /** The file by which a run of this driver holds an epoch of this name; null: none does. */
+  static String held(String name) {
+    Fence fence = HELD.get(name);
+    return fence == null ? null : fence.location;
   }
 
   /** The JVM ends with queries that nobody has stopped, as where a job's main method is over: they write nothing more. */
@@ -115,11 +132,10 @@ final class Fence {
     isWithout("its store refuses conditional writes (" + refusal.getMessage() + "), so a driver that stands still while it writes an entry is not kept off", refusal);
   }
 
-  private void guard(Object log) throws ReflectiveOperationException {
-    Field field = managerOf(log.getClass());
-    field.setAccessible(true);
+  private void guard(Object log, boolean areSmall) throws ReflectiveOperationException {
+    Field field = field(log.getClass(), "fileManager");
     Object manager = field.get(log);
-    boolean isOfSpark = manager.getClass().getName().startsWith("org.apache.spark.");
+    boolean mayBeConditional = areSmall && manager.getClass().getName().startsWith("org.apache.spark.");
     Object guarded =
         StandIn.of(
             manager,
@@ -130,7 +146,7 @@ final class Fence {
               if (method.getName().equals("createAtomic")) {
                 check();
                 Path entry = (Path) arguments[0];
-                if (isOfSpark && !refusesConditionalWrites && !(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), entry)) {
+                if (mayBeConditional && !refusesConditionalWrites && !(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), entry)) {
                   var plainly = (ConditionalEntry.Plainly) () -> (java.io.OutputStream) Governed.forward(manager, method, arguments);
                   return ConditionalEntry.create(this, entry, method.getReturnType(), plainly);
                 }
@@ -143,14 +159,15 @@ final class Fence {
     field.set(log, guarded);
   }
 
-  private static Field managerOf(Class<?> type) throws NoSuchFieldException {
+  private static Field field(Class<?> type, String name) throws NoSuchFieldException {
     for (Class<?> c = type; c != null; c = c.getSuperclass()) {
-      var found = Arrays.stream(c.getDeclaredFields()).filter(field -> field.getName().equals("fileManager")).findFirst();
+      var found = Arrays.stream(c.getDeclaredFields()).filter(field -> field.getName().equals(name)).findFirst();
       if (found.isPresent()) {
+        found.get().setAccessible(true);
         return found.get();
       }
     }
-    throw new NoSuchFieldException("fileManager of " + type.getName());
+    throw new NoSuchFieldException(name + " of " + type.getName());
   }
 
   /** Throws where another driver has the checkpoint, or the store does not answer. */
@@ -197,13 +214,25 @@ final class Fence {
     }
   }
 
+  /**
+   * Whether a file is there. Throws where that cannot be told.
+   *
+   * <p>A file of this machine is opened, since a network's file system asks its server then, and not for each status. By Java itself:
+   * Hadoop's says of whatever goes wrong that there is no such file, too many open ones and a mount that hangs among it ({@code
+   * RawLocalFileSystem.open} asks {@code File.exists}).
+   */
   static boolean isThere(FileSystem store, Path file) throws IOException {
     try {
       if (store.getUri().getScheme().equals("file")) {
-        try (FSDataInputStream opened = store.open(file)) {
-          return opened != null; // a network's file system asks its server when a file is opened, and not for its status
-        }
+        Files.newInputStream(new File(file.toUri().getPath()).toPath()).close();
+        return true;
       }
+    } catch (NoSuchFileException e) {
+      return false;
+    } catch (InvalidPathException e) {
+      LOG.debug("the locale of this JVM has no name for {}; Hadoop gives it one", file, e);
+    }
+    try {
       return store.getFileStatus(file) != null;
     } catch (FileNotFoundException | NoSuchFileException e) {
       return false;
@@ -274,9 +303,10 @@ final class Fence {
   void leave() {
     over = true;
     HELD.remove(epoch.getName());
+    sign.ends(); // first: an epoch that cannot be deleted is of nobody who answers
     try {
       files().delete(epoch, false);
-      sign.end();
+      sign.delete();
     } catch (IOException | RuntimeException e) {
       LOG.warn("Headgate could not delete {}: the next driver waits until it takes the checkpoint over", epoch, e);
     }

@@ -134,9 +134,9 @@ public final class Shim {
     return gate == null ? -1 : gate.fileBytes();
   }
 
-  /** Whether a run of this driver holds its checkpoint by an epoch of this name. */
-  public static boolean holds(String epoch) {
-    return Fence.holds(epoch);
+  /** The file by which a run of this driver holds its checkpoint, if it is an epoch of this name; null: none does. */
+  public static String held(String epoch) {
+    return Fence.held(epoch);
   }
 
   /** The file system of a path, by the settings of the session that a run of a query is in. */

@@ -40,7 +40,6 @@ final class SignOfLife {
   private static final ExecutorService POOL = Executors.newCachedThreadPool(DAEMONS);
 
   private final Fence fence;
-  private final Path epoch;
   private final Path sign;
   private final AtomicBoolean looks = new AtomicBoolean();
   private volatile boolean ended;
@@ -49,7 +48,6 @@ final class SignOfLife {
 
   SignOfLife(Fence fence, Path epoch) {
     this.fence = fence;
-    this.epoch = epoch;
     this.sign = new Path(epoch.getParent(), epoch.getName().replaceFirst("epoch", "sign"));
   }
 
@@ -63,7 +61,10 @@ final class SignOfLife {
   }
 
   private void look() {
-    if (looks.compareAndSet(false, true)) {
+    if (!looks.compareAndSet(false, true)) {
+      return;
+    }
+    try {
       POOL.execute(
           () -> {
             try {
@@ -78,6 +79,9 @@ final class SignOfLife {
               looks.set(false);
             }
           });
+    } catch (RuntimeException | OutOfMemoryError e) { // no thread is to be had just now; what is thrown here would end the timer
+      looks.set(false);
+      LOG.debug("{} is not looked for", sign, e);
     }
   }
 
@@ -87,21 +91,25 @@ final class SignOfLife {
     if (ended || Fence.isThere(store, sign)) {
       return null;
     }
-    if (!Fence.isThere(store, epoch)) {
-      timer.cancel(false);
+    if (!fence.isHeld()) {
+      timer.cancel(false); // for ever, so it is asked as carefully as before a commit
       return null;
     }
     store.create(sign, true).close();
-    if (ended || !Fence.isThere(store, epoch)) {
+    if (ended || !fence.isHeld()) {
       store.delete(sign, false);
     }
     return null;
   }
 
-  /** The epoch is gone. */
-  void end() throws IOException {
+  /** Nobody is answered any more. */
+  void ends() {
     ended = true;
     timer.cancel(false);
+  }
+
+  /** The epoch is gone. */
+  void delete() throws IOException {
     fence.files().delete(sign, false);
   }
 }
