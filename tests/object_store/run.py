@@ -6,6 +6,7 @@ do, and that what is written through it fails as Spark understands it. The serve
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -93,15 +94,18 @@ def story(directory: Path, port: int) -> None:
         with driver(directory / "two", *job, conf=on_s3(port, "1h"), control={"copy": SLOW}) as second:
             assert second.wait() == 75, second.log[-3000:]
             found = re.search(
-                r"is in use by (the driver of application \S+ on host \S+, pid \d+ \S+ \S+),", second.log
+                r"is in use by (the driver of application \S+ on host \S+, pid (\d+))", second.log
             )
             assert found, second.log[-3000:]
+            jvm = int(found[2])
             print(f"the second one is refused: in use by {found[1]}", flush=True)
         first.control(copy=HELD)
         wait_for(lambda: first.metric("headgate_source_paused", query="copy") == 1, "a pause", first)
+        os.kill(jvm, signal.SIGSTOP)
+        first.control(copy=SLOW)
         with driver(directory / "three", *job, conf=on_s3(port, "2s")) as third:
             processed(third)
-            first.control(copy=SLOW)
+            os.kill(jvm, signal.SIGCONT)
             assert first.wait() == 75, first.log[-3000:]
             assert "has taken it over; stop one of the two" in first.log, first.log[-3000:]
             print("the third one has shut out the first", flush=True)

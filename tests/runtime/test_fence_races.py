@@ -51,9 +51,11 @@ def test_a_second_driver_is_refused_while_the_first_is_idle_and_shuts_it_out_whe
             assert second.wait() == 75
             assert re.search(r"is in use by the driver of application \S+ on host \S+, pid \d+", second.log)
             assert "which has answered that it runs" in second.log
-        first.control(copy=SLOW)
         stopped = jvm_of_holder(tmp_path / "ck")
         os.kill(stopped, signal.SIGSTOP)
+        first.control(
+            copy=SLOW
+        )  # once it stands: a batch that it had begun would end by the sink's own refusal
         with driver(tmp_path / "three", *job, conf=on_store("2s")) as third:
             third.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0)
             os.kill(stopped, signal.SIGCONT)

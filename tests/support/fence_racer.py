@@ -19,12 +19,14 @@ from support.governed import NAME, Driver, driver_in
 from support.spark import shared_session
 
 ENDS = {
-    "FencedException": "fenced",
+    "has taken it over": "fenced",
     "is in use by": "refused",
     "oncurrently using": "taken",
     "CONCURRENT_STREAM_LOG_UPDATE": "taken",
+    "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY": "not empty",
 }
-"""What a driver may end of in a race, by words of its failure."""
+"""What a driver may end of in a race, by words of its failure. The last one is Spark's own: before a first batch it
+looks whether there is anything in the logs, and the other driver has begun to write there."""
 
 
 LANES = 8
@@ -73,9 +75,9 @@ def told(query: StreamingQuery) -> dict[str, Any]:
 
 
 def _position(offset: Any) -> int:
-    if offset is None:
-        return 0
-    return int((json.loads(offset) if isinstance(offset, str) else offset)["offset"])
+    """Return a position; a first batch has none to start from, which progress tells as `null` or as nothing."""
+    told = json.loads(offset) if isinstance(offset, str) else offset
+    return 0 if told is None else int(told["offset"])
 
 
 def main() -> None:
