@@ -19,6 +19,7 @@ pytestmark = pytest.mark.spark
 KINDS = ("inner", "left_outer", "left_semi", "left_anti")
 MICRO = timedelta(microseconds=1)
 DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AT_ONCE = (timedelta(0), timedelta(0))
 FOR_EVER = (timedelta(days=-1000), timedelta(days=1000))
@@ -92,3 +93,29 @@ def test_no_right_row_is_in_more_than_two_buckets(spark: SparkSession) -> None:
     left = right.withColumnRenamed("bt", "at").withColumnRenamed("y", "x").limit(0)
     copies = matching(spark, within).joined_at_once(right=right, left=left, how="right_outer")
     assert max(found(copies, "right_outer").values()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("zone", "change"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 29, 1, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(2026, 10, 25, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_day_of_the_calendar_may_have_another_length_than_24_hours(
+    spark: SparkSession, zone: str, change: datetime
+) -> None:
+    there = spark.newSession()
+    there.conf.set("spark.sql.session.timeZone", zone)
+    numbers = range(-60, 60)
+    hours = [(1, change + HOUR * number, number) for number in numbers]
+    left, right = (
+        there.createDataFrame(hours, f"k long, {columns} long")
+        for columns in ("at timestamp, x", "bt timestamp, y")
+    )
+    for within in ((DAY, DAY), (timedelta(0), DAY), (-2 * DAY, -DAY)):
+        both = matching(there, within)
+        expected = found(both.joined(left, right, "left_outer"), "left_outer")
+        assert found(both.joined_at_once(left, right, "left_outer"), "left_outer") == expected
+        by_the_clock = {(x, y) for x in numbers for y in numbers if within[0] <= HOUR * (y - x) <= within[1]}
+        assert {pair for pair in expected if pair[1] is not None} != by_the_clock

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from headgate_spark.backfill.horizon import Horizon, Micros
+from headgate_spark.backfill.horizon import Horizon, Micros, micros
 from headgate_spark.backfill.matching import LEFT, RIGHT, Matching, Side, column
 
 ANSWERED = "_headgate_answered"
@@ -68,7 +68,8 @@ class Batch:
         time = column(self.matching.right.event_time)
         if horizon.left is None:
             return F.lit(True)
-        return time >= F.timestamp_micros(F.lit(horizon.left)) + F.lit(self.matching.earliest)
+        earliest = self.matching.earliest - self.matching.days_off(self.right.sparkSession)
+        return time >= F.timestamp_micros(F.lit(horizon.left + micros(earliest)))
 
 
 def with_event_time(rows: DataFrame, side: Side) -> DataFrame:

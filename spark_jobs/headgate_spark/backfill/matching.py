@@ -22,6 +22,11 @@ LEFT, RIGHT = "l", "r"
 _BUCKET = "_headgate_bucket"
 _WIDEST: Micros = 2**62
 """So wide that the begin of a bucket is still a `bigint`."""
+_FIXED_ZONES = ("UTC", "Etc/UTC", "GMT", "Z")
+"""Session time zones in which each day has 24 hours. Any other is held to be one that sets its clocks."""
+_DAY_OFF = timedelta(hours=26)
+"""How far a span with whole days may be from as many times 24 hours: the offsets that one zone has had differ by 25
+and a half hours at most (Pacific/Apia, which went over the date line twice)."""
 
 
 def unchanged(rows: DataFrame) -> DataFrame:
@@ -110,13 +115,25 @@ class Matching:
         left row is in one bucket; a right row is in each one that a partner of it can be in, which are two at most.
         So partners meet once, and a left row is there once, whether it has any or not.
         """
-        width = min(max(micros(self.latest - self.earliest), 1), _WIDEST)
+        off = self.days_off(left.sparkSession)
+        width = min(max(micros(self.latest - self.earliest + 2 * off), 1), _WIDEST)
         time = F.unix_micros(column(self.right.event_time))
-        first, last = (_bucket(time - F.lit(micros(apart)), width) for apart in (self.latest, self.earliest))
+        spans = (self.latest + off, self.earliest - off)
+        first, last = (_bucket(time - F.lit(micros(apart)), width) for apart in spans)
         left = left.withColumn(_BUCKET, _bucket(F.unix_micros(column(self.left.event_time)), width))
         right = right.withColumn(_BUCKET, F.explode(F.sequence(first, last, F.lit(width))))
         meet = self._are_partners() & (column(_BUCKET, LEFT) == column(_BUCKET, RIGHT))
         return left.alias(LEFT).join(right.alias(RIGHT), meet, how)
+
+    def days_off(self, spark: SparkSession) -> timedelta:
+        """Return how far partners may be outside the bounds by the time between them.
+
+        Spark adds the whole days of an interval to a timestamp by the calendar of the session's time zone
+        (`DateTimeUtils.timestampAddDayTime`), so over a change of its clocks a day has 23 hours, or 25.
+        """
+        has_days = max(abs(self.earliest), abs(self.latest)) >= timedelta(days=1)
+        is_fixed = spark.conf.get("spark.sql.session.timeZone") in _FIXED_ZONES
+        return _DAY_OFF if has_days and not is_fixed else timedelta(0)
 
     def result(self, joined: DataFrame, left: DataFrame, right: DataFrame) -> DataFrame:
         """Return the columns that the join is made for: the keys, the left ones, and but for a semi join the right
