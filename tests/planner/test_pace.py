@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headgate_contract import BatchControl, QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint_state import CheckpointState
+from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.task_memory import MemorySettings
 from headgate_spark.planner.memory import MemoryBound
@@ -79,7 +80,9 @@ def test_what_was_kept_only_raises_a_first_grant_and_never_above_a_bound(records
         (Sample(60_000, 6.0), 60, False),
         (Sample(60_000, 12.5), 60, True),
         (Sample(60_000, 2.9), 60, True),
-        (Sample(40_000, 40.0), 60, False),
+        (Sample(40_000, 19.0), 60, False),
+        (Sample(40_000, 20.0), 60, True),
+        (Sample(10, 20.0), 60, True),
         (Sample(60_000, 6.0), RENEWED_SECONDS, True),
         (Sample(40_000, 4.0), RENEWED_SECONDS, False),
         (Sample(10, 1.0), OLDEST_SECONDS, True),
@@ -127,6 +130,7 @@ def test_a_driver_that_comes_back_reads_a_backlog_in_a_few_batches():
 
 def test_what_a_run_kept_is_what_the_next_one_begins_with():
     checkpoint, state = MadeUpCheckpoint(), None
+    checkpoint.left = Resumption(batch=0)
     for records in (1000, 9000, 8000, 3):
         state = CheckpointState("orders", checkpoint)
         state.resume(SMALL, with_topics=False)
@@ -139,3 +143,6 @@ def test_what_a_run_kept_is_what_the_next_one_begins_with():
     kept = state.memory.pace_at(time.time())
     assert (kept.records, kept.seconds) == (9000, 1.0)
     assert len(checkpoint.batches.values) == 2
+    checkpoint.left = Resumption()  # was deleted, and the folder beside it was not
+    state.resume(SMALL, with_topics=False)
+    assert state.memory.pace_at(time.time()) is None

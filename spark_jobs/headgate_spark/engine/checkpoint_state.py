@@ -8,6 +8,7 @@ lost (`engine.beside`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -72,7 +73,8 @@ class CheckpointState:
             log.warning("the checkpoint could not be read", query=self._query, error=words_of(error))
         checkpoint, load = self._checkpoint, self._beside.load
         before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
-        self._remember(before.resumed(self.resumption).under(settings), before)
+        memory = before.resumed(self.resumption).under(settings)
+        self._remember(replace(memory, pace=None) if self._is_new else memory, before)
         if self.resumption.batch is not None and with_topics:
             self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
         if self.resumption.repeats:

@@ -11,6 +11,8 @@ nothing was kept. What bounds every grant (`maxRecords`, memory, what this run's
 mostly begins with small batches, before it is known that there is a backlog, so not the first batch alone needs it.
 
 The largest batch is kept, not the last one: weeks of small batches while a query is live tell little of a backlog.
+But one that has fewer records and takes twice as long refutes it: records have become dearer. A checkpoint in which
+no batch was planned yet has no pace, whatever is beside it: another job may have been there.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class Pace:
         is_alike = LIKE * batch.records >= self.records
         faster = (batch.records / batch.seconds) / (self.records / self.seconds)
         has_changed = not 1 / LIKE < faster < LIKE or now - self.at >= RENEWED_SECONDS
-        return paced(batch, now) if is_larger or (is_alike and has_changed) or self.is_over(now) else self
+        is_refuted = batch.records <= self.records and batch.seconds >= LIKE * self.seconds
+        is_new = is_larger or (is_alike and has_changed) or is_refuted or self.is_over(now)
+        return paced(batch, now) if is_new else self
 
     def is_over(self, now: float) -> bool:
         """Whether it tells nothing any more; so does one from the future, by a clock that was wrong."""
