@@ -24,26 +24,36 @@ KEPT = Pace(records=100_000, seconds=10.0, at=0.0)
 SMALL = MemorySettings(heap_bytes=2**30)
 
 
-def first(pace: Pace | None, target: float, memory: MemoryBound | None = None) -> int:
-    return BatchSizer(memory, pace).grant(target, BATCH).records
+def second(pace: Pace | None, target: float, memory: MemoryBound | None = None, took: float = 1e-6) -> int:
+    """The grant after a first batch, of what it was granted; it took so many seconds."""
+    sizer = BatchSizer(memory, pace)
+    grant = sizer.grant(target, BATCH)
+    assert grant.records <= BATCH.initial_records
+    sizer.ended(grant, grant.records, took, cut=True)
+    return sizer.grant(target, BATCH).records
 
 
 @pytest.mark.parametrize(
     ("pace", "target", "memory", "records"),
     [
-        (None, 10, None, 1000),
+        (None, 10, None, 4000),
         (KEPT, 10, None, 50_000),
         (KEPT, 1, None, 5_000),
-        (KEPT, 0.1, None, 1000),
+        (KEPT, 0.1, None, 4000),
         (KEPT, 1000, None, 400_000),
         (Pace(records=900_000, seconds=1.0, at=0.0), 1000, None, 1_000_000),
         (KEPT, 10, MemoryBound(grown_to=7000), 7000),
-        (Pace(records=10, seconds=3.0, at=0.0), 1, None, 1000),
+        (Pace(records=10, seconds=3.0, at=0.0), 1, None, 4000),
     ],
-    ids=["nothing", "half", "shorter", "slow", "growth", "maxRecords", "memory", "less than initialRecords"],
+    ids=["nothing", "half", "shorter", "slow", "growth", "maxRecords", "memory", "less than growth"],
 )
-def test_the_first_grant_is_half_of_what_was_shown(pace, target, memory, records):
-    assert first(pace, target, memory) == records
+def test_the_grant_after_a_first_batch_is_half_of_what_was_shown(pace, target, memory, records):
+    assert second(pace, target, memory) == records
+
+
+def test_a_first_batch_tells_that_records_have_become_dearer():
+    assert second(KEPT, 10, took=10.0) <= 1500
+    assert second(KEPT, 10, took=5.0) <= 3000
 
 
 def test_a_backlog_that_is_found_after_a_first_batch_is_read_as_was_shown():
@@ -64,12 +74,12 @@ def test_what_this_run_has_shown_counts_for_more():
     target=st.floats(0.1, 600),
     bound=st.none() | st.integers(1, 10**9),
 )
-def test_what_was_kept_only_raises_a_first_grant_and_never_above_a_bound(records, seconds, target, bound):
+def test_what_was_kept_only_raises_a_grant_and_never_above_a_bound(records, seconds, target, bound):
     memory = MemoryBound(grown_to=bound)
-    granted = first(Pace(records=records, seconds=seconds, at=0.0), target, memory)
-    assert granted >= first(None, target, memory)
+    granted = second(Pace(records=records, seconds=seconds, at=0.0), target, memory)
+    assert granted >= second(None, target, memory)
     assert granted <= min(BATCH.max_records, bound or BATCH.max_records)
-    assert granted <= max(BATCH.initial_records, BATCH.max_growth * records)
+    assert granted <= BATCH.max_growth * max(BATCH.initial_records, records)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +134,9 @@ def test_a_driver_that_comes_back_reads_a_backlog_in_a_few_batches():
     largest, seconds = max(zip(first.sizes, (batch.seconds for batch in first.batches), strict=True))
     again = a_run(True, Pace(records=largest, seconds=seconds, at=0.0))
     again.run_until(lambda: again.sources["flights"].pending == 0)
-    assert again.sizes[0] == pytest.approx(50_000 * 60 / 2, rel=0.1)
-    assert len(again.sizes) <= 3
+    assert again.sizes[0] == 10_000
+    assert again.sizes[1] == pytest.approx(50_000 * 60 / 2, rel=0.1)
+    assert len(again.sizes) <= 4
 
 
 def test_what_a_run_kept_is_what_the_next_one_begins_with():

@@ -11,8 +11,8 @@ A grant is never below what the last full batch has shown by itself: if `n` reco
 batch that a cold JVM made ten times slower would otherwise hold the grant down for as long as it is remembered.
 
 A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
-grant also grows by a bounded factor from one full batch to the next, begins small when nothing is known (and by what
-was kept of earlier runs where something is: `planner.pace`), and is
+grant also grows by a bounded factor from one full batch to the next, begins small (and goes on by what was kept of
+earlier runs where something is: `planner.pace`), and is
 halved after a full batch that took more than twice its target. (One that had less to read than it was allowed, or
 that a rate or a limit of alignment cut, did not take long because of its grant; halving for it would starve a live
 query on a busy cluster.)
@@ -111,7 +111,7 @@ class BatchSizer:
     """What a query's batches taught, and the grants that follow from it."""
 
     def __init__(self, memory: MemoryBound | None = None, pace: Pace | None = None) -> None:
-        """`memory` is what earlier runs learnt of it, `pace` one of their batches, by which the first one is made."""
+        """`memory` is what earlier runs learnt of it, `pace` one of their batches: the second one is made by it."""
         self.memory = memory or MemoryBound()
         self._pace = pace
         self._throughput = Throughput()
@@ -164,17 +164,17 @@ class BatchSizer:
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf]
-        kept = self._kept(seconds, batch)
         if self._last_full is None:
-            limits.append(max(batch.initial_records, kept))
+            limits.append(batch.initial_records)
         else:
             grown = max(self._last_full, self._proven(target)) * batch.max_growth
-            limits.append(max(grown, self._tried(seconds), kept))
+            limits.append(max(grown, self._tried(seconds), self._kept(seconds, batch)))
         return limits
 
     def _kept(self, seconds: float, batch: BatchControl) -> float:
         """Return how many records a batch may have by what earlier runs have shown; 0 where this run knows better."""
-        if self._pace is None or any(2 * asked >= seconds for asked, _ in self._filled):
+        own = [sample.records for asked, sample in self._filled if 2 * asked >= seconds]
+        if self._pace is None or len(own) > 1 or max(own, default=0) > batch.initial_records:
             return 0.0
         return self._pace.records_in(seconds, batch.max_growth)
 
