@@ -159,6 +159,19 @@ def test_what_comes_of_each_step_is_what_hadoop_makes_of_it(
     assert came[1] == came[0]
 
 
+def test_a_name_that_java_cannot_have_is_told_as_hadoop_tells_it(spark: SparkSession, tmp_path: Path) -> None:
+    """As one with letters that the locale of the JVM has not: Hadoop asks for another name then."""
+    hadoop = spark._jvm.org.apache.hadoop
+    path = hadoop.fs.Path(f"file:{tmp_path}/a\0b")
+
+    def status() -> Any:
+        return hadoop.fs.FileContext.getFileContext(spark._jsc.hadoopConfiguration()).getFileLinkStatus(path)
+
+    for ours in (False, True):
+        with written_by_us(spark, ours=ours):
+            assert told(status) == "java.io.FileNotFoundException"
+
+
 @contextmanager
 def processes(spark: SparkSession, folder: Path) -> Iterator[list[str]]:
     """Programs that the JVM starts."""
@@ -171,7 +184,10 @@ def processes(spark: SparkSession, folder: Path) -> Iterator[list[str]]:
     file = jvm.java.io.File(str(folder / "recorded.jfr")).toPath()
     recording.dump(file)
     events = jvm.jdk.jfr.consumer.RecordingFile.readAllEvents(file)
-    found += [str(event.getString("command")).split()[0] for event in events]
+    started = [str(event.getString("command")).split()[0] for event in events]
+    found += [
+        name for name in started if name != "getconf"
+    ]  # Spark's heartbeat asks once for the size of a page
     recording.close()
 
 

@@ -6,6 +6,7 @@ import java.lang.reflect.Field;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.util.Arrays;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -120,11 +121,11 @@ public final class LocalFiles extends ChecksumFs {
      */
     @Override
     public void setPermission(Path path, FsPermission permission) throws IOException {
-      java.nio.file.Path file = pathToFile(path).toPath();
       try {
+        java.nio.file.Path file = pathToFile(path).toPath();
         int kept = Files.isDirectory(file) ? (Integer) Files.getAttribute(file, MODE) & SET_IDS : 0;
         Files.setAttribute(file, MODE, permission.toShort() | kept);
-      } catch (UnsupportedOperationException | IllegalArgumentException e) { // no attribute of this JVM, or of these files
+      } catch (UnsupportedOperationException | IllegalArgumentException e) { // no attribute of this JVM, or of these files, or no such name in its locale
         super.setPermission(path, permission);
       }
     }
@@ -132,7 +133,14 @@ public final class LocalFiles extends ChecksumFs {
     /** Only of a link there is more to be told than of the file. */
     @Override
     public FileStatus getFileLinkStatus(Path path) throws IOException {
-      return Files.isSymbolicLink(pathToFile(path).toPath()) ? super.getFileLinkStatus(path) : getFileStatus(path);
+      try {
+        if (!Files.isSymbolicLink(pathToFile(path).toPath())) {
+          return getFileStatus(path);
+        }
+      } catch (InvalidPathException e) {
+        LOG.debug("the locale of this JVM has no name for {}; Hadoop gives it one", path, e);
+      }
+      return super.getFileLinkStatus(path);
     }
   }
 }
