@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from headgate_spark.engine import mounts
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.fence import SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
 from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcomer, owner, this_machine
@@ -288,6 +289,38 @@ def test_a_place_where_nothing_can_be_kept_is_told_from_one_that_does_not_answer
     words: str, is_denied: bool
 ) -> None:
     assert (DENIED.search(words) is not None) == is_denied
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "beside", "is_left"),
+    [
+        ("ext4", "overlay", True),  # /checkpoint is itself where a volume is mounted
+        ("nfs4", "tmpfs", True),
+        ("nfs4", "ext4", False),  # a machine's own disk beside a share
+        ("overlay", "tmpfs", False),  # the checkpoint ends with the container as well
+    ],
+)
+def test_what_is_kept_in_a_container_for_a_checkpoint_in_a_volume_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: str, beside: str, is_left: bool
+) -> None:
+    where = {Path("/ck"): 1, Path("/ck.headgate"): 2}
+    monkeypatch.setattr(mounts, "_nearest", where.__getitem__)
+    monkeypatch.setattr(mounts, "_kinds", lambda: {1: checkpoint, 2: beside})
+    found = mounts.is_left_in_the_container(Path("/ck"), Path("/ck.headgate"))
+    assert found == is_left
+    fence = fencing(FaultyDirectory())
+    fence.is_left_in_the_container = found
+    standing = fence.go_on()
+    assert standing.held is not None
+    assert ("in this container's own files" in (standing.problem or "")) == is_left
+
+
+def test_the_kernel_tells_what_is_mounted() -> None:
+    proc = Path("/proc")
+    assert mounts._kinds()[proc.stat().st_dev] == "proc"
+    assert mounts.mount_of(proc) != mounts.mount_of(Path.home()) != ""
+    assert mounts.mount_of(Path("/nowhere")) == ""
+    assert not mounts.is_left_in_the_container(proc / "nowhere", proc)
 
 
 # What is said ----------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ SETTINGS = (
 )
 OTHER = Owner(application="shop/orders", host="node-3", pid=4711, since=1764076500)
 TRUSTED_SECONDS = 1.0
-"""`TRUSTED_NANOS` of `Fence.java`."""
+"""`TRUSTED_MILLIS` of `Fence.java`."""
 SHUT_OUT = f"{OTHER.words} has taken it over"
 
 
@@ -188,6 +188,22 @@ def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_its_files(
     log = tmp_path / "ck" / "sources" / "0"
     assert (log / "0").exists()
     assert not (log / "1").exists()
+
+
+@pytest.mark.parametrize(
+    ("nanos", "millis_by_the_wall", "is_trusted"),
+    [
+        (0, 0, True),
+        (999_999_999, 999, True),
+        (1_000_000_000, 999, False),
+        (300_000_000, 3_600_000, False),  # was suspended
+        (300_000_000, -5_000, False),  # the clock was set back
+    ],
+)
+def test_a_look_from_before_the_machine_was_suspended_is_not_trusted(
+    spark: SparkSession, nanos: int, millis_by_the_wall: int, *, is_trusted: bool
+) -> None:
+    assert spark._jvm.dev.headgate.spark.Fence.isTrusted(nanos, millis_by_the_wall) == is_trusted
 
 
 def test_a_query_that_ends_gives_its_checkpoint_back(driver: Driver, tmp_path: Path) -> None:

@@ -44,17 +44,6 @@ def _is_there(pid: int) -> bool:
     return True
 
 
-def mount_of(folder: str) -> str:
-    """Return which mount of this kernel a local folder is on; empty: that cannot be told.
-
-    Two containers that each mount a bucket have two, and a lock that the kernel keeps in each of them.
-    """
-    try:
-        return f"{Path(folder).stat().st_dev}"
-    except OSError:
-        return ""
-
-
 def owner(
     application: str, pid: int, lineage: str = "", attempt: int | None = None, *, lock: str = ""
 ) -> Owner:

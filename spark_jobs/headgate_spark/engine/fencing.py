@@ -102,6 +102,8 @@ class Fencing:
         self._created: str | None = None
         self._failing_since: float | None = None
         self._is_over = False
+        self.is_left_in_the_container = False
+        """Whether no other container has the folder beside the checkpoint, so that it ends with this one."""
         self.has_waited = False
         """Whether another driver may have written the checkpoint since it was first looked at."""
 
@@ -168,6 +170,15 @@ class Fencing:
             f"({why}); let the job list, read, write and delete there, or see yourself that it has one writer"
         )
 
+    def _left(self) -> str:
+        problem = (
+            f"the fence on checkpoint {self._checkpoint} of query {self._query} is not whole: {self._side}, beside "
+            "it, is in this container's own files, which no other driver sees; let the checkpoint be a folder in its "
+            "volume, and not the volume itself"
+        )
+        log.warning("checkpoint has a fence that no other driver sees", query=self._query, problem=problem)
+        return problem
+
     def _stepped(self) -> Standing | None:
         """Take steps until the next wait; `None`: it has not come to its end."""
         answer: Any = None
@@ -179,7 +190,10 @@ class Fencing:
             except StopIteration as taken:
                 epoch: Epoch = taken.value
                 log.info("checkpoint is held", query=self._query, epoch=epoch.name)
-                return Standing(held=f"{self._side}/{epoch.name}")
+                return Standing(
+                    held=f"{self._side}/{epoch.name}",
+                    problem=self._left() if self.is_left_in_the_container else None,
+                )
             if isinstance(self._act, Wait) and self._clock() < self._until:
                 return None
             self._act = None

@@ -8,8 +8,9 @@ from headgate_contract.settings.table import LINEAGE
 from headgate_spark.engine import fencing
 from headgate_spark.engine.checkpoint import Checkpoint, local_path
 from headgate_spark.engine.directory import HadoopDirectory
-from headgate_spark.engine.fence_owner import lineage_in, mount_of, newcomer, owner
+from headgate_spark.engine.fence_owner import lineage_in, newcomer, owner
 from headgate_spark.engine.fencing import Fencing
+from headgate_spark.engine.mounts import is_left_in_the_container, mount_of
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.engine.sources import Descriptor
@@ -33,6 +34,7 @@ def open_fence(
     pid = int(jvm.view.java.lang.ProcessHandle.current().pid())  # it is the JVM that writes the checkpoint
 
     folder = fencing.folder_of(location)
+    root, beside = local_path(location), local_path(folder)
 
     def held(epoch: str) -> str | None:
         place = jvm.shim("Shim").held(epoch)
@@ -43,15 +45,16 @@ def open_fence(
         return left.batch, left.repeats
 
     wants = newcomer(
-        owner(
-            application, pid, lineage, attempt, lock=mount_of(str(local_path(folder))) if is_locked else ""
-        ),
+        owner(application, pid, lineage, attempt, lock=mount_of(beside) if is_locked and beside else ""),
         folder=folder,
         held=held,
         take_over_seconds=settings.take_over_seconds,
     )
     side = HadoopDirectory(jvm.view, jvm.files_of(described.run_id), folder)
-    return Fencing(described.query, location, side, ends, wants)
+    fence = Fencing(described.query, location, side, ends, wants)
+    if root is not None and beside is not None:
+        fence.is_left_in_the_container = is_left_in_the_container(root, beside)
+    return fence
 
 
 def _lineage(context: Any) -> tuple[str, int | None]:

@@ -42,7 +42,7 @@ final class Fence {
   private static final Logger LOG = LoggerFactory.getLogger(Fence.class);
 
   /** How long an answer is trusted; {@code SETTLE_SECONDS} in {@code headgate_spark.engine.fence} is longer than that. */
-  private static final long TRUSTED_NANOS = 1_000_000_000L;
+  private static final long TRUSTED_MILLIS = 1_000;
 
   private static final String PREFIX = "epoch.";
   private static final String OBSERVERS = "dfs.client.failover.proxy.provider.";
@@ -68,14 +68,14 @@ final class Fence {
   private volatile String problem;
   private volatile boolean refusesConditionalWrites;
   private volatile boolean over;
-  private long seen;
+  private Long seen;
+  private long seenByTheWall;
 
   private Fence(CheckpointFiles files, String location, String query) {
     this.files = files;
     this.location = location;
     this.epoch = new Path(location);
     this.query = query;
-    this.seen = System.nanoTime() - TRUSTED_NANOS;
     this.hasObservers = files.settings().getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
     this.sign = new SignOfLife(this, epoch);
   }
@@ -176,13 +176,23 @@ final class Fence {
       throw new IOException("query " + query + " commits nothing more: its driver is ending");
     }
     long now = System.nanoTime();
-    if (now - seen < TRUSTED_NANOS) {
+    long byTheWall = System.currentTimeMillis();
+    if (seen != null && isTrusted(now - seen, byTheWall - seenByTheWall)) {
       return;
     }
     if (!isHeld()) {
       throw new FencedException(why());
     }
     seen = now; // when it was asked, not when the answer came
+    seenByTheWall = byTheWall;
+  }
+
+  /**
+   * Whether an answer is good that is so old. By the clock of the wall as well: the other one stands still while a machine is suspended
+   * or in hibernation (Linux's {@code CLOCK_MONOTONIC}), which is long enough for another driver to have taken the checkpoint.
+   */
+  public static boolean isTrusted(long nanos, long millisByTheWall) {
+    return nanos < TimeUnit.MILLISECONDS.toNanos(TRUSTED_MILLIS) && millisByTheWall >= 0 && millisByTheWall < TRUSTED_MILLIS;
   }
 
   /**
