@@ -149,14 +149,17 @@ def test_a_port_that_is_taken_is_passed_over_and_reported(tmp_path):
             assert "port is taken" in ended.log
 
 
-def test_a_second_run_on_one_checkpoint_is_refused_with_the_pid_of_the_first(tmp_path):
+def test_a_second_run_on_one_checkpoint_is_refused_with_pid_and_host_of_the_first(tmp_path):
     source = recording(tmp_path / "source", 1000)
     arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
     with driver(tmp_path / "one", *arguments) as first:
         first.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 1000)
         with driver(tmp_path / "two", *arguments) as second:
             assert second.wait() == 75
-            assert f"is in use by the run with pid {first.process.pid}" in second.log
+            assert (
+                f"is in use by the run with pid {first.process.pid} on host {socket.gethostname()};"
+                in second.log
+            )
         assert first.metric("headgate_query_active") == 1
         first.signal(signal.SIGTERM)
         assert first.wait() == 0

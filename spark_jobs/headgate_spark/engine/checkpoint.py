@@ -7,6 +7,7 @@ killed the JVM outlives it for a moment. A lock held by Python would be free whi
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +56,7 @@ def acquire_lock(jvm: Any, checkpoint: str, holder: int | None = None) -> Checkp
 
     Returns `None` where there is nothing to lock: a checkpoint on an object store (there the operator sees to it
     that no second driver is started), one that Spark made for this run alone, or one beside which this driver may not
-    write. Raises `CheckpointInUseError` with the holder's pid.
+    write. Raises `CheckpointInUseError` with the holder's pid and host.
     """
     root = local_path(checkpoint)
     if root is None or root.name.startswith("temporary-"):
@@ -106,7 +107,7 @@ def _locked(jvm: Any, path: Path, holder: int) -> CheckpointLock:
         )
     try:
         opened.setLength(0)
-        opened.writeBytes(str(holder))
+        opened.writeBytes(f"{holder} on host {socket.gethostname()}")  # each container has a process 1
     except Exception as error:  # it is locked all the same; another run would not know by whom
         log.debug("the holder of a lock could not be noted", lock=str(path), error=words_of(error))
     return CheckpointLock(opened, path)
