@@ -18,8 +18,7 @@ from support.kafka_connector import connector_jars
 
 SCALE = 0.012
 """Of two thousand restarts."""
-AT_ONCE = ("threads", "descriptors", "sockets", "series")
-"""What is given back at once; objects wait for collectors."""
+KINDS = ("threads", "descriptors", "sockets", "series", "objects")
 RESTARTS = 8
 
 
@@ -66,7 +65,7 @@ def test_queries_that_are_started_again_leave_nothing_in_a_driver(kafka: Broker,
     assert restarts[-1] == 24
     assert batches >= restarts[-1]
     assert verdicts == 4
-    for kind in AT_ONCE:
+    for kind in KINDS:
         of_kind = [look[kind] for look in looks]
         assert of_kind[-1] - of_kind[1] < 2 * restarts[0], (
             f"{kind}: {of_kind}, {restarts[0]} restarts between two"

@@ -2,12 +2,14 @@
 
 python restarts.py --bootstrap HOST:PORT --topic NAME --place DIR --names N --batches B --at-once A
 
-A file `DIR/<n>.queries` asks for as many queries as is written in it; `DIR/<n>.done` says how many batches those ran.
+A file `DIR/<n>.queries` asks for as many queries as is written in it; `DIR/<n>.done` says how many batches those ran,
+when Python holds nothing of them any more.
 They have N names and the checkpoints of these; the i-th has i % 8 + 1 sources, in each fifth one of them on Kafka.
 Each ends after B batches: stopped, failed by a row that it refuses, or, asked for what there is, by itself after one.
 """
 
 import argparse
+import gc
 import itertools
 import json
 import threading
@@ -89,6 +91,24 @@ class Queries:
         return reduce(DataFrame.unionAll, streams[-MOST_SOURCES:]).coalesce(1)
 
 
+def let_go(spark: SparkSession) -> None:
+    """Have Python let go of what it holds in the JVM of queries that are over, and return when it has.
+
+    Each object of Py4J that was called has a cycle with its methods (`JavaObject.__getattr__`, 0.10.9), so it waits
+    for Python's collector, and its query in the JVM with it: hundreds of objects. What was collected is told to the
+    JVM later, in order, by a thread (`FinalizerWorker`): a last word to that thread says that it was.
+    """
+    gc.collect()
+    told = threading.Event()
+
+    class LastWord:
+        def garbage_collect_object(self, *_: object) -> None:
+            told.set()
+
+    spark.sparkContext._gateway._gateway_client.finalizer_deque.appendleft((LastWord(), ""))
+    told.wait(SECONDS)
+
+
 def main() -> None:
     """Run until the process is stopped."""
     parser = argparse.ArgumentParser(description="Start queries and end them, as many as are asked for.")
@@ -99,7 +119,8 @@ def main() -> None:
     parser.add_argument("--batches", type=int, required=True, help="after which each ends")
     parser.add_argument("--at-once", type=int, required=True, help="how many run side by side")
     args = parser.parse_args()
-    queries = Queries(SparkSession.builder.appName("restarts").getOrCreate(), args)
+    spark = SparkSession.builder.appName("restarts").getOrCreate()
+    queries = Queries(spark, args)
     numbers = itertools.count()
     with ThreadPoolExecutor(args.at_once) as pool:
         for turn in itertools.count(1):
@@ -107,6 +128,7 @@ def main() -> None:
             while not asked.exists():
                 time.sleep(0.05)
             batches = sum(pool.map(queries.run, itertools.islice(numbers, int(asked.read_text()))))
+            let_go(spark)
             unfinished = asked.with_suffix(".unfinished")
             unfinished.write_text(str(batches))
             unfinished.replace(asked.with_suffix(".done"))

@@ -1,7 +1,8 @@
 """One driver, and two thousand runs of queries of one to eight sources that are stopped, fail, and are started again.
 
 Two hundred times meanwhile the control document changes the verdict on all of them. Between two parts of the runs it
-is counted what the JVM and the planner's process hold, with no query running, after a full collection.
+is counted what the JVM and the planner's process hold, with no query running, after a full collection of Python and
+of the JVM.
 """
 
 from __future__ import annotations
