@@ -95,9 +95,11 @@ def draw(recorded: Mapping[str, Any]) -> str:
 
 
 def told(run: Mapping[str, Any]) -> str:
-    """Say which run it is, and what came of it."""
-    end = run["failure"] or f"all read after {run['caught_up']:.0f} s"
-    return f"{run['title']}: {end}"
+    """Say which run it is, and what came of it: a record may have been read long before its result is in sight."""
+    if run["failure"]:
+        return f"{run['title']}: {run['failure']}"
+    first = next(seconds for seconds, rows in run["in_sight"] if rows)
+    return f"{run['title']}: backlog read after {run['caught_up']:.0f} s, first results in sight after {first:.0f} s"
 
 
 def chart(name: str, runs: Mapping[str, Any], x: Scale) -> Chart:

@@ -14,7 +14,7 @@ RUN = {
     "title": "governed, 512m",
     "failure": None,
     "caught_up": 20.0,
-    "in_sight": [[0, 0], [9.5, 7]],
+    "in_sight": [[0, 0], [9.6, 0], [9.6, 7]],
     "heap": [[1, 90]],
 }
 DEAD = {
@@ -55,6 +55,6 @@ def test_the_picture_of_the_demo_says_of_each_run_what_came_of_it() -> None:
     drawn = picture.draw({"runs": {"plain_small": DEAD, "governed": RUN}})
     ET.fromstring(drawn)
     assert "Spark&#x27;s default, 512m: out of memory" in drawn
-    assert "governed, 512m: all read after 20 s" in drawn
+    assert "governed, 512m: backlog read after 20 s, first results in sight after 10 s" in drawn
     assert drawn.count("<polyline") == 4
     assert drawn.count("<circle") == 2
