@@ -8,12 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import window
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import BacklogControl, LiveControl, QueryControl, ReentryControl, SourceControl
@@ -27,6 +29,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage", "sh
 
 LEAST = "spark.sql.streaming.realTimeMode.minBatchDuration"
 KEYS = 5
+WINDOW, LATE = 10, 1
+"""Seconds of event time: of a window, and how far the watermark is behind."""
 RECORDS = 3_000
 
 
@@ -112,6 +116,13 @@ def counted(frame: DataFrame) -> DataFrame:
     return counts.selectExpr("concat(CAST(key AS STRING), '=', CAST(count AS STRING)) AS value")
 
 
+def by_windows(frame: DataFrame) -> DataFrame:
+    """Count records by the windows of their event times, which are their numbers, in seconds."""
+    events = frame.selectExpr("timestamp_seconds(n) AS at").withWatermark("at", f"{LATE} seconds")
+    counts = events.groupBy(window("at", f"{WINDOW} seconds").alias("within")).count()
+    return counts.selectExpr(f"concat(unix_seconds(within.start) DIV {WINDOW}, '=', count) AS value")
+
+
 def snapshot(driver: Driver) -> QuerySnapshot:
     def found() -> QuerySnapshot | None:
         for run in driver.governor.runs:
@@ -123,28 +134,27 @@ def snapshot(driver: Driver) -> QuerySnapshot:
     return wait_until(found, "the query was asked for")
 
 
-def await_lane(driver: Driver, query: StreamingQuery, *, real_time: bool) -> None:
-    def is_there() -> bool:
-        assert query.exception() is None, query.exception()
-        return snapshot(driver).real_time is real_time
+def await_of(query: StreamingQuery, condition: Callable[[], Any], what: str) -> Any:
+    """The first truthy answer of `condition`, unless the query fails before."""
 
-    wait_until(is_there, f"real-time mode is {real_time}; {snapshot(driver)}")
+    def found() -> Any:
+        assert query.exception() is None, query.exception()
+        return condition()
+
+    return wait_until(found, what)
+
+
+def await_lane(driver: Driver, query: StreamingQuery, *, real_time: bool | None) -> None:
+    """`None`: in micro-batches, and not asked to be elsewhere."""
+    await_of(query, lambda: snapshot(driver).real_time is real_time, f"real-time mode is {real_time}")
 
 
 def await_refusal(driver: Driver, query: StreamingQuery) -> str:
-    def refused() -> str | None:
-        assert query.exception() is None, query.exception()
-        return snapshot(driver).real_time_refused
-
-    return str(wait_until(refused, "a refusal"))
+    return str(await_of(query, lambda: snapshot(driver).real_time_refused, "a refusal"))
 
 
 def await_count(topics: Topics, query: StreamingQuery) -> None:
-    def is_there() -> bool:
-        assert query.exception() is None, query.exception()
-        return topics.last_counts == topics.counts
-
-    wait_until(is_there, f"{topics.counts}")
+    await_of(query, lambda: topics.last_counts == topics.counts, f"{topics.counts}")
 
 
 def in_real_time_mode(query: StreamingQuery) -> bool:
@@ -171,7 +181,7 @@ def test_a_count_is_exact_through_backlog_real_time_backlog_and_micro_batches(
         await_count(topics, query)
         topics.add(20)
         driver.control(control(real_time=False))
-        wait_until(lambda: snapshot(driver).real_time is None, "micro-batches")
+        await_lane(driver, query, real_time=None)
         topics.add(20)
         await_count(topics, query)
         wait_until(lambda: not in_real_time_mode(query), "its stream asks for no latest offsets to report")
@@ -191,6 +201,35 @@ def test_a_count_is_exact_through_backlog_real_time_backlog_and_micro_batches(
     assert ends == sorted(ends)
 
 
+def test_a_count_by_windows_is_exact_and_its_watermark_moves_on_in_both_lanes(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """`RealTimeModeAllowlist` of 4.3.0 has `EventTimeWatermarkExec`: by its class, not by a string as most others."""
+    topics = Topics(spark, kafka, records=25)
+    driver.control(control())
+    query = topics.writer(by_windows(topics.frame()), tmp_path / "checkpoint").start()
+    try:
+        for real_time in (True, False, True):
+            driver.control(control(real_time=real_time))
+            await_lane(driver, query, real_time=real_time or None)
+            topics.add(25)
+            counts = Counter(str(n // WINDOW) for n in range(topics.sent))
+            await_of(query, lambda wanted=counts: topics.last_counts == wanted, f"{counts}")
+            newest = datetime.fromtimestamp(topics.sent - 1 - LATE, UTC)
+            await_of(query, lambda wanted=newest: watermark(query) == wanted, f"a watermark of {newest}")
+            assert state_rows(query) == 1, "of the windows, the last one"
+    finally:
+        query.stop()
+
+
+def watermark(query: StreamingQuery) -> datetime:
+    return datetime.fromisoformat(query.lastProgress["eventTime"]["watermark"])
+
+
+def state_rows(query: StreamingQuery) -> int:
+    return int(query.lastProgress["stateOperators"][0]["numRowsTotal"])
+
+
 def committed(folder: Path) -> list[int]:
     return sorted(
         int(each.name) for each in (folder / "checkpoint" / "commits").iterdir() if each.name.isdigit()
@@ -208,7 +247,7 @@ def test_each_record_is_written_once_by_a_query_without_state(
             await_lane(driver, query, real_time=True)
             topics.add(50)
             driver.control(control(real_time=False))
-            wait_until(lambda: snapshot(driver).real_time is None, "micro-batches")
+            await_lane(driver, query, real_time=None)
             topics.add(50)
             driver.control(control())
         wait_until(lambda: len(topics.written) >= topics.sent, "all of them")
@@ -227,11 +266,7 @@ def test_two_topics_of_one_query_are_live_side_by_side_and_both_go_back_to_micro
     query = one.writer(numbers(one.frame().union(other.frame())), tmp_path / "checkpoint").start()
 
     def await_all() -> None:
-        def are_there() -> bool:
-            assert query.exception() is None, query.exception()
-            return len(one.written) >= one.sent + other.sent
-
-        wait_until(are_there, "records of both topics")
+        await_of(query, lambda: len(one.written) >= one.sent + other.sent, "records of both topics")
 
     try:
         for _ in range(2):
