@@ -414,6 +414,21 @@ def test_state_of_an_old_checkpoint_stays_in_micro_batches(
         query.stop()
 
 
+def test_a_new_query_goes_live_before_its_first_record(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topics = Topics(spark, kafka, partitions=2, records=0)
+    driver.control(control())
+    query = topics.writer(numbers(topics.frame()), tmp_path / "checkpoint").start()
+    try:
+        await_lane(driver, query, real_time=True)
+        topics.add(10)
+        wait_until(lambda: len(topics.written) >= topics.sent, "all of them")
+    finally:
+        query.stop()
+    assert sorted(map(int, topics.written)) == list(range(topics.sent))
+
+
 def test_its_checkpoint_goes_on_without_headgate(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
 PER_SECOND = 1000
 BATCH = 60.0
+SOURCES = ("delays", "flights", "gates")
 
 
 def control(*, dwell: float = 60.0, **more: object) -> QueryControl:
@@ -59,12 +60,28 @@ def test_one_that_has_nothing_to_read_goes_live_at_once() -> None:
 
 
 def test_the_first_batch_of_a_query_is_a_micro_batch() -> None:
-    spark, stream = spark_with(control(), resumed=None)
-    spark.run_for(10)
-    assert spark.live_batches == []
-    stream.arrive(1)
+    spark, _ = spark_with(control(), 1, resumed=None)
     spark.run_until(lambda: is_live(spark), within=10)
     assert spark.sizes == [1]
+
+
+@pytest.mark.parametrize("names", [("flights",), ("delays", "flights"), SOURCES])
+def test_a_new_query_with_nothing_to_read_goes_live_after_an_empty_micro_batch(names: Sequence[str]) -> None:
+    streams = [Stream(name, {"0": 0}) for name in names]
+    spark = ScriptedSpark(*streams, control=control())
+    spark.run_until(lambda: is_live(spark), within=1)
+    assert (spark.sizes, len(spark.live_batches)) == ([], 1)
+    assert spark.snapshot.no_data_batches == 2, "the one of real-time mode is empty, too"
+    streams[0].arrive(1)
+    spark.run_for(BATCH)
+    assert [batch.total for batch in spark.live_batches] == [0, 1]
+
+
+def test_a_new_query_that_stays_in_micro_batches_begins_with_no_empty_one() -> None:
+    for declared in (QueryControl(), control(paused=True)):
+        spark, _ = spark_with(declared, resumed=None)
+        spark.run_for(10)
+        assert spark.snapshot.no_data_batches == 0
 
 
 def test_it_catches_up_in_micro_batches_that_wait_for_no_interval() -> None:
@@ -216,9 +233,6 @@ def test_nothing_goes_live_while_it_is_stopped() -> None:
     spark.planner.stop(spark.now)
     spark.run_for(10)
     assert spark.live_batches == []
-
-
-SOURCES = ("delays", "flights", "gates")
 
 
 def spark_of_several(

@@ -79,6 +79,7 @@ class Booking:
         """A batch was committed."""
         query, now = self._query, report.ended_at
         batch, self.batch = self.batch, None
+        query.real_time.has_run = True
         query.gate.ended(now)
         for name, records in report.records.items():
             if name in query.sources:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.ending import MAX_WAIT_SECONDS, instead_of_ending
-from headgate_spark.planner.model import Answer, Hold, Wait
+from headgate_spark.planner.model import Answer, Hold, TakeNothing, Wait
 from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.state import QueryState
@@ -70,6 +70,16 @@ def until_the_gate_opens(asked: Question, hold: Hold) -> Hold | Wait:
     return Wait(min(max(seconds, MIN_WAIT_SECONDS), MAX_WAIT_SECONDS), hold.reason)
 
 
+def first_batch_or_wait(asked: Question, hold: Hold) -> Answer:
+    """Begin a query that is to be live in real-time mode with an empty batch, where it has nothing to read.
+
+    Spark runs one where a source without an offset in the checkpoint answers its start.
+    """
+    if hold.reason is HeldBy.NOTHING_PENDING and asked.query.real_time.lacks_first_batch:
+        return TakeNothing()
+    return until_the_gate_opens(asked, hold)
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """How queries of one kind are planned."""
@@ -83,7 +93,7 @@ class Pipeline:
 LIVE = Pipeline(
     due,
     (history, verdict, seen, span, reach, rate, grant, shares, aligned(reach, rate, shares)),
-    until_the_gate_opens,
+    first_batch_or_wait,
 )
 UNLISTED = Pipeline(due, (history, verdict, seen, everything), until_the_gate_opens)
 TO_THE_END = Pipeline(

@@ -32,9 +32,10 @@ class RealTime:
     """The real-time mode of one query. Times are seconds of one monotonic clock."""
 
     def __init__(self, *, has_run: bool) -> None:
-        """`has_run`: a batch of the query was planned before, in this run or an earlier one."""
+        """`has_run`: a batch of the query was planned in an earlier run."""
         self._control = LiveControl()
-        self._has_run = has_run
+        self.has_run = has_run
+        """A batch of the query was planned before, in this run or an earlier one."""
         self.hindrance: str | None = None
         """What is said of the query that real-time mode could not keep: a sentence; `None`: nothing."""
         self.refusal: str | None = None
@@ -75,7 +76,6 @@ class RealTime:
 
     def batch_ended(self, report: BatchReport, *, took_all: bool) -> None:
         """A micro-batch has ended; `took_all`: it was to bring all that its sources had."""
-        self._has_run = True
         self._is_drained = took_all and report.duration_seconds <= CAUGHT_UP_SECONDS
 
     @property
@@ -101,8 +101,17 @@ class RealTime:
         A query's first batch is a micro-batch. Where one of real-time mode was killed that was the first, there is
         state and nothing in the logs, and Spark starts no micro-batches on that any more.
         """
-        is_possible = self._control.real_time and self.hindrance is None and self._has_run
+        is_possible = self._is_possible and self.has_run
         return is_possible and not backlog and now >= self._not_before
+
+    @property
+    def lacks_first_batch(self) -> bool:
+        """Whether the query is to be live in it and has no batch yet: one of no records will do."""
+        return self._is_possible and not self.has_run
+
+    @property
+    def _is_possible(self) -> bool:
+        return self._control.real_time and self.hindrance is None
 
     def changes_at(self, now: float) -> float:
         """Return when it may be gone into by time alone."""
