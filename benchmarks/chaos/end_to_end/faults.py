@@ -17,11 +17,14 @@ import psutil
 
 from benchmarks.chaos.end_to_end.world import LOOK_SECONDS, World
 from headgate_contract.receiving import RefusalReason
+from support.driver import Driver
 
 POINT_SECONDS = 5.0
 """For a point to come; where it does not, because there is nothing to read, it strikes all the same."""
 HUGE_BYTES = 16 << 20
 REWRITTEN_SECONDS = 0.1
+SHUT_OUT = ("is in use by", "commits nothing more to its checkpoint")
+"""What the log of a newcomer says that is not let in, and that of a driver whose checkpoint was taken over."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def second_driver(world: World, _: random.Random) -> None:
         "the end of one of two drivers",
     )
     loser, world.driver = (first, second) if second.process.poll() is None else (second, first)
-    world.clear(loser)
+    shut_out(world, loser)
 
 
 def driver_comes_back(world: World, _: random.Random) -> None:
@@ -194,7 +197,14 @@ def driver_comes_back(world: World, _: random.Random) -> None:
         world.driver = world.start()
         world.wait_for_commit(before + 1)  # the batch that was running may have been committed just before
     world.wait_for(lambda: first.process.poll() is not None, "the end of a driver that was shut out")
-    world.clear(first)
+    shut_out(world, first)
+
+
+def shut_out(world: World, driver: Driver) -> None:
+    """See that a driver has ended because another one has its checkpoint, and that all of it is gone."""
+    log = driver.log
+    assert any(words in log for words in SHUT_OUT), f"it ended of something else: {log[-3000:]}"
+    world.clear(driver)
 
 
 # Broker and network -------------------------------------------------------------------------------
