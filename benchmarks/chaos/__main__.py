@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
 SUITE = Suite(
     "benchmarks.chaos",
     SCENARIOS,
-    Origin("make chaos", versions, ("operator", "spark_jobs/headgate_contract")),
+    Origin("make chaos", versions, ("operator", "spark_jobs")),
 )
 
 if __name__ == "__main__":
