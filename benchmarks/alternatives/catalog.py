@@ -1,6 +1,6 @@
 """All scenarios of alternatives, in the order in which they are run and shown."""
 
-from benchmarks.alternatives.scenarios import default, large, matrix, outage
+from benchmarks.alternatives.scenarios import default, fixed_cost, hot_keys, large, matrix, outage
 from benchmarks.backlog.scenario import Bench
 from benchmarks.runner import Scenario
 
@@ -9,4 +9,6 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     *matrix.SCENARIOS,
     outage.SCENARIO,
     large.SCENARIO,
+    fixed_cost.SCENARIO,
+    hot_keys.SCENARIO,
 )

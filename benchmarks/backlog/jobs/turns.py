@@ -13,7 +13,8 @@ A stream whose request has `live`, a file, goes on until `DIR/<n>.stop` appears:
 arrives from the moment on at which that file was made, `speed` times as fast as its event times say. The job makes
 it, unless it is there, once `DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap`
 the inputs are topics; with `output`, a directory, the result is written there instead of dropped. The mode `read`
-says what a result comes to that another engine has written.
+says what a result comes to that another engine has written; `small` says how long triggers take that have one row,
+for so many `batches`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     request = json.loads(turn.read_text())
     if request["mode"] == "read":
         return {"output": results.of_changelog(spark, request["workload"], *request["inputs"])}
+    if request["mode"] == "small":
+        return small(spark, request, turn)
     checkpoint = turn.with_suffix(".checkpoint")
     if request.get("from_checkpoint"):
         copied(request["from_checkpoint"], str(checkpoint))
@@ -118,6 +121,19 @@ def live(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     query.processAllAvailable()
     query.stop()
     return outcome([json.loads(progress.json) for progress in query.recentProgress])
+
+
+def small(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
+    """Run a query without state whose batches have one row; the first tenth of them does not count."""
+    wanted = request["batches"]
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1)
+    query = written(source.load(), "append", "small", str(turn.with_suffix(".checkpoint"))).start()
+    while query.lastProgress is None or query.lastProgress["batchId"] < wanted:
+        query.awaitTermination(0.2)
+    query.stop()
+    triggers = [json.loads(progress.json)["durationMs"] for progress in query.recentProgress]
+    took = [one["triggerExecution"] / 1000 for one in triggers if "addBatch" in one]
+    return {"seconds": took[wanted // 10 : wanted]}
 
 
 def recorded(spark: SparkSession, name: str, request: Request) -> DataFrame:
