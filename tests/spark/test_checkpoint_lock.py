@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,9 @@ def test_a_checkpoint_has_one_writer_by_whatever_name_it_comes(
     other = second.format(root=tmp_path) if ":" in second else str(tmp_path / second)
     held = acquire_lock(spark._jvm, str(tmp_path / "real" / "ck"))
     assert held is not None
-    assert (tmp_path / "real" / "ck.headgate" / "lock").read_text() == str(os.getpid())
+    assert (
+        tmp_path / "real" / "ck.headgate" / "lock"
+    ).read_text() == f"{os.getpid()} on host {socket.gethostname()}"
     with pytest.raises(CheckpointInUseError, match="in use by another query of this driver") as refused:
         acquire_lock(spark._jvm, other)
     assert refused.value.by_this_driver
