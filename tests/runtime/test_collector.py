@@ -51,7 +51,7 @@ class FailedQueries:
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
     documents = SimpleNamespace(generation=None, refused={}, failures=0)
-    table = SimpleNamespace(unplanned=(), unmatched=(), is_stopping=False)
+    table = SimpleNamespace(unplanned=(), unmatched=(), unfenced=(), is_stopping=False)
     endings = SimpleNamespace(
         runs=(SimpleNamespace(name="delays"),),
         failures={"delays": "query delays: no room", "totals": "query totals: no such option"},
@@ -170,7 +170,12 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
     governor = SimpleNamespace(
         documents=SimpleNamespace(generation=3, refused=dict.fromkeys(RefusalReason, 1), failures=1),
-        table=SimpleNamespace(unplanned=("clicks",), unmatched=("property a: no query b",), is_stopping=True),
+        table=SimpleNamespace(
+            unplanned=("clicks",),
+            unmatched=("property a: no query b",),
+            unfenced=("no right",),
+            is_stopping=True,
+        ),
         endings=SimpleNamespace(failures={"totals": "query totals: no such option"}, runs=[]),
         failures=1,
         publish_failures={("delays", "flights"): 1},
