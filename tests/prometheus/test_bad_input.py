@@ -169,7 +169,7 @@ def test_a_driver_that_prometheus_does_not_scrape_is_waited_for_and_then_told_of
         o.turns(1)
         unseen = (
             f"Prometheus has no series of the pod flights-driver-1 in {namespace}: it has not scraped it yet, or is "
-            "not told to (PodMonitor, port 8090)"
+            "not configured to (PodMonitor, port 8090)"
         )
         assert o.said("MetricsAvailable") == (
             "Unknown",
