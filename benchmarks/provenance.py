@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 UNKNOWN: Final = "unknown"
 """What a row says where nobody wrote it down: never a guess."""
 CHANGED: Final = "+changes"
@@ -43,7 +41,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor() or UNKNOWN,
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": platform.system(),
         "kernel": platform.release(),
     }
