@@ -15,22 +15,15 @@ from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.backlog import plot
 from benchmarks.backlog.command import Command, versions
 from benchmarks.local.results import Origin
-from benchmarks.runner import Suite, tell
+from benchmarks.runner import Suite
 
 OF_BACKLOGS = Origin("make bench-alternatives", versions)
 ORIGIN = replace(OF_BACKLOGS, measures=(*OF_BACKLOGS.measures, "benchmarks/backlog"))
 SUITE = Suite("benchmarks.alternatives", SCENARIOS, ORIGIN)
 RESULTS = Path("benchmarks/results/alternatives.json")
-COMMAND = Command(SUITE, "Measure what one would otherwise choose.", RESULTS, rounds=10)
-
-
-def main() -> int:
-    """Run the command; returns its exit code."""
-    code, written = COMMAND.run()
-    if written is not None:
-        tell(f"drawn: {plot.draw(written, plot.ALTERNATIVES)}")
-    return code
-
+COMMAND = Command(
+    SUITE, "Measure what one would otherwise choose.", RESULTS, rounds=10, title=plot.ALTERNATIVES
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(COMMAND.main())

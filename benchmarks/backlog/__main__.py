@@ -18,19 +18,11 @@ from benchmarks.backlog import plot
 from benchmarks.backlog.catalog import SCENARIOS
 from benchmarks.backlog.command import Command, versions
 from benchmarks.local.results import Origin
-from benchmarks.runner import Suite, tell
+from benchmarks.runner import Suite
 
 SUITE = Suite("benchmarks.backlog", SCENARIOS, Origin("make bench-backlog", versions))
-COMMAND = Command(SUITE, "Measure backlogs as batches.", Path("benchmarks/results/backlog.json"), rounds=5)
-
-
-def main() -> int:
-    """Run the command; returns its exit code."""
-    code, written = COMMAND.run()
-    if written is not None:
-        tell(f"drawn: {plot.draw(written)}")
-    return code
-
+RESULTS = Path("benchmarks/results/backlog.json")
+COMMAND = Command(SUITE, "Measure backlogs as batches.", RESULTS, rounds=5, title=plot.BACKLOG)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(COMMAND.main())

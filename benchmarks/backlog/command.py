@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.backlog import plot
 from benchmarks.backlog.comparison import Comparison
 from benchmarks.backlog.flink import cluster
 from benchmarks.backlog.scenario import Bench
@@ -27,9 +28,11 @@ class Command:
     description: str
     results: Path
     rounds: int
+    title: str
+    """Of the page that is drawn beside the file."""
 
-    def run(self, given: Sequence[str] | None = None) -> tuple[int, Path | None]:
-        """Measure; returns the exit code, and the file that was written, if there was one."""
+    def main(self, given: Sequence[str] | None = None) -> int:
+        """Measure, and draw what was written, if anything was; returns the exit code."""
         options = self.arguments(given)
         results, work = options.results, options.work
         kept = work / compared(options.scale)
@@ -37,7 +40,9 @@ class Command:
         bench = Bench(work, work / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
         more = f" --scale {options.scale:g}" if options.scale < 1 else ""
         code = self.suite.run(options.only, bench, results, more)
-        return (code if comparison.all_equal else 1), results
+        if results is not None:
+            tell(f"drawn: {plot.draw(results, self.title)}")
+        return code if comparison.all_equal else 1
 
     def arguments(self, given: Sequence[str] | None = None) -> argparse.Namespace:
         """Read the command line; `results` is None where nothing is to be written."""

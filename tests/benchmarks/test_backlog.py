@@ -183,11 +183,11 @@ def test_what_earlier_calls_compared_counts_until_the_workload_is_compared_anew(
 def test_a_difference_that_an_earlier_call_found_fails_until_it_is_gone(tmp_path, monkeypatch):
     kept = tmp_path / "compared.json"
     monkeypatch.setattr(called.SUITE.__class__, "run", lambda *_: 0)
-    monkeypatch.setattr(called.plot, "draw", lambda results: results)
+    monkeypatch.setattr(called.plot, "draw", lambda results, _title: results)
     monkeypatch.setattr("sys.argv", ["backlog", "--only", "outputs", f"--work={tmp_path}"])
     for pairs, code in ({"join": [True, False]}, 1), ({"join": [True, True]}, 0), ({}, 0):
         kept.write_text(json.dumps(pairs))
-        assert called.main() == code
+        assert called.COMMAND.main() == code
 
 
 def test_results_without_rows_show_nothing():
