@@ -12,10 +12,9 @@ batch that a cold JVM made ten times slower would otherwise hold the grant down 
 
 A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
 grant also grows by a bounded factor from one full batch to the next, begins small (and goes on by what was kept of
-earlier runs where something is: `planner.pace`), and is
-halved after a full batch that took more than twice its target. (One that had less to read than it was allowed, or
-that a rate or a limit of alignment cut, did not take long because of its grant; halving for it would starve a live
-query on a busy cluster.)
+earlier runs where something is: `planner.pace`), and is halved after a full batch that took more than twice its
+target. (One that had less to read than it was allowed, or that a rate or a limit of alignment cut, did not take long
+because of its grant; halving for it would starve a live query on a busy cluster.)
 
 A batch that was cut to less than half of its grant tells what small batches cost. Where it took longer than its
 target and nothing else is known, it tells nothing: a cold first batch of five records, all that the rate allowed, led
