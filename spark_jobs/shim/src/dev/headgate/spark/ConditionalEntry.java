@@ -95,7 +95,7 @@ final class ConditionalEntry extends ByteArrayOutputStream {
     try {
       write(files);
     } catch (IOException | UnsupportedOperationException | IllegalArgumentException e) {
-      if (isThere(files)) {
+      if (Fence.isThere(files, path)) {
         if (!isOurs(files)) {
           throw taken(e);
         }
@@ -125,10 +125,6 @@ final class ConditionalEntry extends ByteArrayOutputStream {
       throw e;
     }
     stream.close();
-  }
-
-  private boolean isThere(FileSystem files) throws IOException {
-    return Fence.isThere(files, path);
   }
 
   /**

@@ -37,15 +37,24 @@ record Execution(StreamingQuery query) {
 
   /** The same for a field of any object. */
   static boolean setIfThere(Object owner, String name, Object value) throws ReflectiveOperationException {
+    Field field = field(owner, name);
+    if (field == null) {
+      return false;
+    }
+    field.set(owner, value);
+    return true;
+  }
+
+  /** A field of an object by its name, of the nearest class that declares one; null: none does. */
+  static Field field(Object owner, String name) {
     for (Class<?> type = owner.getClass(); type != null; type = type.getSuperclass()) {
       for (Field field : type.getDeclaredFields()) {
         if (field.getName().equals(name)) {
           field.setAccessible(true);
-          field.set(owner, value);
-          return true;
+          return field;
         }
       }
     }
-    return false;
+    return null;
   }
 }

@@ -92,7 +92,7 @@ final class Fence {
       for (SparkDataStream source : new Execution(execution).sources()) {
         Object stream = source instanceof Governed governed ? governed.delegate : source;
         if (stream.getClass().getName().endsWith(".FileStreamSource")) {
-          fence.guard(field(stream.getClass(), "metadataLog").get(stream), false);
+          fence.guard(field(stream, "metadataLog").get(stream), false);
         }
       }
     } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
@@ -133,7 +133,7 @@ final class Fence {
   }
 
   private void guard(Object log, boolean areSmall) throws ReflectiveOperationException {
-    Field field = field(log.getClass(), "fileManager");
+    Field field = field(log, "fileManager");
     Object manager = field.get(log);
     boolean mayBeConditional = areSmall && manager.getClass().getName().startsWith("org.apache.spark.");
     Object guarded =
@@ -159,15 +159,12 @@ final class Fence {
     field.set(log, guarded);
   }
 
-  private static Field field(Class<?> type, String name) throws NoSuchFieldException {
-    for (Class<?> c = type; c != null; c = c.getSuperclass()) {
-      var found = Arrays.stream(c.getDeclaredFields()).filter(field -> field.getName().equals(name)).findFirst();
-      if (found.isPresent()) {
-        found.get().setAccessible(true);
-        return found.get();
-      }
+  private static Field field(Object owner, String name) throws NoSuchFieldException {
+    Field found = Execution.field(owner, name);
+    if (found == null) {
+      throw new NoSuchFieldException(name + " of " + owner.getClass().getName());
     }
-    throw new NoSuchFieldException(name + " of " + type.getName());
+    return found;
   }
 
   /** Throws where another driver has the checkpoint, or the store does not answer. */
