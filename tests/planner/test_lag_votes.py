@@ -62,8 +62,39 @@ def test_one_that_waits_for_its_gate_enters_a_backlog_without_waiting_for_it(
     began = len(spark.batches)
     stream.arrive(100_000)
     came = spark.now
+    looks = len(spark.surveys)
     spark.run_until(lambda: len(spark.batches) > began, within=60)
-    assert spark.batches[-1].planned_at - came <= within + 2 * BASE, "the next survey of a closed gate"
+    planned_at = spark.batches[-1].planned_at
+    assert planned_at - came <= within + BASE, "the next survey of a closed gate"
+    assert [at for at, _ in spark.surveys[looks:]] == [planned_at], (
+        "it is planned in the trigger that has found it"
+    )
+
+
+@pytest.mark.parametrize("voting", [{"flights"}, {"flights", "weather"}])
+@pytest.mark.parametrize("order", [("flights", "weather"), ("weather", "flights")])
+def test_what_a_closed_gate_finds_is_planned_with_all_sources_or_not_yet(
+    voting: set[str], order: tuple[str, str]
+) -> None:
+    """A source that nobody has looked at for a second is looked at again before anything is planned."""
+    backlog = BacklogControl(pending_records=1000)
+    sources = {name: SourceControl(backlog=backlog if name in voting else None) for name in order}
+    declared = QueryControl(
+        interval_seconds=5,
+        interval_during_backlog_seconds=0,
+        reentry=ReentryControl(dwell_seconds=0),
+        sources=sources,
+    )
+    streams = {name: Stream(name, {"0": 10}) for name in order}
+    spark = ScriptedSpark(*streams.values(), control=declared, order=order)
+    spark.run_until(lambda: len(spark.batches) == 1, within=20)
+    spark.run_for(0.2)
+    for stream in streams.values():
+        stream.arrive(100_000)
+    looks = len(spark.surveys)
+    spark.run_until(lambda: len(spark.batches) > 1, within=20)
+    assert spark.batches[-1].records == dict.fromkeys(order, 100_000), "one batch has all that is there"
+    assert len(spark.surveys) - looks == (1 if len(voting) == 2 else 2)
 
 
 def test_a_lag_is_in_force_at_the_trigger_in_which_it_crosses_its_threshold() -> None:

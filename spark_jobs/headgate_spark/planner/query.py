@@ -13,6 +13,7 @@ Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
@@ -164,6 +165,7 @@ class QueryPlanner:
         # in real-time mode a source that is still to be asked stands where the last batch began
         told = current.asked if self._query.real_time.is_on else None
         self._query.vote(self._booking.is_in_flight, now, told)
+        self._open_for_what_was_found(state, current, now)
         return self._answer(state, current, now)
 
     @property
@@ -223,6 +225,18 @@ class QueryPlanner:
         """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
         if not self._query.real_time.is_on:
             self._query.vote(self._booking.is_in_flight, now)
+
+    def _open_for_what_was_found(self, state: SourceState, current: Round, now: float) -> None:
+        """Plan in this very round where its survey has put the query into backlog, which opens the gate.
+
+        Only where nobody has been told to hold, and where all that would be planned was surveyed: a batch of some of
+        the sources, or of latest positions that are older, waits for the next round, as it did.
+        """
+        held = current.held
+        if held is None or not held.closes_the_gate or current.asked != {state.name}:
+            return
+        if set(to_survey(self._query, replace(current, held=None), now)) <= set(current.survey or ()):
+            current.held = pipeline_of(self._query.settings).gate(self._query, now)
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
         asked = Question(self._query, current, self._booking.batch, state, now)
