@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headgate_contract import BacklogControl, QueryControl, ReentryControl, SourceControl
@@ -131,6 +133,32 @@ def test_a_watermark_that_stands_still_because_nothing_comes_is_no_backlog() -> 
     spark.planner.read_to(spark.now)
     spark.run_for(3600)
     assert not spark.snapshot.backlog
+
+
+@pytest.mark.parametrize(
+    ("of_several", "stands_still", "backlog"),
+    [
+        (True, "idle", False),
+        (True, "paused", False),
+        (True, "read", True),
+        (False, "idle", True),
+    ],
+)
+def test_a_watermark_that_may_wait_for_another_source_tells_nothing_of_this_one(
+    of_several: bool, stands_still: str, backlog: bool
+) -> None:
+    declared = control(lag=300, normal=3600)
+    weather = SourceControl(paused=stands_still == "paused")
+    declared = replace(declared, sources={**declared.sources, "weather": weather})
+    streams = Stream("flights", {"0": 10}), Stream("weather", {"0": 10})
+    spark = ScriptedSpark(*streams, control=declared, records_per_second=PER_SECOND)
+    spark.planner.tell_time(0.0)
+    spark.arrivals = lambda _seconds: [
+        stream.arrive(1) for stream in streams if stream.name == "flights" or stands_still == "read"
+    ]
+    spark.planner.read_to(spark.now, of_several=of_several)
+    spark.run_for(1000)
+    assert spark.snapshot.backlog is backlog
 
 
 def test_what_came_in_during_a_batch_counts_when_it_ends() -> None:

@@ -277,7 +277,10 @@ class QueryRun:
         planner.trigger_begins(passed, self._clock())
         self.batches.trigger_begins(planner, self.started, self.sources, self.settings)
         event_time = self.batches.event_time
-        planner.read_to(None if event_time is None else event_time.reached)
+        if event_time is None:
+            planner.read_to(None)
+        else:
+            planner.read_to(event_time.reached, of_several=not event_time.has_single_watermark)
 
     def _reply(self, planner: QueryPlanner, opened: OpenSource, answer: Answer) -> Reply:
         if (memory := planner.to_remember) is not None:  # the answer may rely on it

@@ -61,9 +61,12 @@ class QueryPlanner:
         """Take what time it is: seconds since 1970 at 0 of the clock of all other calls."""
         self._query.gate.epoch = epoch
 
-    def read_to(self, event_time: float | None) -> None:
-        """Take up to which event time (Unix seconds) the query has been read; `None`: not known."""
-        self._query.read_to = event_time
+    def read_to(self, event_time: float | None, *, of_several: bool = False) -> None:
+        """Take up to which event time (Unix seconds) the query has been read; `None`: not known.
+
+        `of_several`: its plan has several watermarks, and this is the least of them.
+        """
+        self._query.read_to, self._query.has_several_watermarks = event_time, of_several
 
     def stop(self, now: float) -> None:
         """Plan nothing any more; the running batch may end."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
 from headgate_contract import QueryControl
+from headgate_contract.lag_votes import IDLE_SECONDS
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
@@ -104,6 +105,8 @@ class QueryState:
         self.real_time = RealTime(has_run=resumed is not None)
         self.read_to: float | None = None
         """The event time (Unix) up to which it has been read; `None`: not known."""
+        self.has_several_watermarks = False
+        """Whether `read_to` may be that of any one of its sources: Spark goes by the least of several watermarks."""
         self.has_looked = True
         """Since a batch has ended: what came in while it ran is part of a lag."""
         self.stopping = False
@@ -147,7 +150,7 @@ class QueryState:
         lags = {
             name: Lag(
                 self.snapshot_of(name, now, in_flight=is_in_flight(name, now)),
-                behind,
+                None if self._waits_for_another(name, is_in_flight, now) else behind,
                 None if self.gate.epoch is None else self.behind(name),
                 now + (self.gate.epoch or 0.0),
             )
@@ -158,6 +161,16 @@ class QueryState:
         self.votes.cast(lags, now)
         if self.votes.backlog is not before:
             self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
+
+    def _waits_for_another(self, source: str, is_in_flight: Callable[[str, float], bool], now: float) -> bool:
+        """Tell whether the query's watermark may stand still because of another source, which has nothing to read or
+        is paused: then it tells nothing of this one."""
+        others = (state for name, state in self.sources.items() if name != source)
+        return self.has_several_watermarks and any(
+            other.control.paused
+            or (other.idle_seconds(now, in_flight=is_in_flight(other.name, now)) or 0.0) >= IDLE_SECONDS
+            for other in others
+        )
 
     def follow_snapshots(self, surveyed: Collection[str], now: float) -> None:
         """Take in how far the sources that were asked are in their snapshots; that is in force at once."""
