@@ -39,6 +39,7 @@ class Command:
         comparison = Comparison() if results is None else Comparison.kept(kept)
         bench = Bench(work, work / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
         more = f" --scale {options.scale:g}" if options.scale < 1 else ""
+        more += f" --rounds {options.rounds}" if options.rounds != self.rounds else ""
         code = self.suite.run(options.only, bench, results, more)
         if results is not None:
             tell(f"drawn: {plot.draw(results, self.title)}")
