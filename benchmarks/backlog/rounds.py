@@ -23,6 +23,9 @@ from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
 
 UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"
+OUT_OF_REACH = 1.5
+"""Times the fastest way of every group that one is in: such a way, in its one run before anything counts, takes no
+part in the rounds. It would not be the fastest in any of them, and with eight ways a round takes ten minutes."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Workload:
     beforehand: Sequence[Variant] = ()
     """Run once, before anything counts: small batches for a driver that would only make large ones."""
     all_warm: bool = False
-    """Whether engines that take records one by one run over the whole once before anything counts, too."""
+    """Whether engines that take records one by one run over the whole once before anything counts, too.
+    For those that are `OUT_OF_REACH` by it, that was all."""
     short: bool = False
     """Whether its runs take seconds, so that it counts what state a JVM is in: how much it has compiled, how large
     its heap has grown, and how long it has lain idle while another one worked."""
@@ -172,11 +176,15 @@ def in_turns(
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
-    warm_up(bench, workload, engine_of, of_part, of_whole)
-    counting = [variant for variant in workload.variants if not variant.once]
+    left_out = beaten(workload, warm_up(bench, workload, engine_of, of_part, of_whole))
+    for name, run in left_out.items():
+        bench.tell(f"{name} takes no part in the rounds")
+        runs[name].append(run)
+    every = [variant for variant in workload.variants if variant.name not in left_out]
+    counting = [variant for variant in every if not variant.once]
     of_one_batch = in_one(counting)
     for turn in range(bench.rounds):
-        taking_part = counting if turn else workload.variants
+        taking_part = counting if turn else every
         for variant in rotated(taking_part, turn):
             if workload.short and variant in of_one_batch:
                 engine_of[variant.engine].run(of_whole(variant))
@@ -194,15 +202,35 @@ def warm_up(
     engine_of: Mapping[str, Engine],
     of_part: Callable[[Variant], Request],
     of_whole: Callable[[Variant], Request],
-) -> None:
-    """Run the variants of which a figure is taken over a part, and those in one batch a few times over the whole."""
+) -> dict[str, Ran]:
+    """Run the variants of which a figure is taken over a part, and those in one batch a few times over the whole.
+
+    Those that run over the whole once before anything counts do without the part; these runs are returned.
+    """
     counting = [variant for variant in workload.variants if not variant.once]
-    for variant in counting:
-        engine_of[variant.engine].run(of_part(variant))
     of_others = [one for one in counting if one.one_by_one and workload.all_warm]
+    for variant in counting:
+        if variant not in of_others:
+            engine_of[variant.engine].run(of_part(variant))
+    found: dict[str, Ran] = {}
     for variant in [*workload.beforehand, *of_others, *(in_one(counting) * workload.warm_ups)]:
         run = engine_of[variant.engine].run(of_whole(variant))
         bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
+        if variant in of_others:
+            found[variant.name] = run
+    return found
+
+
+def beaten(workload: Workload, found: Mapping[str, Ran]) -> dict[str, Ran]:
+    """Return the runs of the ways that are `OUT_OF_REACH` in each ratio for which the fastest of several counts."""
+    groups = [[name for name in ratio.longer if name in found] for ratio in workload.ratios]
+    kept = {
+        name
+        for group in groups
+        for name in group
+        if found[name].seconds <= OUT_OF_REACH * min(found[other].seconds for other in group)
+    }
+    return {name: found[name] for group in groups for name in group if name not in kept}
 
 
 def in_one(variants: Sequence[Variant]) -> list[Variant]:
@@ -250,7 +278,9 @@ def interval(ratios: Sequence[float]) -> dict[str, float]:
 def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio) -> Measured:
     """Return a ratio in each round, its interval, and the times of all variants."""
     seconds = {name: [run.seconds for run in found] for name, found in runs.items()}
-    fastest = [min(each) for each in zip(*(seconds[name] for name in ratio.longer), strict=True)]
+    rounds = len(seconds[ratio.shorter])
+    in_all = [seconds[name] for name in ratio.longer if len(seconds[name]) == rounds]
+    fastest = [min(each) for each in zip(*in_all, strict=True)]
     ratios = divided(fastest, seconds[ratio.shorter])
     details = {
         **interval(ratios),

@@ -32,7 +32,7 @@ class Contest:
     combined: bool = False
     """Whether mini-batches apply."""
     slow: bool = False
-    """Whether plain Spark takes minutes whatever its batches are: it runs once then."""
+    """Whether plain Spark takes minutes without a cap, too: it runs once then."""
     spread: Spread = "passes"
 
     @property
@@ -56,7 +56,7 @@ class Contest:
         return Workload(
             self.of.name if self.spread == "passes" else "marked",
             [self.side(number) for number in range(len(self.of.sides))],
-            (*spark, *capped(once=self.slow), *of_flink(combined=self.combined)),
+            (*spark, *capped(), *of_flink(combined=self.combined)),
             ratios,
             where=f" beside all others, keys: {self.spread}",
             all_warm=True,
