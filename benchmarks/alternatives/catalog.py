@@ -1,6 +1,15 @@
 """All scenarios of alternatives, in the order in which they are run and shown."""
 
-from benchmarks.alternatives.scenarios import default, fixed_cost, hot_keys, large, matrix, outage
+from benchmarks.alternatives.scenarios import (
+    catchup,
+    default,
+    fixed_cost,
+    hot_keys,
+    large,
+    matrix,
+    outage,
+    planning,
+)
 from benchmarks.backlog.scenario import Bench
 from benchmarks.runner import Scenario
 
@@ -9,6 +18,8 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     *matrix.SCENARIOS,
     outage.SCENARIO,
     large.SCENARIO,
-    fixed_cost.SCENARIO,
+    *fixed_cost.SCENARIOS,
     hot_keys.SCENARIO,
+    catchup.SCENARIO,
+    planning.SCENARIO,
 )

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.alternatives import past
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import FLINK, ways
-from benchmarks.alternatives.scenarios import default, large, matrix, outage
+from benchmarks.alternatives.scenarios import catchup, default, large, matrix, outage, planning
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
-from benchmarks.backlog.rounds import GOVERNED, UNCAPPED, in_turns
+from benchmarks.backlog.rounds import GOVERNED, UNCAPPED, in_turns, measured
 from benchmarks.backlog.scenario import Bench
 from benchmarks.backlog.scenarios import aggregation
 from benchmarks.backlog.session import written
@@ -106,9 +107,22 @@ def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_rou
     engine = Engine()
     in_turns(bench(tmp_path), workload, dict.fromkeys(engines, engine), *[lambda variant: variant.name] * 2)
     for way in best.longer:
-        assert (
-            engine.asked.count(way) == 1 + 1 + 2
-        )  # a part, the whole before anything counts, and two rounds
+        assert engine.asked.count(way) == 1 + 2  # before anything counts, and two rounds
+
+
+def test_a_way_that_is_out_of_reach_takes_no_part_in_the_rounds_and_its_one_run_is_kept(tmp_path):
+    workload = next(each for each in matrix.CONTESTS if each.name == "windows").workload
+    seconds = {"flink_hashmap_5s": [2.0], "flink_hashmap_60s": [3.0], "flink_rocksdb_5s": [9.0]}
+    seconds["flink_rocksdb_60s"] = [14.0]
+    engine_of = {each.engine: Engine(*seconds.get(each.engine, [])) for each in workload.variants}
+    runs = in_turns(bench(tmp_path), workload, engine_of, *[lambda variant: variant.name] * 2)
+    assert {name: len(runs[name]) for name in seconds} == {
+        **dict.fromkeys(seconds, 2),
+        "flink_rocksdb_60s": 1,
+    }
+    best, rocksdb = (measured(workload, runs, ratio) for ratio in workload.ratios)
+    assert best.runs == rocksdb.runs == [1.0, 1.0]
+    assert rocksdb.details["seconds"]["flink_rocksdb_60s"] == [14.0]
 
 
 def test_keys_by_chance_are_a_workload_of_the_job_and_of_flink():
@@ -143,7 +157,7 @@ def test_the_history_has_each_key_once_and_the_backlog_some_of_them_again(tmp_pa
 
 def test_the_backlog_goes_on_where_the_history_ended():
     rows = [Record(number % 4, 1) for number in range(10)]
-    both = rows[:6] + list(outage.after(6, iter(rows[:4])))
+    both = rows[:6] + list(past.after(6, iter(rows[:4])))
     assert [row.partition for row in both] == [row.partition for row in rows]
     counts = {number: sum(row.partition == number for row in both) for number in range(4)}
     assert counts == in_turn(10)
@@ -182,3 +196,25 @@ def test_a_large_backlog_that_was_not_read_to_its_end_is_not_measured():
         large.figures([part(batch(0, 2, 0, 90))], whole, 100, length=2.0)
     with pytest.raises(ValueError, match="49 keys"):
         large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, length=2.0)
+
+
+# Started again -------------------------------------------------------------------------------------
+
+
+def test_a_catch_up_is_compared_where_both_end_with_the_same_keys():
+    governed = part(batch(0, 2, 0, 30), batch(2, 4, 30, 100))
+    found = catchup.compared({GOVERNED: [governed], UNCAPPED: [part(batch(0, 4, 0, 100))]})
+    assert found.runs == [1.5]
+    assert found.details["batches"] == {GOVERNED: [[30, 70]], UNCAPPED: [[100]]}
+    with pytest.raises(ValueError, match=r"\[49, 50\] keys"):
+        catchup.compared({GOVERNED: [governed], UNCAPPED: [part(batch(0, 4, 0, 100, state_rows=49))]})
+
+
+# Many partitions -----------------------------------------------------------------------------------
+
+
+def test_a_simulated_query_reads_what_has_come_in_each_of_its_partitions():
+    query = planning.Planned(8)
+    read = [query.trigger(number)[1] for number in range(1, 12)]
+    of_a_batch = round(planning.BATCH_SECONDS / planning.EVERY_SECONDS) * 8
+    assert read[-4:] == [of_a_batch] * 4

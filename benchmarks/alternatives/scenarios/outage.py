@@ -6,14 +6,15 @@ and reads an entry of it for each key that comes. The other scenarios begin with
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.alternatives.past import Past
 from benchmarks.backlog.engine import Request
 from benchmarks.backlog.rounds import (
     GOVERNED,
@@ -26,19 +27,19 @@ from benchmarks.backlog.rounds import (
     measured,
     request,
 )
-from benchmarks.backlog.scenario import WARM_UP, Bench, Scenario, of_scale
+from benchmarks.backlog.scenario import WARM_UP, Bench, Scenario
 from benchmarks.backlog.session import plain_session
-from benchmarks.backlog.topics import PARTITIONS, in_turn, records, topic
-from benchmarks.kafka.scenario import is_kept, kept_broker
-from benchmarks.local.recording import ROWS_PER_FILE, SEED, Recording, prepare
+from benchmarks.backlog.topics import topic
+from benchmarks.kafka.scenario import kept_broker
+from benchmarks.local.recording import ROWS_PER_FILE, SEED, Recording
 from benchmarks.local.results import Figure, Goal, Measured
-from support.kafka import Broker
 from support.kafka_connector import connector_conf
-from support.kafka_records import Record, send
 
 HISTORY = Recording("outage-history", 10_000_000, 3600, 1, 0, keys=10_000_000)
 BACKLOG = Recording("outage-backlog", 5_000_000, 3600, 1, 0, keys=1_000_000)
 """Five passes over a tenth of the keys."""
+ROUNDS = 3
+"""At the most: a hundred small batches beside so many keys take minutes."""
 LOW = "plain_50k"
 WORKLOAD = Workload(
     "outage",
@@ -55,8 +56,9 @@ WORKLOAD = Workload(
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Run all rounds, each run from a copy of the same state."""
+    bench = replace(bench, rounds=min(bench.rounds, ROUNDS))
     with kept_broker(bench.root / "broker") as broker:
-        whole, state = with_state(bench, broker)
+        whole, state = PAST.with_state(bench, broker, partial(read_plainly, bench))
         part = topic(bench, broker, BACKLOG, WARM_UP)
 
         def asked(of: str, state: Path | None, variant: Variant) -> Request:
@@ -68,34 +70,10 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     return {ratio.figure.id: measured(WORKLOAD, runs, ratio) for ratio in WORKLOAD.ratios}
 
 
-def with_state(bench: Bench, broker: Broker) -> tuple[str, Path]:
-    """Return the topic, and the checkpoint of a query that has read its history and not the backlog.
-
-    Both are made anew unless both are there: the checkpoint says how far in this very topic it is.
-    """
-    history, backlog = (of_scale(one, bench.scale) for one in (HISTORY, BACKLOG))
-    name = f"outage-{history.backlog_rows}-{backlog.backlog_rows}"
-    state = bench.root / f"{name}.checkpoint"
-    before, sizes = in_turn(history.backlog_rows), in_turn(history.backlog_rows + backlog.backlog_rows)
-    if not state.exists() and name in broker.admin.list_topics(timeout=20).topics:
-        broker.delete_topic(name)
-    if is_kept(broker, name, sizes, bench.tell):
-        return name, state
-    shutil.rmtree(state, ignore_errors=True)
-    rows = records(prepare(history, bench.data / f"{history.backlog_rows}", each_once))
-    send(broker.bootstrap, name, rows)
-    if broker.latest(name) != before:
-        raise ValueError(f"{name} has {broker.latest(name)} records and not {before}; measure again")
+def read_plainly(bench: Bench, request: Request) -> None:
+    """Have plain Spark run a query."""
     with plain_session(bench, "outage-state", connector_conf()) as session:
-        session.run(Request("outage", [name], bootstrap=broker.bootstrap, to_checkpoint=state))
-    send(broker.bootstrap, name, after(history.backlog_rows, records(bench.recording(BACKLOG))))
-    return name, state
-
-
-def after(number: int, rows: Iterator[Record]) -> Iterator[Record]:
-    """Yield records that go to the partitions in turn, as those that follow so many others."""
-    for row in rows:
-        yield row._replace(partition=(row.partition + number) % PARTITIONS)
+        session.run(request)
 
 
 def each_once(recording: Recording) -> Iterator[pa.Table]:
@@ -109,4 +87,5 @@ def each_once(recording: Recording) -> Iterator[pa.Table]:
         yield pa.table({"key": of_file, "value": values, "event_time": times})
 
 
+PAST = Past("outage", HISTORY, BACKLOG, each_once)
 SCENARIO = Scenario("outage", WORKLOAD.figures, measure)

@@ -14,7 +14,7 @@ arrives from the moment on at which that file was made, `speed` times as fast as
 it, unless it is there, once `DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap`
 the inputs are topics; with `output`, a directory, the result is written there instead of dropped. The mode `read`
 says what a result comes to that another engine has written; `small` says how long triggers take that have one row,
-for so many `batches`.
+for so many `batches`, with its checkpoint in the `store` of a scheme.
 """
 
 from __future__ import annotations
@@ -63,17 +63,19 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     ended = time.time()
     spark._jvm.System.gc()
     if request.get("to_checkpoint"):
-        shutil.move(checkpoint, request["to_checkpoint"])
+        for beside in ("", ".headgate"):
+            if Path(f"{checkpoint}{beside}").exists():
+                shutil.move(f"{checkpoint}{beside}", request["to_checkpoint"] + beside)
     if request.get("output"):
         found["output"] = results.of_files(spark, request["workload"], request["output"])
     return {"began": began, "ended": ended, **found}
 
 
 def copied(checkpoint: str, target: str) -> None:
-    """Copy a checkpoint by links, and what lies beside it."""
-    for beside in ("", ".headgate"):
-        if Path(checkpoint + beside).exists():
-            shutil.copytree(checkpoint + beside, target + beside, copy_function=os.link)
+    """Copy a checkpoint by links, and what lies beside it, in which there are files that are written again."""
+    shutil.copytree(checkpoint, target, copy_function=os.link)
+    if Path(f"{checkpoint}.headgate").exists():
+        shutil.copytree(f"{checkpoint}.headgate", f"{target}.headgate")
 
 
 def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
@@ -127,7 +129,8 @@ def small(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     """Run a query without state whose batches have one row; the first tenth of them does not count."""
     wanted = request["batches"]
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1)
-    query = written(source.load(), "append", "small", str(turn.with_suffix(".checkpoint"))).start()
+    checkpoint = f"{request.get('store', '')}{turn.with_suffix('.checkpoint')}"
+    query = written(source.load(), "append", "small", checkpoint).start()
     while query.lastProgress is None or query.lastProgress["batchId"] < wanted:
         query.awaitTermination(0.2)
     query.stop()

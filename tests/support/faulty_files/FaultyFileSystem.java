@@ -41,6 +41,8 @@ import org.apache.hadoop.util.Progressable;
  *       offsets.7} renames that to {@code offsets.7.reached} and goes on when that is gone
  *   <li>{@code weather}: a file of this machine, looked at before each write. While it says {@code full} the disk is; with {@code slow
  *       200} it takes so many milliseconds to make a file, and as many to publish it
+ *   <li>{@code latency} (0): milliseconds that each request takes, as to a store far away: a status, a list, a delete, to open, to end
+ *       what is written, and a rename, which is two where it replaces (a copy and a delete). Such a store has neither links nor modes
  * </ul>
  */
 public class FaultyFileSystem extends RawLocalFileSystem {
@@ -59,6 +61,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   private String name;
   private String pauses;
   private String weather;
+  private long latency;
 
   @Override
   public void initialize(URI uri, Configuration conf) throws IOException {
@@ -74,6 +77,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     name = conf.get("fs.faulty.name", "somebody");
     pauses = conf.get("fs.faulty.pauses");
     weather = conf.get("fs.faulty.weather");
+    latency = conf.getLong("fs.faulty.latency", 0);
   }
 
   @Override
@@ -94,23 +98,53 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     return path;
   }
 
+  private void requested(int times) throws IOException {
+    sleep(times * latency);
+  }
+
+  private static void sleep(long millis) throws IOException {
+    if (millis > 0) {
+      try {
+        Thread.sleep(millis);
+      } catch (InterruptedException e) {
+        throw new java.io.InterruptedIOException();
+      }
+    }
+  }
+
+  @Override
+  public FileStatus getFileLinkStatus(Path path) throws IOException {
+    return latency > 0 ? getFileStatus(path) : super.getFileLinkStatus(path);
+  }
+
+  @Override
+  public void setPermission(Path path, FsPermission permission) throws IOException {
+    if (latency == 0) {
+      super.setPermission(path, permission);
+    }
+  }
+
   @Override
   public FileStatus getFileStatus(Path path) throws IOException {
+    requested(1);
     return super.getFileStatus(permitted(path));
   }
 
   @Override
   public FileStatus[] listStatus(Path path) throws IOException {
+    requested(1);
     return super.listStatus(permitted(path));
   }
 
   @Override
   public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+    requested(1);
     return super.open(permitted(path), bufferSize);
   }
 
   @Override
   public boolean delete(Path path, boolean recursive) throws IOException {
+    requested(1);
     return super.delete(permitted(path), recursive);
   }
 
@@ -132,6 +166,8 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     boolean isFull = full != null && path.getParent().toUri().getPath().equals(full);
     OutputStream out =
         new FilterOutputStream(stream) {
+          private boolean isClosed;
+
           @Override
           public void write(byte[] bytes, int offset, int length) throws IOException {
             takeRoom(isFull ? Long.MAX_VALUE / 2 : length);
@@ -142,6 +178,13 @@ public class FaultyFileSystem extends RawLocalFileSystem {
           public void write(int b) throws IOException {
             takeRoom(isFull ? Long.MAX_VALUE / 2 : 1);
             out.write(b);
+          }
+
+          @Override
+          public void close() throws IOException {
+            requested(isClosed ? 0 : 1);
+            isClosed = true;
+            super.close();
           }
         };
     return new FSDataOutputStream(out, null);
@@ -158,11 +201,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   private void endure() throws IOException {
     String now = weather();
     if (now.startsWith("slow ")) {
-      try {
-        Thread.sleep(Long.parseLong(now.substring("slow ".length())));
-      } catch (InterruptedException e) {
-        throw new java.io.InterruptedIOException();
-      }
+      sleep(Long.parseLong(now.substring("slow ".length())));
     }
   }
 
@@ -174,6 +213,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
 
   @Override
   public boolean rename(Path source, Path target) throws IOException {
+    requested(putIfAbsent ? 1 : 2);
     return published(source, target, !putIfAbsent);
   }
 
@@ -181,6 +221,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   @SuppressWarnings("deprecation")
   protected void rename(Path source, Path target, Options.Rename... options) throws IOException {
     boolean replaces = options.length > 0 && options[0] == Options.Rename.OVERWRITE;
+    requested(putIfAbsent && !replaces ? 1 : 2);
     if (!replaces && !putIfAbsent && exists(target)) { // a look, and then a copy: of two both may have looked
       throw new org.apache.hadoop.fs.FileAlreadyExistsException(target.toString());
     }
