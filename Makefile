@@ -5,6 +5,9 @@ RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.ready
 LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
 PIP_INSTALL = $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
+# What is imported is compiled once and not by each of the hundreds of processes of a demo or of the tests: pip leaves it
+# to the first import, and some environments have Python forget it.
+unexport PYTHONDONTWRITEBYTECODE
 SHIM := $(shell find spark_jobs/shim -name '*.java' -o -name 'build.py')
 
 .PHONY: help setup tools programs jars classes images demo demo-kafka demo-live test test-quick test-door lint lint-style lint-types lint-layers lint-generated lint-locks lock audit generate bench bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live chaos soak test-spark-versions test-object-store dist docs clean
