@@ -9,6 +9,7 @@ handed out first, and then whatever is left to whoever is free, so that all work
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +21,17 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from support import plain_logs
 from support.cluster import Cluster
 from support.control_plane import control_plane_in
 from support.kafka import Broker, kafka_in
 from support.one_screen import pytest_runtest_makereport
 
 __all__ = ["pytest_runtest_makereport"]
+
+# Workers and drivers are many, and import much: each would compile it all again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
 # the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of, and
@@ -36,6 +42,7 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("headgate"), derandomize=False, max_examples=1000)
 settings.register_profile("quick", settings.get_profile("headgate"), max_examples=10, stateful_step_count=15)
 settings.load_profile("headgate")
+plain_logs.configure()
 
 NODES, SPARK, KAFKA = "nodes", "a Spark driver", "a Spark driver and a broker"
 CONTROL_PLANE, ADMISSION = "a control plane", "an API server that admits or refuses"

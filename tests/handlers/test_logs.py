@@ -14,6 +14,7 @@ import structlog
 
 from headgate.handlers import process as logs
 from headgate.settings import LogFormat, LogLevel
+from support import plain_logs
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def _restored() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
-    structlog.reset_defaults()
+    plain_logs.configure()
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)

@@ -44,7 +44,7 @@ def test_only_the_last_run_of_a_query_explains_how_the_driver_ends(fails: list[b
 def test_of_queries_without_names_the_last_ones_are_kept_and_told() -> None:
     exporter = Exporter("flights")
     governor = a_governor(exporter)
-    for number in range(3000):
+    for number in range(4 * MOST):
         begin(governor, number, name="")
         exporter.batch_took(governor.runs[0].name, 1.0)
         governor.closed(number, failure("no such file") if number % 2 else None)
