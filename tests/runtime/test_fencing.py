@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from headgate_spark.engine import mounts
 from headgate_spark.engine.checkpoint import CheckpointInUseError
-from headgate_spark.engine.fence import SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
+from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
 from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
     DENIED,
@@ -187,16 +187,28 @@ def test_a_lineage_is_read_from_a_property(said: str, lineage: tuple[str, int | 
     assert lineage_in(said) == lineage
 
 
-def test_an_earlier_start_that_comes_late_shuts_out_no_later_one() -> None:
-    """As where a proxy holds back the creation of a pod."""
-    folder = FaultyDirectory()
-    folder.files[Epoch(5, "cd").name] = replace(OTHER, lineage="shop/orders", attempt=2).text()
-    late = Newcomer(owner=replace(OTHER, lineage="shop/orders", attempt=1), token="ab", take_over_seconds=0.0)
-    with pytest.raises(
-        CheckpointInUseError, match="pid 4711, which is a later start of the same application; stop"
-    ):
-        Fencing("copy", "s3a://b/ck", folder, lambda: None, late).go_on()
-    assert list(folder.files) == ["epoch.5.cd"]
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_later_start_is_asked_whether_it_runs(runs: bool) -> None:
+    """A proxy may hold back the creation of a pod: then the later one runs, and answers. Or whoever counts the starts
+    was restored from a backup: then nobody does, and the checkpoint is not lost for as many starts."""
+    folder, clock = FaultyDirectory(), Clock()
+    later = Epoch(5, "cd")
+    folder.files[later.name] = replace(OTHER, lineage="shop/orders", attempt=2).text()
+    earlier = replace(OTHER, lineage="shop/orders", attempt=1)
+    late = Newcomer(owner=earlier, token="ab", clock=clock, take_over_seconds=30.0)
+    fence = Fencing("copy", "s3a://b/ck", folder, lambda: None, late)
+    assert fence.go_on().ask_again_seconds is not None
+    if runs:
+        folder.files[later.sign] = ""
+        clock.now += LOOK_SECONDS
+        with pytest.raises(CheckpointInUseError, match="pid 4711, which has answered that it runs; stop"):
+            fence.go_on()
+        assert epochs_among(folder.files) == [later]
+    else:
+        for _ in range(40):
+            clock.now += LOOK_SECONDS
+            fence.go_on()
+        assert epochs_among(folder.files) == [Epoch(6, "ab")]
 
 
 @pytest.mark.parametrize("fault", [Fault.TORN, Fault.LOST])

@@ -245,6 +245,8 @@ class Newcomer:
 
         Whoever has started this one has found an earlier start of it ended, as far as that can be seen from
         outside. A node that nobody reaches may still run it, so it gets the time that its last write needs.
+        A *later* start of it is asked as any other: it may be that this one comes late, and as well that whoever
+        counts the starts was restored from a backup and counts them again.
         """
         return owner is not None and not owner.is_succeeded_by(self.owner)
 
@@ -301,10 +303,7 @@ def _found(newcomer: Newcomer, names: Collection[str]) -> Generator[Act, Any, di
         text = yield Read(epoch.name)
         if text is not None:
             owner = Owner.parse(text)
-            is_dead = newcomer.is_dead(epoch, owner)
-            if not is_dead and newcomer.owner.is_succeeded_by(owner):
-                raise AliveError(owner, "which is a later start of the same application")
-            found[epoch] = None if is_dead else owner
+            found[epoch] = None if newcomer.is_dead(epoch, owner) else owner
     return found
 
 
