@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from docs import notebook
 
 from support import packaged, pythons
 from support.guide import Guide
@@ -332,3 +333,27 @@ def test_the_commands_of_the_tutorial_do_what_it_says(built: Built, tmp_path: Pa
     assert orders[-1] == 80_000
     assert max(after - before for before, after in pairwise(orders)) <= 20_000
     assert left == [(len(governed), 90_000)]
+
+
+@pytest.mark.spark
+def test_the_cells_of_the_notebook_do_what_it_says(built: Built, tmp_path: Path) -> None:
+    (tmp_path / "dist").symlink_to(built.folder)
+    folder = tmp_path / "examples" / "tutorial"
+    shutil.copytree(notebook.NOTEBOOK.parent, folder)
+    cells = json.loads(notebook.NOTEBOOK.read_text())["cells"]
+    shown = [cell["outputs"] for cell in cells if cell["cell_type"] == "code"]
+    notebook.run(cells, folder)
+    printed = ["".join(cell["outputs"][0]["text"]) for cell in cells if cell.get("outputs")]
+    backlog, counted, paces = printed
+    orders = [int(count) for count in re.findall(r"(\d+) orders", backlog)]
+    assert 0 < orders[0] <= 5_000
+    assert max(orders) <= 20_000
+    assert sum(orders) == 80_000
+    assert counted == "80000 orders\n"
+    _, slow = (json.loads(found) for found in re.findall(r"batches: (\[.*\])", paces))
+    assert slow[1:]
+    assert min(slow[1:]) >= 3.5
+    assert "the same run: True" in paces
+    assert [bool(each) for each in shown] == [
+        bool(cell["outputs"]) for cell in cells if cell["cell_type"] == "code"
+    ]
