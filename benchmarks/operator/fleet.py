@@ -28,7 +28,7 @@ import aiohttp
 from kubernetes.aio import config
 
 from benchmarks.operator.site import QUERIES, SOURCES
-from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest, _Call, session_of
+from headgate.adapters.kubernetes.client import PODS, Call, Cluster, Manifest, session_of
 from headgate.adapters.kubernetes.names import CONTROL, DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.labels import APPLICATION
@@ -190,7 +190,7 @@ class Kubelet:
                 path = PODS.path(*key_of(pod), "status")
                 body = {"status": running(self._fleet.address(pod))}
                 patch = "application/merge-patch+json"
-                await self._cluster._call(_Call("PATCH", PODS, path, body=body, content_type=patch))
+                await self._cluster._call(Call("PATCH", PODS, path, body=body, content_type=patch))
 
 
 def running(host: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_suspend_patches_the_spec_and_nothing_else(headgate: Headgate, cluster: 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == "flights is suspended; its driver is stopped at the end of its batch\n"
     assert cluster.patches == [{"spec": {"suspend": True}}]
-    assert cluster.requests[-1].query == {"fieldManager": "headgate-cli"}
+    assert cluster.requests[-1].query == {"fieldManager": "headgate-cli", "fieldValidation": "Ignore"}
 
 
 def test_resume_takes_the_suspension_back(headgate: Headgate, cluster: HttpCluster) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from headgate.adapters.kubernetes.client import Kind
 from headgate.cli.cluster import client
 from support.certificates import Authority
 from support.cluster import Cluster
@@ -229,7 +230,7 @@ def test_kubectl_finds_the_commands_as_its_plugin(applications: Applications, tm
 def test_a_cluster_without_our_crd_or_with_another_one_is_told_apart_from_one_without_the_application(
     version: str, applications: Applications, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "API_VERSION", version)
+    monkeypatch.setattr(client, "APPLICATIONS", Kind(version, "sparkapplications"))
 
     ended = applications.run("status", "flights")
 

@@ -39,7 +39,8 @@ def definition() -> Manifest:
     (version,) = custom_resource_definition()["spec"]["versions"]
     named = {"group": "headgate.dev", "version": "v1alpha1", "kind": "SparkApplication"}
     schema = json.loads(json.dumps(version["schema"]["openAPIV3Schema"]))
-    return {"components": {"schemas": {"one": {**schema, "x-kubernetes-group-version-kind": [named]}}}}
+    schemas = {"one": {**schema, "x-kubernetes-group-version-kind": [named]}}
+    return {"openapi": "3.0.0", "components": {"schemas": schemas}}
 
 
 def deployment(ready: int = 2, version: str = __version__) -> Manifest:
@@ -53,7 +54,7 @@ def deployment(ready: int = 2, version: str = __version__) -> Manifest:
 def lease(seconds_ago: float = 1.0) -> Manifest:
     renewed = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     spec = {"holderIdentity": "headgate-1", "renewTime": renewed.isoformat(), "leaseDurationSeconds": 15}
-    return {"spec": spec}
+    return {"metadata": {}, "spec": spec}
 
 
 @pytest.fixture

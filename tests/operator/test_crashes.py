@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from kubernetes.aio import config
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest, _Call
+from headgate.adapters.kubernetes.client import APPLICATIONS, Call, Cluster, Manifest
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.pods import is_ended
 from headgate.controller.cluster import Controller
@@ -51,7 +51,7 @@ class CrashingCluster(Cluster):
         self.writes = 0
         self._dies_after = dies_after
 
-    async def _call(self, call: _Call) -> Manifest:
+    async def _call(self, call: Call) -> Manifest:
         answer = await super()._call(call)
         if call.method != "GET":
             self.writes += 1
@@ -70,7 +70,7 @@ class StaleCluster(CrashingCluster):
         self.stale = 0
         """How many answers were old."""
 
-    async def _call(self, call: _Call) -> Manifest:
+    async def _call(self, call: Call) -> Manifest:
         if call.method != "GET":
             return await super()._call(call)
         asked = call.path, str(call.query)

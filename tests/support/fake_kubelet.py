@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind, Manifest, _Call
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Call, Cluster, Kind, Manifest
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.controller.cluster import Controller
@@ -35,7 +35,7 @@ class FakeKubelet:
                 "target": target,
             }
             await self._cluster._call(
-                _Call("POST", PODS, PODS.path(self._namespace, name, "binding"), body=binding)
+                Call("POST", PODS, PODS.path(self._namespace, name, "binding"), body=binding)
             )
 
     async def runs(self, name: str, now: float) -> None:
@@ -76,7 +76,7 @@ class FakeKubelet:
         }
         path = PODS.path(self._namespace, name, "status")
         await self._cluster._call(
-            _Call("PATCH", PODS, path, body={"status": status}, content_type="application/merge-patch+json")
+            Call("PATCH", PODS, path, body={"status": status}, content_type="application/merge-patch+json")
         )
 
 

@@ -122,7 +122,9 @@ class HttpCluster:
         if request.path.startswith("/apis/authorization.k8s.io/v1/"):
             asked = request.body["spec"]["resourceAttributes"]
             resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-            return Answer(201, {"status": {"allowed": f"{asked['verb']} {resource}" not in self.denied}})
+            return Answer(
+                201, {"metadata": {}, "status": {"allowed": f"{asked['verb']} {resource}" not in self.denied}}
+            )
         if request.path in self.others:
             return self.others[request.path]
         if found := EVENTS.fullmatch(request.path):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.carrier import FRESH_SECONDS
-from headgate.adapters.kubernetes.client import Cluster, Manifest
+from headgate.adapters.kubernetes.client import Cluster, Manifest, connection
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.names import METRICS_PORT
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
@@ -129,17 +127,7 @@ async def connect() -> ApiClient:
             await _connection_of_pod_or_person(configuration)
     except (ConfigException, OSError) as error:
         raise UsageError(f"no cluster to connect to: {error}; set KUBECONFIG, or run in a pod") from None
-    if configuration.proxy is None:
-        configuration.proxy = _proxy(configuration.host)
-    # Or the client would look the proxy up again for each request, in another thread.
-    configuration.client_session_kwargs = {"trust_env": False}
-    return ApiClient(configuration)
-
-
-def _proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for `url`, if any."""
-    target = urlsplit(url)
-    return None if proxy_bypass(target.hostname or "") else getproxies().get(target.scheme)
+    return connection(configuration)
 
 
 async def _connection_of_pod_or_person(configuration: Configuration) -> None:

@@ -21,14 +21,12 @@ from typing import Any, NoReturn
 
 import structlog
 
-from headgate.adapters.kubernetes.client import Cluster, Kind, Manifest
+from headgate.adapters.kubernetes.client import LEASES, Cluster, Manifest
 from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, HeadgateError, TransientError
 from headgate.key import Key
 
 log = structlog.get_logger("headgate.lease")
-
-LEASES = Kind("coordination.k8s.io/v1", "leases")
 
 
 class LeaseLost(HeadgateError):  # noqa: N818  what happened, not a fault of its own

@@ -23,7 +23,7 @@ from headgate.handlers.namespaces import Namespaces, Scope
 
 log = structlog.get_logger("headgate.rights")
 
-REVIEWS = Kind("authorization.k8s.io/v1", "selfsubjectaccessreviews")
+REVIEWS = "authorization.k8s.io/v1"
 NOBODY = "headgate.dev/nobody"
 """A label that nothing bears: a listing by it is empty, and says whether one may list."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
@@ -104,8 +104,10 @@ class Preflight:
     async def obstacle(self) -> str:
         """Return what is in the way of all of them, or of leading."""
         try:
-            to_lead = await self._not_granted(rights_to_lead(self.lease))
-            lacking = {scope: await self._not_granted(rights_to(scope)) for scope in self.namespaces.scopes}
+            to_lead = await not_granted(self.api, rights_to_lead(self.lease))
+            lacking = {
+                scope: await not_granted(self.api, rights_to(scope)) for scope in self.namespaces.scopes
+            }
             if to_lead or all(lacking.values()):
                 return _said([right for found in (*lacking.values(), to_lead) for right in found])
             reasons = {scope: _said(found) for scope, found in lacking.items()}
@@ -133,7 +135,7 @@ class Preflight:
 
     async def missing(self, scope: Scope) -> str:
         """Return which rights to a namespace are missing; empty: none. Raises `TransientError`."""
-        return _said(await self._not_granted(rights_to(scope)))
+        return _said(await not_granted(self.api, rights_to(scope)))
 
     async def _definition(self) -> str:
         """Return why the CRD is of a version that nothing can be done with, and warn of other differences.
@@ -152,27 +154,35 @@ class Preflight:
                 self._warned.add(warning)
         return found.in_the_way(__version__)
 
-    async def _not_granted(self, needed: Sequence[Right]) -> list[Right]:
-        answers = await asyncio.gather(*(self._is_granted(right) for right in needed))
-        return [right for right, is_granted in zip(needed, answers, strict=True) if not is_granted]
 
-    async def _is_granted(self, right: Right) -> bool:
-        resource, _, subresource = right.resource.partition("/")
-        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
-        optional = {"subresource": subresource, "namespace": right.namespace, "name": right.name}
-        review = await self.api.create(
-            REVIEWS,
-            {
-                "apiVersion": REVIEWS.group_version,
-                "kind": "SelfSubjectAccessReview",
-                "metadata": {},
-                "spec": {
-                    "resourceAttributes": attributes
-                    | {name: value for name, value in optional.items() if value}
-                },
-            },
-        )
-        return bool(review["status"]["allowed"])
+async def not_granted(api: Cluster, needed: Sequence[Right], user: str | None = None) -> list[Right]:
+    """Return those of the rights that `user` does not have; `None`: who calls. Raises `TransientError`."""
+    answers = await asyncio.gather(*(_is_granted(api, right, user) for right in needed))
+    return [right for right, is_granted in zip(needed, answers, strict=True) if not is_granted]
+
+
+async def _is_granted(api: Cluster, right: Right, user: str | None) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+    optional = {"subresource": subresource, "namespace": right.namespace, "name": right.name}
+    attributes |= {name: value for name, value in optional.items() if value}
+    kind = "SelfSubjectAccessReview" if user is None else "SubjectAccessReview"
+    whom = {} if user is None else {"user": user, "groups": _groups_of(user)}
+    review = {
+        "apiVersion": REVIEWS,
+        "kind": kind,
+        "metadata": {},
+        "spec": {"resourceAttributes": attributes, **whom},
+    }
+    answer = await api.create(Kind(REVIEWS, f"{kind.lower()}s"), review)
+    return bool(answer["status"]["allowed"])
+
+
+def _groups_of(user: str) -> list[str]:
+    """Return the groups that the API server puts a service account into."""
+    _, _, account = user.partition("system:serviceaccount:")
+    own = [f"system:serviceaccounts:{account.partition(':')[0]}"] if account else []
+    return ["system:authenticated", *(["system:serviceaccounts"] if account else []), *own]
 
 
 def _said(missing: Sequence[Right]) -> str:

@@ -15,11 +15,12 @@ from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypedDict
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.errors import ApiConflict, ApiNotFound, ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
@@ -38,10 +39,6 @@ PAGE = 500
 
 LONGEST_PAUSE_SECONDS = 300.0
 """As long as a server may ask to be left alone; an application must not stand still for a day for one header."""
-
-_OURS = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
-"""For every write. Asked to warn of fields that nobody knows, as it is by default, the server decodes more strictly;
-nobody would read the warnings, and what it does not know it leaves out either way."""
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -89,9 +86,13 @@ class Kind(NamedTuple):
 APPLICATIONS = Kind("headgate.dev/v1alpha1", "sparkapplications")
 PODS = Kind("v1", "pods")
 EVENTS = Kind("v1", "events")
+LEASES = Kind("coordination.k8s.io/v1", "leases")
+DEPLOYMENTS = Kind("apps/v1", "deployments")
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
+    """One request."""
+
     method: str
     kind: Kind
     path: str
@@ -104,6 +105,7 @@ class _Call(NamedTuple):
 
     @property
     def target(self) -> str:
+        """Path and query."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
     def __str__(self) -> str:
@@ -121,48 +123,72 @@ class Cluster:
     """The API server. Every call raises `ApiConflict`, `ApiNotFound`, `ApiRefused` or `ApiUnavailable`."""
 
     def __init__(
-        self, api: ApiClient, *, timeout_seconds: float = TIMEOUT_SECONDS, listener: Listener | None = None
+        self,
+        api: ApiClient,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        listener: Listener | None = None,
+        field_manager: str = FIELD_MANAGER,
     ) -> None:
         self._api = api
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         self._listener = listener
+        # Asked to warn of fields that nobody knows, as it is by default, the server decodes more strictly; nobody
+        # would read the warnings, and what it does not know it leaves out either way.
+        self._writing = {"fieldManager": field_manager, "fieldValidation": "Ignore"}
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._api.rest_client.close()
+        """Close the connections; another call opens new ones."""
+        rest = self._api.rest_client
+        await rest.close()
+        rest.pool_manager = None
 
     async def get(self, kind: Kind, key: Key) -> Manifest:
         """Return the object as it is now."""
-        return await self._call(_Call("GET", kind, kind.path(*key)))
+        return await self._call(Call("GET", kind, kind.path(*key)))
 
-    async def list(
+    async def version(self) -> Manifest:
+        """Return what the API server says of its own version."""
+        return await self._call(
+            Call("GET", Kind("v1", "version"), "/version", expects=frozenset({"major", "minor"}))
+        )
+
+    async def text(self, kind: Kind, key: Key, subresource: str, **query: str) -> str:
+        """Return a subresource that is no JSON, such as the log of a pod."""
+        call = Call("GET", kind, kind.path(*key, subresource), query, accept="*/*")
+        return (await self._content(call)).decode("utf-8", "replace")
+
+    async def list(  # noqa: PLR0913  each is a part of the query
         self,
         kind: Kind,
         namespace: str | None = None,
         *,
         labels: str | None = None,
+        fields: str | None = None,
         metadata_only: bool = False,
         rest: float = 0.0,
     ) -> list[Manifest]:
-        """Return all objects of a namespace, or of all namespaces, that bear the labels (a selector).
+        """Return all objects of a namespace, or of all namespaces, that fit the selectors of labels and fields.
 
         `metadata_only`: of each nothing but `uid` and `resourceVersion` in its `metadata`. `rest`: how many times as
         long as one page of many took the next one is left, for whoever is not in a hurry. They are all of the moment
         of the first one; after some minutes the server does not know that any more, which is `ApiNotFound`.
         """
         accept = _METADATA_ONLY if metadata_only else "application/json"
-        return [item async for item in self._items(kind, namespace, labels, accept, rest)]
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        query = {"limit": str(PAGE)} | {name: text for name, text in selectors.items() if text is not None}
+        return [item async for item in self._items(kind, namespace, query, accept, rest)]
 
     async def describe(self, kind: Kind) -> Manifest:
         """Return the OpenAPI document of the kind's group, with the fields that the API server knows."""
         return await self._call(
-            _Call("GET", kind, f"/openapi/v3/apis/{kind.group_version}", expects=frozenset({"openapi"}))
+            Call("GET", kind, f"/openapi/v3/apis/{kind.group_version}", expects=frozenset({"openapi"}))
         )
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         """Create an object; `ApiConflict` where there is one of that name."""
         path = kind.path(manifest["metadata"].get("namespace"))
-        return await self._call(_Call("POST", kind, path, _OURS, manifest))
+        return await self._call(Call("POST", kind, path, self._writing, manifest))
 
     async def apply(
         self, kind: Kind, manifest: Mapping[str, Any], *, subresource: str | None = None
@@ -173,8 +199,8 @@ class Cluster:
         object has changed since; without, it is created where there is none.
         """
         path = kind.path(*key_of(manifest), subresource)
-        query = {**_OURS, "force": "true"}
-        return await self._call(_Call("PATCH", kind, path, query, manifest, "application/apply-patch+yaml"))
+        query = {**self._writing, "force": "true"}
+        return await self._call(Call("PATCH", kind, path, query, manifest, "application/apply-patch+yaml"))
 
     async def apply_status(self, manifest: Mapping[str, Any]) -> Manifest:
         """Write the status of an application; see `apply`."""
@@ -183,7 +209,7 @@ class Cluster:
     async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:
         """Change the members in `patch`, `None` deletes (RFC 7386); with `metadata.resourceVersion` as above."""
         return await self._call(
-            _Call("PATCH", kind, kind.path(*key), _OURS, patch, "application/merge-patch+json")
+            Call("PATCH", kind, kind.path(*key), self._writing, patch, "application/merge-patch+json")
         )
 
     async def delete(
@@ -195,16 +221,15 @@ class Cluster:
             options["preconditions"] = {"uid": uid}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        return await self._call(_Call("DELETE", kind, kind.path(*key), body=options, expects=frozenset()))
+        return await self._call(Call("DELETE", kind, kind.path(*key), body=options, expects=frozenset()))
 
     async def _items(
-        self, kind: Kind, namespace: str | None, labels: str | None, accept: str, rest: float
+        self, kind: Kind, namespace: str | None, query: dict[str, str], accept: str, rest: float
     ) -> AsyncIterator[Manifest]:
-        query = {"limit": str(PAGE)} | ({} if labels is None else {"labelSelector": labels})
         while True:
             began = time.monotonic()
             page = await self._call(
-                _Call("GET", kind, kind.path(namespace), query, accept=accept, expects=LIST)
+                Call("GET", kind, kind.path(namespace), query, accept=accept, expects=LIST)
             )
             took = time.monotonic() - began
             for item in page["items"] or ():  # metadata alone of nothing is null
@@ -215,23 +240,53 @@ class Cluster:
             if rest:
                 await asyncio.sleep(rest * took)
 
-    async def _call(self, call: _Call) -> Manifest:
+    async def _call(self, call: Call) -> Manifest:
+        """Return the object of an answer; a proxy in between may answer with a page, and call it a success."""
+        content = await self._content(call)
+        try:
+            answer = _DECODERS.get(call.accept, _JSON).decode(content)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._foreign(call, f"not as expected ({error})", content) from None
+        if not isinstance(answer, dict) or not call.expects <= answer.keys():
+            raise self._foreign(call, "no object of the API", content)
+        return answer
+
+    async def _content(self, call: Call) -> bytes:
         started, status = time.monotonic(), "unavailable"
         try:
             response, content = await self._send(call)
             status = str(response.status)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            what = "no answer in time" if isinstance(error, TimeoutError) else str(error) or repr(error)
-            raise ApiUnavailable(f"{call}: {what}") from error
+            raise self._unreachable(call, error) from error
         finally:
             if self._listener is not None:
                 seconds = time.monotonic() - started
                 self._listener(verb=call.method, kind=call.kind.plural, status=status, seconds=seconds)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise _refusal(call, response.status, content, response.headers.get("Retry-After"))
-        return _decoded(call, content)
+            raise self._refusal(call, response.status, content, response.headers.get("Retry-After"))
+        return content
 
-    async def _send(self, call: _Call) -> tuple[aiohttp.ClientResponse, bytes]:
+    def _unreachable(self, call: Call, error: Exception) -> TransientError:
+        what = "no answer in time" if isinstance(error, TimeoutError) else str(error) or repr(error)
+        return ApiUnavailable(f"{call}: {what}")
+
+    def _foreign(self, call: Call, what: str, content: bytes) -> TransientError:
+        return ApiUnavailable(f"{call}: the answer is {what}: {_beginning(content)}")
+
+    def _refusal(self, call: Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
+        message = status_of(content).get("message") or _beginning(content)
+        text = f"{call}: {status}: {message}"
+        match status:
+            case 404 | 410:
+                return ApiNotFound(text)
+            case 409:
+                return ApiConflict(text)
+            case 408 | 429 | 500 | 502 | 503 | 504:
+                return ApiUnavailable(text, _seconds(retry_after))
+            case _:
+                return ApiRefused(text, message)
+
+    async def _send(self, call: Call) -> tuple[aiohttp.ClientResponse, bytes]:
         api, headers = self._api, {"Accept": call.accept, "Content-Type": call.content_type}
         await api.update_params_for_auth(headers, [], ["BearerToken"], call.path, call.method, call.body)
         if (session := api.rest_client.pool_manager) is None:  # made in the event loop that it belongs to
@@ -247,6 +302,15 @@ class Cluster:
             return response, await response.read()
 
 
+def connection(configuration: Configuration) -> ApiClient:
+    """Return a connection as configured, by the proxy that the environment names where the configuration has none."""
+    if configuration.proxy is None:
+        target = urlsplit(configuration.host)
+        is_direct = proxy_bypass(target.hostname or "")
+        configuration.proxy = None if is_direct else getproxies().get(target.scheme)
+    return ApiClient(configuration)
+
+
 def session_of(api: ApiClient, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
     """Return a session with the certificates and the proxy of `api`."""
     return aiohttp.ClientSession(
@@ -257,43 +321,17 @@ def session_of(api: ApiClient, *middlewares: aiohttp.ClientMiddlewareType) -> ai
     )
 
 
-def _decoded(call: _Call, content: bytes) -> Manifest:
-    """Return the object of an answer; a proxy in between may answer with a page of its own, and call it a success."""
+def status_of(content: bytes) -> Manifest:
+    """Return the `Status` with which the server refuses; empty where a proxy answers in a form of its own."""
     try:
-        answer = _DECODERS.get(call.accept, _JSON).decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ApiUnavailable(
-            f"{call}: the answer is not as expected ({error}): {_beginning(content)}"
-        ) from None
-    if not isinstance(answer, dict) or not call.expects <= answer.keys():
-        raise ApiUnavailable(f"{call}: the answer is no object of the API: {_beginning(content)}")
-    return answer
+        status = _JSON.decode(content)
+    except ValueError:
+        return {}
+    return status if isinstance(status, dict) else {}
 
 
 def _beginning(content: bytes) -> str:
     return content[:200].decode("utf-8", "replace")
-
-
-def _refusal(call: _Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
-    message = _message(content)
-    text = f"{call}: {status}: {message}"
-    match status:
-        case 404 | 410:
-            return ApiNotFound(text)
-        case 409:
-            return ApiConflict(text)
-        case 408 | 429 | 500 | 502 | 503 | 504:
-            return ApiUnavailable(text, _seconds(retry_after))
-        case _:
-            return ApiRefused(text, message)
-
-
-def _message(content: bytes) -> str:
-    """Return what the server says; a proxy before it answers in whatever form it likes."""
-    try:
-        return str(_JSON.decode(content)["message"])
-    except (ValueError, KeyError, TypeError):
-        return _beginning(content)
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import quote
 
+from headgate.adapters.kubernetes.client import DEPLOYMENTS, PODS, Manifest
 from headgate.cli.bundle import Bundle
 from headgate.cli.checks.cluster import PART_OF
-from headgate.cli.cluster.client import Cluster, Manifest
+from headgate.cli.cluster.client import Cluster
+from headgate.key import Key
 
 MOST_LINES: Final = 2_000
 MOST_BYTES: Final = 512 * 1024
@@ -35,7 +36,7 @@ def gather(cluster: Cluster, applications: Sequence[Manifest], bundle: Bundle) -
 
 
 def _operators(cluster: Cluster, bundle: Bundle) -> None:
-    for deployment in cluster.get("/apis/apps/v1/deployments", labelSelector=PART_OF)["items"]:
+    for deployment in cluster.ask(lambda api: api.list(DEPLOYMENTS, labels=PART_OF)):
         metadata = deployment["metadata"]
         namespace, place = metadata["namespace"], f"operator/{metadata['namespace']}/{metadata['name']}"
         bundle.documents[f"{place}/deployment.json"] = _slim(deployment)
@@ -45,10 +46,8 @@ def _operators(cluster: Cluster, bundle: Bundle) -> None:
 
 
 def _pods(cluster: Cluster, bundle: Bundle, place: str, namespace: str, labels: str) -> None:
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
-
     def look() -> None:
-        found = cluster.get(path, labelSelector=labels)["items"]
+        found = cluster.ask(lambda api: api.list(PODS, namespace, labels=labels))
         found.sort(key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")), reverse=True)
         if len(found) > MOST_PODS:
             bundle.unread.append(f"pods of {place}: {len(found) - MOST_PODS} older ones are left out")
@@ -56,21 +55,16 @@ def _pods(cluster: Cluster, bundle: Bundle, place: str, namespace: str, labels: 
             name = pod["metadata"]["name"]
             bundle.documents[f"{place}/pods/{name}.json"] = _slim(pod)
             for container in pod["spec"].get("containers", ()):
-                _log(
-                    cluster,
-                    bundle,
-                    f"{place}/pods/{name}.{container['name']}.log",
-                    f"{path}/{quote(name, safe='')}/log",
-                    container["name"],
-                )
+                file = f"{place}/pods/{name}.{container['name']}.log"
+                _log(cluster, bundle, file, Key(namespace, name), container["name"])
 
     bundle.read(f"pods of {place}", look)
 
 
-def _log(cluster: Cluster, bundle: Bundle, file: str, path: str, container: str) -> None:
+def _log(cluster: Cluster, bundle: Bundle, file: str, pod: Key, container: str) -> None:
     def look() -> None:
-        bounds = {"tailLines": str(MOST_LINES), "limitBytes": str(MOST_BYTES)}
-        bundle.texts[file] = cluster.text(path, MOST_BYTES, container=container, **bounds)
+        query = {"container": container, "tailLines": str(MOST_LINES), "limitBytes": str(MOST_BYTES)}
+        bundle.texts[file] = cluster.ask(lambda api: api.text(PODS, pod, "log", **query))[:MOST_BYTES]
 
     bundle.read(file, look)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from headgate.adapters.kubernetes.client import Manifest
 from headgate.cli.checks import Finding, Level
 from headgate.cli.checks.applications import check_application, check_prometheus
 from headgate.cli.checks.cluster import check_cluster
 from headgate.cli.cluster.application import ClusterApplication
-from headgate.cli.cluster.client import Cluster, Manifest
+from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiNotFound, ApiRefused
 
 

@@ -6,17 +6,19 @@ is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from headgate import __version__
+from headgate.adapters.kubernetes.client import APPLICATIONS, DEPLOYMENTS, LEASES, Manifest
 from headgate.api.application import API_VERSION
 from headgate.cli.checks import Finding, Level
-from headgate.cli.cluster.client import Cluster, Manifest
+from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiNotFound, ApiRefused, HeadgateError
 from headgate.handlers.definition import MOST_NAMED, difference
-from headgate.handlers.rights import Right, rights_to
+from headgate.handlers.rights import not_granted, rights_to
+from headgate.key import key_of
 from headgate.reconcile.times import duration_text
 
 LEAST_KUBERNETES: Final = (1, 29)
@@ -46,7 +48,7 @@ def _may_see(check: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Find
 
 
 def _api_server(cluster: Cluster) -> Iterator[Finding]:
-    version = cluster.get("/version")
+    version = cluster.ask(lambda api: api.version())
     numbers = tuple(
         int("".join(filter(str.isdigit, str(version.get(part, ""))))[:6] or 0) for part in ("major", "minor")
     )
@@ -61,7 +63,7 @@ def _api_server(cluster: Cluster) -> Iterator[Finding]:
 
 def _definition(cluster: Cluster) -> Iterator[Finding]:
     try:
-        found = difference(cluster.get(f"/openapi/v3/apis/{API_VERSION}"))
+        found = difference(cluster.ask(lambda api: api.describe(APPLICATIONS)))
     except ApiNotFound:
         found = None
     if found is None:
@@ -82,8 +84,8 @@ def _definition(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _operators(cluster: Cluster, now: float) -> Iterator[Finding]:
-    items = cluster.get("/apis/apps/v1/deployments", labelSelector=PART_OF)["items"]
-    if not items:
+    deployments = cluster.ask(lambda api: api.list(DEPLOYMENTS, labels=PART_OF))
+    if not deployments:
         yield Finding(
             "operator",
             "cluster",
@@ -91,14 +93,14 @@ def _operators(cluster: Cluster, now: float) -> Iterator[Finding]:
             f"there is no Deployment with the label {PART_OF}",
             "install the chart; nothing is to be done where the operator runs in another way",
         )
-    for deployment in items:
+    for deployment in deployments:
         yield from _deployment(deployment)
         yield from _may_see("lease", lambda: _lease(cluster, deployment, now))  # noqa: B023  it is called at once
         yield from _may_see("rights", lambda: _rights(cluster, deployment))  # noqa: B023
 
 
 def _deployment(deployment: Manifest) -> Iterator[Finding]:
-    of, status = _named(deployment), deployment.get("status") or {}
+    of, status = str(key_of(deployment)), deployment.get("status") or {}
     ready, wanted = status.get("readyReplicas", 0), (deployment["spec"].get("replicas", 1))
     if ready == 0:
         says = f"no replica of the operator is ready, of {wanted}"
@@ -115,14 +117,12 @@ def _deployment(deployment: Manifest) -> Iterator[Finding]:
 
 
 def _lease(cluster: Cluster, deployment: Manifest, now: float) -> Iterator[Finding]:
-    metadata = deployment["metadata"]
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{metadata['namespace']}/leases/{metadata['name']}"
     try:
-        spec = cluster.get(path)["spec"]
+        spec = cluster.ask(lambda api: api.get(LEASES, key_of(deployment)))["spec"]
     except HeadgateError as error:
         if isinstance(error, ApiRefused):
             raise
-        yield Finding("lease", _named(deployment), Level.UNKNOWN, f"its lease cannot be read: {error}")
+        yield Finding("lease", str(key_of(deployment)), Level.UNKNOWN, f"its lease cannot be read: {error}")
         return
     holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
     late = float("inf") if renewed is None else now - datetime.fromisoformat(renewed).timestamp()
@@ -132,9 +132,9 @@ def _lease(cluster: Cluster, deployment: Manifest, now: float) -> Iterator[Findi
         )
         says = f"no replica leads: the lease was not renewed{since}"
         remedy = "see that a replica is ready, and that clocks agree"
-        yield Finding("lease", _named(deployment), Level.PROBLEM, says, remedy)
+        yield Finding("lease", str(key_of(deployment)), Level.PROBLEM, says, remedy)
     else:
-        yield Finding("lease", _named(deployment), Level.OK, f"{holder} leads")
+        yield Finding("lease", str(key_of(deployment)), Level.OK, f"{holder} leads")
 
 
 def _rights(cluster: Cluster, deployment: Manifest) -> Iterator[Finding]:
@@ -142,10 +142,8 @@ def _rights(cluster: Cluster, deployment: Manifest) -> Iterator[Finding]:
     pod = deployment["spec"]["template"]["spec"]
     account = pod.get("serviceAccountName", "default")
     user = f"system:serviceaccount:{deployment['metadata']['namespace']}:{account}"
-    missing = [
-        right for right in rights_to(cluster.namespace) if not cluster.may(_attributes(right), user=user)
-    ]
-    of = _named(deployment)
+    missing = cluster.ask(lambda api: not_granted(api, rights_to(cluster.namespace), user))
+    of = str(key_of(deployment))
     if missing:
         says = (
             f"{account} may not {_some([str(right) for right in missing])} in namespace {cluster.namespace}"
@@ -155,18 +153,6 @@ def _rights(cluster: Cluster, deployment: Manifest) -> Iterator[Finding]:
     else:
         says = f"{account} has all rights that it needs in namespace {cluster.namespace}"
         yield Finding("rights", of, Level.OK, says)
-
-
-def _attributes(right: Right) -> Mapping[str, str]:
-    resource, _, subresource = right.resource.partition("/")
-    optional = {"subresource": subresource, "namespace": right.namespace or "", "name": right.name}
-    given = {name: value for name, value in optional.items() if value}
-    return {"verb": right.verb, "group": right.group, "resource": resource, **given}
-
-
-def _named(deployment: Mapping[str, Any]) -> str:
-    metadata = deployment["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}"
 
 
 def _some(names: tuple[str, ...] | list[str]) -> str:

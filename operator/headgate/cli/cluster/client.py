@@ -1,4 +1,4 @@
-"""A person's client of the API server: applications and their Events, with errors that say what to do.
+"""A person's way to the API server: the operator's client, with errors that say what to do.
 
 Calls are short: whoever waits at a terminal wants an answer, and the next try is theirs. Every method raises
 `ApiUnavailable`, `ApiRefused`, `ApiNotFound` or `ApiConflict`, each with one sentence and a remedy.
@@ -6,17 +6,26 @@ Calls are short: whoever waits at a terminal wants an answer, and the next try i
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-import json
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlencode
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
 
-import urllib3
-from kubernetes.client import ApiClient, ApiException
+import aiohttp
+from kubernetes.aio.client import ApiClient
 
-from headgate.api.application import API_VERSION, KIND
-from headgate.errors import ApiConflict, ApiNotFound, ApiRefused, ApiUnavailable, HeadgateError
+from headgate.adapters.kubernetes import client
+from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, Call, Manifest, status_of
+from headgate.api.application import KIND
+from headgate.errors import (
+    ApiConflict,
+    ApiNotFound,
+    ApiRefused,
+    ApiUnavailable,
+    HeadgateError,
+    TransientError,
+)
+from headgate.key import Key, key_of
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
@@ -24,97 +33,56 @@ READ_SECONDS = 15.0
 FIELD_MANAGER = "headgate-cli"
 """Who owns what these commands write. Flux takes fields back from managers whose name begins with `kubectl`."""
 
-PAGE = 500
-"""Objects in one answer to a listing."""
-
-PLURAL = "sparkapplications"
-MERGE_PATCH = "application/merge-patch+json"
-
-Manifest = dict[str, Any]
-"""An object of the API, as JSON."""
-
-
-class _Answer(NamedTuple):
-    status: int
-    content: bytes
+T = TypeVar("T")
 
 
 class Cluster:
     """The applications of one namespace, or of all, as the API server has them."""
 
     def __init__(self, api: ApiClient, namespace: str) -> None:
-        self._api = api
+        self._api = _Api(api)
+        self.host = self._api.host
+        """Address of the API server."""
         self.namespace = namespace
         """Where applications are looked for by name."""
 
-    @property
-    def host(self) -> str:
-        """Address of the API server."""
-        host: str = self._api.configuration.host
-        return host
+    def ask(self, question: Callable[[client.Cluster], Awaitable[T]]) -> T:
+        """Return what the calls of `question` lead to, over connections that are closed after it."""
+
+        async def asked() -> T:
+            try:
+                return await question(self._api)
+            finally:
+                await self._api.close()
+
+        return asyncio.run(asked())
 
     def application(self, name: str) -> Manifest:
         """Return the application; ApiNotFound says which names are like it, or where it is."""
-        return self._named("GET", name)
+        return self._named(name, lambda api: api.get(APPLICATIONS, Key(self.namespace, name)))
 
     def applications(self, *, everywhere: bool = False) -> list[Manifest]:
         """Return the applications of the namespace, or of all namespaces."""
-        path = f"/apis/{API_VERSION}/{PLURAL}" if everywhere else _applications_in(self.namespace)
-        found: list[Manifest] = []
-        query = {"limit": str(PAGE)}
-        while True:
-            page = self._call("GET", path, query=query)
-            found += page["items"]
-            if not (following := page["metadata"].get("continue")):
-                return found
-            query["continue"] = following
+        return self.ask(lambda api: api.list(APPLICATIONS, None if everywhere else self.namespace))
 
     def patch(self, name: str, patch: Mapping[str, Any]) -> Manifest:
         """Change the members in `patch` (RFC 7386) and return the application after it.
 
         With `metadata.resourceVersion` in it, ApiConflict where somebody else was faster.
         """
-        return self._named("PATCH", name, patch)
+        return self._named(name, lambda api: api.patch(APPLICATIONS, Key(self.namespace, name), patch))
 
     def events(self, application: Mapping[str, Any]) -> list[Manifest]:
         """Return the Events on the application, in no order; none of one of the same name that was deleted."""
-        metadata = application["metadata"]
-        about = {"kind": KIND, "name": metadata["name"], "uid": metadata["uid"]}
+        key, uid = key_of(application), application["metadata"]["uid"]
+        about = {"kind": KIND, "name": key.name, "uid": uid}
         selected = ",".join(f"involvedObject.{member}={value}" for member, value in about.items())
-        path = f"/api/v1/namespaces/{quote(metadata['namespace'], safe='')}/events"
-        answer = self._call("GET", path, query={"fieldSelector": selected, "limit": str(PAGE)})
-        items: list[Manifest] = answer["items"]
-        return items
+        return self.ask(lambda api: api.list(EVENTS, key.namespace, fields=selected))
 
-    def get(self, path: str, **query: str) -> Manifest:
-        """Return what is at a path of the API, such as `/version`."""
-        return self._call("GET", path, query=query)
-
-    def text(self, path: str, most_bytes: int, **query: str) -> str:
-        """Return what is at a path that has no JSON, such as a log, or its first `most_bytes`."""
-        answer = self._sent("GET", f"{path}?{urlencode(query)}" if query else path, None)
-        if answer.status >= 300:
-            raise self._refusal(answer.status, _decoded(answer.content) or {})
-        return answer.content[:most_bytes].decode("utf-8", "replace")
-
-    def may(self, attributes: Mapping[str, str], user: str | None = None) -> bool:
-        """Return whether a user (`None`: who calls) has a right; `attributes` are those of an access review."""
-        kind = "SelfSubjectAccessReview" if user is None else "SubjectAccessReview"
-        whom = {} if user is None else {"user": user, "groups": _groups_of(user)}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": kind,
-            "spec": {"resourceAttributes": dict(attributes), **whom},
-        }
-        path = f"/apis/authorization.k8s.io/v1/{kind.lower()}s"
-        return bool(self._call("POST", path, query={}, body=review)["status"].get("allowed"))
-
-    def _named(self, method: str, name: str, patch: Mapping[str, Any] | None = None) -> Manifest:
-        path = f"{_applications_in(self.namespace)}/{quote(name, safe='')}"
-        query = {} if patch is None else {"fieldManager": FIELD_MANAGER}
+    def _named(self, name: str, question: Callable[[client.Cluster], Awaitable[Manifest]]) -> Manifest:
         try:
-            return self._call(method, path, query=query, body=patch)
-        except _NoSuchObjectError:
+            return self.ask(question)
+        except _NoSuchObject:
             raise ApiNotFound(self._where_it_may_be(name)) from None
 
     def _where_it_may_be(self, name: str) -> str:
@@ -130,50 +98,47 @@ class Cluster:
 
     def _namespaces_with(self, name: str) -> list[str]:
         try:
-            everywhere = self.applications(everywhere=True)
+            everywhere = map(key_of, self.applications(everywhere=True))
         except HeadgateError:  # who may see one namespace only is told of that one
             return []
-        found = (application["metadata"] for application in everywhere)
-        return sorted(metadata["namespace"] for metadata in found if metadata["name"] == name)
+        return sorted(key.namespace for key in everywhere if key.name == name)
 
-    def _call(
-        self, method: str, path: str, *, query: Mapping[str, str], body: Mapping[str, Any] | None = None
-    ) -> Manifest:
-        answer = self._sent(method, f"{path}?{urlencode(query)}" if query else path, body)
-        content = _decoded(answer.content)
-        if answer.status >= 300:
-            raise self._refusal(answer.status, content or {})
-        if content is None:
-            raise ApiUnavailable(
-                f"{self.host} is no API server of Kubernetes; check the server in the kubeconfig"
-            )
-        return content
 
-    def _sent(self, method: str, target: str, body: Mapping[str, Any] | None) -> _Answer:
-        content_type = MERGE_PATCH if method == "PATCH" else "application/json"
-        headers = {"Accept": "application/json, */*", "Content-Type": content_type}
-        self._api.update_params_for_auth(headers, [], ["BearerToken"], target, method, body)
-        try:
-            response = self._api.call_api(
-                method, self.host + target, headers, body, _request_timeout=(CONNECT_SECONDS, READ_SECONDS)
-            )
-            content: bytes = response.read()  # type: ignore[no-untyped-call]
-            return _Answer(response.status, content)
-        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-            raise ApiUnavailable(
-                f"{self.host} cannot be reached: {_reason(error)}; check that the cluster is up, or give another "
-                "--context"
-            ) from None
+class _Api(client.Cluster):
+    """The API server, in words for a person."""
 
-    def _refusal(self, status: int, content: Manifest) -> HeadgateError:
-        message = content.get("message") or "without a word"
-        if status == 404 and not content.get("details", {}).get("name"):
+    def __init__(self, api: ApiClient) -> None:
+        super().__init__(api, field_manager=FIELD_MANAGER)
+        self._timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
+        self.host: str = api.configuration.host
+
+    def _unreachable(self, call: Call, error: Exception) -> TransientError:  # noqa: ARG002
+        return ApiUnavailable(
+            f"{self.host} cannot be reached: {_reason(error)}; check that the cluster is up, or give "
+            "another --context"
+        )
+
+    def _foreign(self, call: Call, what: str, content: bytes) -> TransientError:  # noqa: ARG002
+        return ApiUnavailable(
+            f"{self.host} is no API server of Kubernetes; check the server in the kubeconfig"
+        )
+
+    def _refusal(
+        self,
+        call: Call,  # noqa: ARG002
+        status: int,
+        content: bytes,
+        retry_after: str | None,  # noqa: ARG002
+    ) -> TransientError:
+        said = status_of(content)
+        message = said.get("message") or "without a word"
+        if status == 404 and not said.get("details", {}).get("name"):
             return ApiNotFound(
-                f"the cluster knows no {KIND} of {API_VERSION}; install the CRD, which the chart does, or give "
-                "another --context"
+                f"the cluster knows no {KIND} of {APPLICATIONS.group_version}; install the CRD, which the chart "
+                "does, or give another --context"
             )
         if status == 404:
-            return _NoSuchObjectError(message)
+            return _NoSuchObject(message)
         if status == 409:
             return ApiConflict(f"{message}; try again")
         if status in _REFUSALS:
@@ -189,38 +154,21 @@ _REFUSALS: Final = {
 }
 
 
-class _NoSuchObjectError(HeadgateError):
+class _NoSuchObject(ApiNotFound):
     """The server knows the kind, but not the object."""
 
 
-def _groups_of(user: str) -> list[str]:
-    """Return the groups that the API server puts a service account into."""
-    _, _, account = user.partition("system:serviceaccount:")
-    own = [f"system:serviceaccounts:{account.partition(':')[0]}"] if account else []
-    return ["system:authenticated", *(["system:serviceaccounts"] if account else []), *own]
-
-
-def _applications_in(namespace: str) -> str:
-    return f"/apis/{API_VERSION}/namespaces/{quote(namespace, safe='')}/{PLURAL}"
-
-
-def _decoded(content: bytes) -> Manifest | None:
-    try:
-        value = json.loads(content)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _reason(error: Exception) -> str:
-    """Return why there was no answer, without the addresses of objects that urllib3 adds."""
+    """Return why there was no answer, without the addresses that aiohttp adds."""
     match error:
-        case urllib3.exceptions.NameResolutionError():
-            return "its name is not known"
-        case urllib3.exceptions.NewConnectionError():
-            return "nobody listens there"
-        case urllib3.exceptions.TimeoutError():
+        case TimeoutError():
             return "no answer in time"
-        case ApiException():  # the client's own wrapping of what TLS has to say
-            return str(error.reason).rpartition("\n")[2]
+        case aiohttp.ClientConnectorDNSError():
+            return "its name is not known"
+        case aiohttp.ClientConnectorCertificateError():
+            return str(error.certificate_error)
+        case aiohttp.ClientConnectorSSLError():
+            return str(error.os_error)
+        case aiohttp.ClientConnectorError():
+            return "nobody listens there"
     return str(error) or type(error).__name__

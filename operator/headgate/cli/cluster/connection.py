@@ -1,7 +1,8 @@
 """From a kubeconfig to a cluster, by the rules of `kubectl`.
 
 `--kubeconfig`, else the files of `$KUBECONFIG`, else `~/.kube/config`, else the service account of the pod that this
-runs in. Authentication, exec plugins included, is the official client's.
+runs in. Authentication is the official client's, of its synchronous half: of the plugins that a kubeconfig runs, the
+other half hides what they say, as the address at which one logs in, and takes no second token when the first is old.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import urllib3
 import yaml
 from kubernetes import config
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.aio.client import ApiClient, Configuration
 
+from headgate.adapters.kubernetes.client import connection
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import UsageError
 
@@ -34,18 +35,13 @@ def connect(kubeconfig: Path | None, context: str | None, namespace: str | None)
     Raises UsageError where none is configured, a file cannot be read, or a context is not in it.
     """
     files = _files(kubeconfig)
-    settings: Configuration = type.__call__(
-        Configuration
-    )  # a plain one; the class's call copies a global default
     if files:
-        configured = _load(files, context, settings)
+        api, configured = _of_kubeconfig(files, context)
     elif context is not None:
         raise UsageError(f"--context {context}: there is no kubeconfig; set KUBECONFIG or give --kubeconfig")
     else:
-        configured = _load_service_account(settings)
-    settings.retries = False
-    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # who turned verification off knows
-    return Cluster(ApiClient(settings), namespace or configured or DEFAULT_NAMESPACE)
+        api, configured = _of_pod()
+    return Cluster(api, namespace or configured or DEFAULT_NAMESPACE)
 
 
 def _files(kubeconfig: Path | None) -> str:
@@ -62,18 +58,18 @@ def _files(kubeconfig: Path | None) -> str:
     return str(default) if default.is_file() else ""
 
 
-def _load(files: str, context: str | None, settings: Configuration) -> str | None:
-    """Fill `settings` in and return the namespace of the context."""
+def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | None]:
+    """Return the connection and the namespace of a context, `None`: of the current one."""
+    settings = Configuration()
     try:
         contexts, current = _contexts(files)
         name = current if context is None else context
         if name not in contexts:
             raise UsageError(_no_context(files, context, contexts))
         config.load_kube_config(files, name, settings)  # type: ignore[no-untyped-call]
+        return connection(settings), contexts[name].get("namespace")
     except (config.ConfigException, yaml.YAMLError, OSError, *_MALFORMED) as error:
         raise UsageError(f"{files}: {_sentence(error)}; check it with kubectl config view") from None
-    namespace: str | None = contexts[name].get("namespace")
-    return namespace
 
 
 def _contexts(files: str) -> tuple[dict[str, Mapping[str, Any]], str | None]:
@@ -96,10 +92,11 @@ def _no_context(files: str, context: str | None, contexts: Collection[str]) -> s
     return f"--context {context} is not in {files}; {hint}"
 
 
-def _load_service_account(settings: Configuration) -> str | None:
+def _of_pod() -> tuple[ApiClient, str]:
+    settings = Configuration()
     try:
         config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
-        return SERVICE_ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
+        return connection(settings), SERVICE_ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
     except (config.ConfigException, OSError):
         raise UsageError(
             f"no cluster is configured: there is no {DEFAULT_KUBECONFIG}, and this is not a pod; set KUBECONFIG or "
