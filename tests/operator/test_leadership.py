@@ -11,8 +11,8 @@ from datetime import timedelta
 
 import pytest
 
-from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
+from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.clock import steady_seconds
 from headgate.controller.turn import CLUSTER_UPKEEP
@@ -89,9 +89,9 @@ def test_an_operator_that_hears_of_the_memory_and_not_yet_of_the_driver_starts_n
 
 def carrier_of(
     o: Operation, clock: Callable[[], float] = steady_seconds, *, fresh_seconds: float = FRESH_SECONDS
-) -> Carrier:
+) -> Writer:
     """Return what carries out a decision on the application as it now is."""
-    return Carrier(
+    return Writer(
         o.cluster,  # type: ignore[arg-type]
         asyncio.run(o.cluster.get(APPLICATIONS, KEY)),
         seen=lambda _: None,
@@ -105,10 +105,10 @@ def test_a_decision_that_is_old_is_not_carried_out() -> None:
     o = Operation()
     o.declare()
     now = 100.0
-    carrier = carrier_of(o, lambda: now)
+    writer = carrier_of(o, lambda: now)
     now += FRESH_SECONDS + 0.1
     with pytest.raises(ApiUnavailable, match="too old"):
-        asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
+        asyncio.run(writer.carry_out([WriteStatus({"state": "Running"})]))
     assert o.status() == {}
 
 
@@ -116,12 +116,12 @@ def test_a_decision_ages_while_the_machine_is_suspended(monkeypatch: pytest.Monk
     """The monotonic clock stands still then, and that of the lease does not."""
     o = Operation()
     o.declare()
-    carrier = carrier_of(o)
+    writer = carrier_of(o)
     awake = steady_seconds()
     monkeypatch.setattr(time, "monotonic", lambda: awake)
     monkeypatch.setattr(time, "clock_gettime", lambda _clock: awake + 3600.0)
     with pytest.raises(ApiUnavailable, match="too old"):
-        asyncio.run(carrier.carry_out([WriteStatus({"state": "Running"})]))
+        asyncio.run(writer.carry_out([WriteStatus({"state": "Running"})]))
 
 
 @pytest.mark.parametrize(("deadline", "seconds"), [(4.0, 4.0), (10.0, 10.0), (60.0, 10.0)])
@@ -149,7 +149,7 @@ def test_a_decision_that_grows_old_while_the_driver_before_is_looked_for_creates
     o = Operation()
     o.declare()
     now, look = 100.0, o.cluster.get
-    carrier = carrier_of(o, lambda: now)
+    writer = carrier_of(o, lambda: now)
 
     async def paused(kind: Kind, key: Key) -> Manifest:
         nonlocal now
@@ -160,7 +160,7 @@ def test_a_decision_that_grows_old_while_the_driver_before_is_looked_for_creates
     labels = {"headgate.dev/attempt": "2"}
     metadata = {"name": "flights-driver-2", "namespace": "team", "labels": labels}
     with pytest.raises(ApiUnavailable, match="too old"):
-        asyncio.run(carrier.carry_out([CreateDriver({"kind": "Pod", "metadata": metadata})]))
+        asyncio.run(writer.carry_out([CreateDriver({"kind": "Pod", "metadata": metadata})]))
     assert o.names == []
 
 

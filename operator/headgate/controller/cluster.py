@@ -19,12 +19,12 @@ from contextlib import suppress
 import structlog
 
 from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
-from headgate.adapters.kubernetes.carrier import Carrier
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.history import History, Known
 from headgate.adapters.kubernetes.names import drivers_of
+from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
 from headgate.controller.claims import Claims
@@ -176,7 +176,7 @@ class Controller:
         if manifest is None or not is_overdue(manifest, self._clock()):
             return
         log.error("its turns fail, and it should be deleted by now: it is let go", application=str(key))
-        carrier = Carrier(
+        writer = Writer(
             self._cluster,
             manifest,
             seen=self._answered,
@@ -184,7 +184,7 @@ class Controller:
             fresh_seconds=self._options.fresh_seconds,
         )
         with suppress(TransientError):
-            await carrier.carry_out([ReleaseApplication()])
+            await writer.carry_out([ReleaseApplication()])
 
     def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
         """Return what the application declares, and have metrics read for it."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import structlog
 
-from headgate.adapters.kubernetes.carrier import FRESH_SECONDS, Carrier
 from headgate.adapters.kubernetes.client import Cluster, Manifest
 from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
@@ -21,12 +20,13 @@ from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.ports import (
     ApplicationStatus,
     Finalizer,
+    PendingWrites,
     PodAnnotation,
     PodDrivers,
-    Wishes,
 )
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.refusals import PredecessorRemains, Trouble, start_trouble, telling_trouble
+from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
 from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
@@ -111,8 +111,8 @@ class Turn:
         self._sight = sight
         self._record = record
         self._owner = Owner(key=key_of(sight.application), uid=record.uid)
-        self._wishes = wishes = Wishes()
-        self._carrier = Carrier(
+        self._pending = pending = PendingWrites()
+        self._writer = Writer(
             around.cluster,
             sight.application,
             seen=around.seen,
@@ -123,18 +123,18 @@ class Turn:
         drivers = PodDrivers(
             self._owner,
             sight.pods,
-            wishes,
+            pending,
             defaults=around.options.drivers,
             obstacle=sight.obstacle or _told(record.refusal, sight.now),
             untold=_told(record.untold, sight.now),
         )
         living = drivers.living
-        status = ApplicationStatus(sight.application, wishes)
-        self._finalizer = Finalizer(sight.application, wishes)
+        status = ApplicationStatus(sight.application, pending)
+        self._finalizer = Finalizer(sight.application, pending)
         self._ports = Ports(
             drivers=drivers,
             metrics=sight.metrics,
-            controls=PodAnnotation(living, wishes, record.staged if living is None else None),
+            controls=PodAnnotation(living, pending, record.staged if living is None else None),
             store=status,
             reports=status,
             custody=self._finalizer,
@@ -210,38 +210,38 @@ class Turn:
         log.warning(complaint, application=str(self._owner.key))
 
     async def _carry_out(self, memory: LoopMemory, application: SparkApplication | None = None) -> None:
-        wishes = self._wishes
-        creates = next((write for write in wishes.writes if isinstance(write, CreateDriver)), None)
+        pending = self._pending
+        creates = next((write for write in pending.writes if isinstance(write, CreateDriver)), None)
         # Whoever knows less than the cluster fails with the status, and comes no further.
-        is_guarded = creates or any(isinstance(write, PublishControl) for write in wishes.writes)
-        if is_guarded or wishes.memory is not None or wishes.status is not None:
+        is_guarded = creates or any(isinstance(write, PublishControl) for write in pending.writes)
+        if is_guarded or pending.memory is not None or pending.status is not None:
             memory = memory.having_written_all(self._ports.upkeep, self._sight.now)
-            wishes.writes.insert(0, WriteStatus(_status_content(memory)))
+            pending.writes.insert(0, WriteStatus(_status_content(memory)))
         if creates:
             self._finalizer.hold()
         try:
             with nullcontext() if creates is None else self._around.claims.creating(creates.pod):
-                await self._carrier.carry_out(wishes.writes)
+                await self._writer.carry_out(pending.writes)
         except (ApiRefused, ApiUnavailable, PredecessorRemains) as error:
-            if creates and self._carrier.has_written_status:
+            if creates and self._writer.has_written_status:
                 self._record.refusal = start_trouble(error, self._record.refusal, self._sight.now)
             raise
         else:
             self._record.refusal = None if creates else self._record.refusal
         finally:
             self._learn_whether_it_is_told()
-            if self._carrier.has_written_status or not _writes_status(wishes):
+            if self._writer.has_written_status or not _writes_status(pending):
                 # Whoever measures for all applications keeps their readings; once is enough.
-                self._record.remember(replace(memory, metrics=None), wishes.document)
+                self._record.remember(replace(memory, metrics=None), pending.document)
                 if application is not None:
                     self._record.acts_on(application)
-                if self._carrier.status is not None:
-                    self._record.status = digest_of(self._carrier.status)
+                if self._writer.status is not None:
+                    self._record.status = digest_of(self._writer.status)
                 await self._tell()
 
     def _learn_whether_it_is_told(self) -> None:
         """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a turn."""
-        record, error = self._record, self._carrier.untold
+        record, error = self._record, self._writer.untold
         if isinstance(error, ApiRefused | ApiUnavailable):
             before, now = record.untold, self._sight.now
             record.untold = trouble = telling_trouble(error, before, now)
@@ -254,7 +254,7 @@ class Turn:
             record.untold, record.is_surprised = None, True
 
     async def _tell(self) -> None:
-        for event in self._wishes.events:
+        for event in self._pending.events:
             try:
                 await self._around.recorder.tell(self._owner, event)
             except TransientError as error:
@@ -298,8 +298,8 @@ def _sentences(status: SparkApplicationStatus | None) -> frozenset[tuple[str, st
     return frozenset() if status is None else frozenset((c.reason, c.message) for c in status.conditions)
 
 
-def _writes_status(wishes: Wishes) -> bool:
-    return any(isinstance(write, WriteStatus) for write in wishes.writes)
+def _writes_status(pending: PendingWrites) -> bool:
+    return any(isinstance(write, WriteStatus) for write in pending.writes)
 
 
 def _status_content(memory: LoopMemory) -> dict[str, Any]:

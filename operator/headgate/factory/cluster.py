@@ -10,12 +10,12 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from headgate.adapters.address import Address, Located
-from headgate.adapters.kubernetes.carrier import FRESH_SECONDS
 from headgate.adapters.kubernetes.client import Cluster, Manifest, connection
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.names import METRICS_PORT
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.adapters.kubernetes.writer import FRESH_SECONDS
 from headgate.adapters.metrics.driver_poller import DriverPoller
 from headgate.adapters.metrics.poller import ChosenPoller, Poller
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions

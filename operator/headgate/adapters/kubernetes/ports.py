@@ -47,7 +47,7 @@ FOLLOW_BY_THEMSELVES = frozenset({StepReason.WAITING_FOR_DRIVER})
 
 
 @dataclass(slots=True)
-class Wishes:
+class PendingWrites:
     """What the loop wants done."""
 
     memory: Mapping[str, Any] | None = None
@@ -60,18 +60,18 @@ class Wishes:
 class PodDrivers:
     """The port `Drivers`: pods of the application, of which one at most is alive."""
 
-    def __init__(  # noqa: PLR0913  whose they are, where wishes go, and what is known when the turn begins
+    def __init__(  # noqa: PLR0913  whose they are, where pending go, and what is known when the turn begins
         self,
         owner: Owner,
         pods: Sequence[Manifest],
-        wishes: Wishes,
+        pending: PendingWrites,
         *,
         defaults: DriverDefaults,
         obstacle: Obstacle | None,
         untold: Obstacle | None = None,
     ) -> None:
         self._owner = owner
-        self._wishes = wishes
+        self._pending = pending
         self._defaults = defaults
         self._obstacle = obstacle
         self._untold = untold
@@ -119,9 +119,9 @@ class PodDrivers:
             return
         if self._all:
             left = [pod for pod in self._all if not _is_leaving(pod) or (is_ended(pod) and not _is_held(pod))]
-            self._wishes.writes += [EndPod(*_identity(pod)) for pod in left]
+            self._pending.writes += [EndPod(*_identity(pod)) for pod in left]
             return
-        document = self._wishes.document
+        document = self._pending.document
         assert document is not None  # noqa: S101  the loop publishes before it starts, and once per change
         start = DriverStart(
             owner=self._owner,
@@ -131,21 +131,21 @@ class PodDrivers:
             defaults=self._defaults,
             follows_oom_kill=follows_oom_kill,
         )
-        self._wishes.writes.append(CreateDriver(driver_pod(start)))
+        self._pending.writes.append(CreateDriver(driver_pod(start)))
 
     def stop(self, grace_seconds: float) -> None:
         """Delete the pod of the driver that lives, with time for its batch and its script."""
         if (pod := self.living) is None or _is_leaving(pod):
             return
         seconds = int(grace_seconds + SCRIPT_SECONDS) if grace_seconds > 0 else KILL_GRACE_SECONDS
-        self._wishes.writes.append(EndPod(*_identity(pod), grace_seconds=seconds))
+        self._pending.writes.append(EndPod(*_identity(pod), grace_seconds=seconds))
 
     def kill(self) -> None:
         """Delete the pod with next to no time."""
         pod = self.living
         if pod is None or pod["metadata"].get("deletionGracePeriodSeconds") == KILL_GRACE_SECONDS:
             return
-        self._wishes.writes.append(EndPod(*_identity(pod), grace_seconds=KILL_GRACE_SECONDS))
+        self._pending.writes.append(EndPod(*_identity(pod), grace_seconds=KILL_GRACE_SECONDS))
 
 
 class PodAnnotation:
@@ -154,32 +154,32 @@ class PodAnnotation:
     While there is no driver, the document waits for the next one: `staged` is the one from the turn before.
     """
 
-    def __init__(self, pod: Manifest | None, wishes: Wishes, staged: ControlDocument | None) -> None:
+    def __init__(self, pod: Manifest | None, pending: PendingWrites, staged: ControlDocument | None) -> None:
         self._pod = pod
-        self._wishes = wishes
-        wishes.document = staged
+        self._pending = pending
+        pending.document = staged
 
     def published(self) -> ControlDocument | None:
         """Return the document of the driver that lives, or the one that the next driver gets."""
         if self._pod is None:
-            return self._wishes.document
+            return self._pending.document
         text = self._pod["metadata"].get("annotations", {}).get(CONTROL)
         document = None if text is None else read(text)
         return None if isinstance(document, Refusal) else document
 
     def publish(self, document: ControlDocument) -> None:
         """Give the document to the driver that lives, or keep it for the next one."""
-        self._wishes.document = document
+        self._pending.document = document
         if self._pod is not None:
-            self._wishes.writes.append(PublishControl(*_identity(self._pod), document=write(document)))
+            self._pending.writes.append(PublishControl(*_identity(self._pod), document=write(document)))
 
 
 class ApplicationStatus:
     """The ports `Store` and `Reports`: memory and status, side by side in the application's status."""
 
-    def __init__(self, application: Manifest, wishes: Wishes) -> None:
+    def __init__(self, application: Manifest, pending: PendingWrites) -> None:
         self._status: Mapping[str, Any] = application.get("status") or {}
-        self._wishes = wishes
+        self._pending = pending
 
     def load(self) -> Mapping[str, Any] | None:
         """Return the memory."""
@@ -188,7 +188,7 @@ class ApplicationStatus:
 
     def save(self, document: Mapping[str, Any]) -> None:
         """Have the memory written."""
-        self._wishes.memory = document
+        self._pending.memory = document
 
     def last(self) -> SparkApplicationStatus | None:
         """Return the status; the default of a new object, and one that cannot be understood, count as none."""
@@ -201,20 +201,20 @@ class ApplicationStatus:
 
     def write(self, status: SparkApplicationStatus) -> None:
         """Have the status written."""
-        self._wishes.status = status
+        self._pending.status = status
 
     def tell(self, event: Event) -> None:
         """Have the event recorded, unless it follows from the one before it."""
         if event.reason not in FOLLOW_BY_THEMSELVES:
-            self._wishes.events.append(event)
+            self._pending.events.append(event)
 
 
 class Finalizer:
     """The port `Custody`: our finalizer on the application."""
 
-    def __init__(self, application: Manifest, wishes: Wishes) -> None:
+    def __init__(self, application: Manifest, pending: PendingWrites) -> None:
         self._metadata = application["metadata"]
-        self._wishes = wishes
+        self._pending = pending
 
     @property
     def is_there(self) -> bool:
@@ -224,7 +224,7 @@ class Finalizer:
     def hold(self) -> None:
         """Hold the application, before anything of it runs."""
         if not self.is_there:
-            self._wishes.writes.insert(0, HoldApplication())
+            self._pending.writes.insert(0, HoldApplication())
 
     def deletion_asked_at(self) -> float | None:
         """Return when somebody asked for its deletion."""
@@ -234,12 +234,12 @@ class Finalizer:
     def release(self) -> None:
         """Let the application go."""
         if self.is_there:
-            self._wishes.writes.append(ReleaseApplication())
+            self._pending.writes.append(ReleaseApplication())
 
     def remove(self) -> None:
         """Delete the application."""
         if "deletionTimestamp" not in self._metadata:
-            self._wishes.writes.append(RemoveApplication())
+            self._pending.writes.append(RemoveApplication())
 
 
 def _identity(pod: Manifest) -> tuple[str, str]:

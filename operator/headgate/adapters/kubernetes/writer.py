@@ -42,7 +42,7 @@ TELLING_SHARE = 0.5
 """Of that time, to tell a driver something: what is to be done to it then must not be too old because of it."""
 
 
-class Carrier:
+class Writer:
     """Carries out the writes of one turn.
 
     `seen` and `gone` are told of each object as the API server answers with it.
