@@ -399,16 +399,16 @@ def test_a_working_directory_that_is_gone_is_a_usage_error(folder: Path) -> None
 
 INTERRUPTED_ANYWHERE = """
 import os, signal, threading, time
-from headgate.cli.local.session import StopWishes
+from headgate.cli.local.session import StopSignalsHeard
 
-wishes = StopWishes()
-with wishes.by_signals():
+requests = StopSignalsHeard()
+with requests.by_signals():
     began = time.monotonic()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    wishes.sleep(240)
+    requests.sleep(240)
     os.kill(os.getpid(), signal.SIGTERM)
-    wishes.sleep(240)
-    print(wishes.count, time.monotonic() - began < 200)
+    requests.sleep(240)
+    print(requests.count, time.monotonic() - began < 200)
 """
 
 
@@ -421,15 +421,15 @@ def test_a_signal_ends_a_sleep_and_one_before_a_sleep_is_not_lost() -> None:
 
 DELIVERED_AGAIN = """
 import signal
-from headgate.cli.local.session import StopWishes
+from headgate.cli.local.session import StopSignalsHeard
 from headgate_contract.signals import StopSignals
 
 now = 0.0
-wishes = StopWishes(StopSignals(clock=lambda: now))
-with wishes.by_signals():
+requests = StopSignalsHeard(StopSignals(clock=lambda: now))
+with requests.by_signals():
     for now in (0.0, 0.1, 5.0, 5.1):
         signal.raise_signal(signal.SIGTERM)
-        print(wishes.count)
+        print(requests.count)
 """
 
 

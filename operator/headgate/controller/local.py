@@ -1,8 +1,8 @@
 """One run of `headgate local`: turns the loop once a tick, until the application or a person ends it.
 
-A wish to stop is put the way anybody would put it, as a resource that is suspended, and the loop does the
+A request to stop is put the way anybody would put it, as a resource that is suspended, and the loop does the
 rest: it asks the driver to end at a batch boundary, waits, and gives up on it after the grace period. A second
-wish shortens the grace to nothing.
+request shortens the grace to nothing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Show = Callable[[Outcome, tuple[Event, ...]], None]
 """Shows what a turn has come to, and what there is to say of it."""
 
 
-class Wishes(Protocol):
+class StopRequests(Protocol):
     """How a person asks for a stop."""
 
     count: int
@@ -77,12 +77,14 @@ class Wishes(Protocol):
 class LocalRun:
     """The loop of one application, and how it ends."""
 
-    def __init__(self, file: ResourceFile, ports: Ports, complaints: list[str], wishes: Wishes) -> None:
+    def __init__(
+        self, file: ResourceFile, ports: Ports, complaints: list[str], requests: StopRequests
+    ) -> None:
         self._file = file
         self._ports = ports
         self._complaints = complaints
         self._told: set[str] = set()
-        self._wishes = wishes
+        self._requests = requests
         self._is_unread = False
         self.was_killed = False
         """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
@@ -99,15 +101,15 @@ class LocalRun:
             show(outcome, (*edits, *self._complained(), *self._events(outcome)))
             if (exit_code := self._exit_code(outcome)) is not None:
                 return exit_code
-            self._wishes.sleep(tick_seconds)
+            self._requests.sleep(tick_seconds)
 
     def stop_unread(self) -> None:
         """Stop at a batch boundary, because nobody reads what is shown."""
-        self._is_unread = self._is_unread or not self._wishes.count
+        self._is_unread = self._is_unread or not self._requests.count
 
     @property
     def _stop_asked(self) -> bool:
-        return self._is_unread or self._wishes.count > 0
+        return self._is_unread or self._requests.count > 0
 
     def _turn(self, memory: LoopMemory) -> Outcome:
         """Turn the loop once. What was not carried out, for a disk that is full, is tried again next time."""
@@ -142,7 +144,7 @@ class LocalRun:
         if not self._stop_asked:
             return declared
         changes: dict[str, object] = {"suspend": True}
-        if self._wishes.count > 1:
+        if self._requests.count > 1:
             changes["stop"] = declared.spec.stop.model_copy(update={"grace_period": timedelta(0)})
         return declared.model_copy(update={"spec": declared.spec.model_copy(update=changes)})
 

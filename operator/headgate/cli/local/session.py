@@ -53,7 +53,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a service manager, and a terminal that is closed."""
 
 
-class StopWishes:
+class StopSignalsHeard:
     """How often a stop was asked for: once, at the end of the batch; more often, at once.
 
     A handler runs on the main thread between any two of its instructions, within the very lock, maybe, that a
@@ -133,9 +133,9 @@ def run_locally(file: Path, options: Options) -> int:
     with files.lock():
         complaints: list[str] = []
         parts = local_application(files, base, complaints.append, launcher)
-        wishes = StopWishes()
-        run = LocalRun(resource, parts.ports, complaints, wishes)
-        with wishes.by_signals():
+        requests = StopSignalsHeard()
+        run = LocalRun(resource, parts.ports, complaints, requests)
+        with requests.by_signals():
             exit_code = _run(run, resource, parts, options)
     if exit_code not in (0, EXIT_UNREAD):
         _tell(_explanation(exit_code, run, parts.log))
