@@ -19,7 +19,7 @@ from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.ports import (
     ApplicationStatus,
-    Finalizer,
+    ObjectFinalizer,
     PendingWrites,
     PodAnnotation,
     PodDrivers,
@@ -130,14 +130,14 @@ class Turn:
         )
         living = drivers.living
         status = ApplicationStatus(sight.application, pending)
-        self._finalizer = Finalizer(sight.application, pending)
+        self._finalizer = ObjectFinalizer(sight.application, pending)
         self._ports = Ports(
             drivers=drivers,
             metrics=sight.metrics,
             controls=PodAnnotation(living, pending, record.staged if living is None else None),
             store=status,
             reports=status,
-            custody=self._finalizer,
+            finalizer=self._finalizer,
             executors=record.executors,
             upkeep=replace(around.options.upkeep, phase=self._owner.key.phase),
         )

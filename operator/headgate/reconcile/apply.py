@@ -28,9 +28,9 @@ def apply(plan: Plan, ports: Ports, *, now: float, saves: bool) -> None:
         case Kill():
             ports.drivers.kill()
         case Release():
-            ports.custody.release()
+            ports.finalizer.release()
         case Remove():
-            ports.custody.remove()
+            ports.finalizer.remove()
         case Wait() | Finish():
             pass
         case other:

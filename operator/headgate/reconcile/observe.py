@@ -92,7 +92,7 @@ def observe(
         now=now,
         driver=driver,
         obstacle=ports.drivers.obstacle(now),
-        deletion_asked_at=ports.custody.deletion_asked_at(),
+        deletion_asked_at=ports.finalizer.deletion_asked_at(),
         metrics=metrics,
         outage=memory.outage,
         published=ports.controls.published(),

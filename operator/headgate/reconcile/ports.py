@@ -172,7 +172,7 @@ class Reports(Protocol):
         """Record an event."""
 
 
-class Custody(Protocol):
+class Finalizer(Protocol):
     """Holds on to the resource, so that it does not go before its driver."""
 
     def deletion_asked_at(self) -> float | None:
@@ -185,7 +185,7 @@ class Custody(Protocol):
         """Ask for its deletion."""
 
 
-class NoCustody:
+class NoFinalizer:
     """A resource that lies in a file comes and goes as its owner likes."""
 
     def deletion_asked_at(self) -> None:
@@ -247,6 +247,6 @@ class Ports:
     controls: Controls
     store: Store
     reports: Reports
-    custody: Custody = field(default_factory=NoCustody)
+    finalizer: Finalizer = field(default_factory=NoFinalizer)
     executors: ExecutorPods = field(default_factory=NoExecutorPods)
     upkeep: Upkeep = field(default_factory=Upkeep)

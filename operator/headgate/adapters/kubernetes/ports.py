@@ -209,8 +209,8 @@ class ApplicationStatus:
             self._pending.events.append(event)
 
 
-class Finalizer:
-    """The port `Custody`: our finalizer on the application."""
+class ObjectFinalizer:
+    """The port `Finalizer`: our finalizer on the application."""
 
     def __init__(self, application: Manifest, pending: PendingWrites) -> None:
         self._metadata = application["metadata"]
