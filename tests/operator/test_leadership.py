@@ -15,7 +15,7 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.clock import steady_seconds
-from headgate.controller.turn import CLUSTER_UPKEEP
+from headgate.controller.turn import CLUSTER_WRITE_POLICY
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError
 from headgate.factory.cluster import fresh_seconds
 from headgate.key import Key
@@ -178,7 +178,7 @@ def test_a_restart_of_the_operator_writes_nothing() -> None:
 def test_a_restart_of_the_operator_leaves_an_application_its_moment_to_be_written_again(lag: float) -> None:
     o = Operation()
     o.run()
-    period = CLUSTER_UPKEEP.small_moves_seconds
+    period = CLUSTER_WRITE_POLICY.small_moves_seconds
     moment = KEY.phase * period
     is_behind(o, lag=2.0)
     o.turn(seconds=(moment - 120.0 - o.cluster.now) % period)

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from headgate.adapters.metrics.due import Due
-from headgate.controller.turn import CLUSTER_UPKEEP
+from headgate.controller.turn import CLUSTER_WRITE_POLICY
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason
@@ -80,7 +80,7 @@ class Metrics:
 
 
 def world(metrics: Metrics) -> FakeWorld:
-    made = FakeWorld(upkeep=CLUSTER_UPKEEP)
+    made = FakeWorld(write_policy=CLUSTER_WRITE_POLICY)
     made.metrics = metrics  # type: ignore[assignment]
     return made
 

@@ -21,11 +21,11 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
-from headgate.controller.turn import CLUSTER_UPKEEP
+from headgate.controller.turn import CLUSTER_WRITE_POLICY
 from headgate.decision.driver import State
 from headgate.key import Key
 from headgate.reconcile.moves import Number, has_changed
-from headgate.reconcile.ports import Upkeep
+from headgate.reconcile.ports import WritePolicy
 from headgate_contract import metrics as names
 from support.looping import Loop
 
@@ -127,20 +127,20 @@ def test_a_query_has_changed_where_a_person_would_act_on_it(
 def test_what_is_done_once_a_period_has_half_a_period_before_and_after(
     last: float, period: float, phase: float | None
 ) -> None:
-    again = replace(CLUSTER_UPKEEP, phase=phase).again_at(last, period)
+    again = replace(CLUSTER_WRITE_POLICY, phase=phase).again_at(last, period)
     assert period * 0.49 <= again - last <= period * 1.51
 
 
 def test_what_many_did_at_once_they_do_again_spread_over_a_whole_period() -> None:
     keys = [Key("team", f"app-{number}") for number in range(1000)]
-    moments = sorted(replace(CLUSTER_UPKEEP, phase=key.phase).again_at(5000.0, 900.0) for key in keys)
+    moments = sorted(replace(CLUSTER_WRITE_POLICY, phase=key.phase).again_at(5000.0, 900.0) for key in keys)
     for tenth in range(10):
         begin = 5450.0 + tenth * 90
         assert 50 <= sum(begin <= moment < begin + 90 for moment in moments) <= 150
 
 
-def on_a_cluster(upkeep: Upkeep = CLUSTER_UPKEEP) -> Loop:
-    loop = Loop(upkeep=upkeep)
+def on_a_cluster(write_policy: WritePolicy = CLUSTER_WRITE_POLICY) -> Loop:
+    loop = Loop(write_policy=write_policy)
     loop.run_until_running()
     measure(loop, lag=2.0, pending=500.0)
     loop.acknowledged_turn()
@@ -223,7 +223,7 @@ def test_a_dwell_clock_that_ticks_is_saved_now_and_then() -> None:
 
 
 def test_on_one_machine_every_tick_is_saved() -> None:
-    loop = on_a_cluster(replace(CLUSTER_UPKEEP, dwell_share=0.0))
+    loop = on_a_cluster(replace(CLUSTER_WRITE_POLICY, dwell_share=0.0))
     before = loop.world.store.saves
     for _ in range(10):
         measure(loop, lag=700.0, pending=0.5)

@@ -7,21 +7,21 @@ import dataclasses
 import pytest
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.controller.turn import CLUSTER_UPKEEP
-from headgate.reconcile.ports import Upkeep
+from headgate.controller.turn import CLUSTER_WRITE_POLICY
+from headgate.reconcile.ports import WritePolicy
 from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names
 from support.looping import Loop, application, query, says, source
 
-UPKEEP = dataclasses.replace(CLUSTER_UPKEEP, small_moves_seconds=1e6)
+UPKEEP = dataclasses.replace(CLUSTER_WRITE_POLICY, small_moves_seconds=1e6)
 """Nothing is written only because it is old."""
 
 
 class Swinging:
     """A driver that runs, and whose source is held by its rate limit or not."""
 
-    def __init__(self, upkeep: Upkeep = UPKEEP) -> None:
-        self.loop = Loop(upkeep=upkeep)
+    def __init__(self, write_policy: WritePolicy = UPKEEP) -> None:
+        self.loop = Loop(write_policy=write_policy)
         self.loop.run_until_running()
         self.held_seconds = 0.0
         for _ in range(3):
@@ -117,20 +117,20 @@ def test_a_clock_that_was_set_back_holds_nothing_for_longer(back: float) -> None
 
 @pytest.mark.parametrize("phase", [0.25, 0.5, 0.75])
 def test_after_a_restart_each_application_tells_its_swings_at_a_moment_of_its_own(phase: float) -> None:
-    upkeep = dataclasses.replace(UPKEEP, phase=phase)
-    swinging = Swinging(upkeep)
+    write_policy = dataclasses.replace(UPKEEP, phase=phase)
+    swinging = Swinging(write_policy)
     swinging.goes_on(1.0, held=True)
     swinging.loop.restart()
-    swinging.loop.memory = taken_over(swinging.loop.memory, upkeep, swinging.loop.now)
+    swinging.loop.memory = taken_over(swinging.loop.memory, write_policy, swinging.loop.now)
     swinging.goes_on(1.0, held=False)
     assert swinging.written == ["True"]
-    assert swinging.next_write == phase * upkeep.swing_seconds - 1.0
+    assert swinging.next_write == phase * write_policy.swing_seconds - 1.0
     swinging.goes_on(swinging.next_write, held=False)
     assert swinging.written == ["True", "False"]
 
 
 def test_on_one_machine_each_swing_is_told() -> None:
-    swinging = Swinging(Upkeep())
+    swinging = Swinging(WritePolicy())
     for minute in range(30):
         swinging.goes_on(1.0, held=minute % 2 == 0)
     assert len(swinging.written) == 30
@@ -142,7 +142,9 @@ class Aligned:
     def __init__(self, *, lag_seconds: float) -> None:
         alignment = {"group": "air", "maxDrift": "1h"}
         sources = [source(alignment=alignment), source(name="weather", alignment=alignment)]
-        self.loop = Loop(declared=application(queries=[query(sources=sources)]), upkeep=CLUSTER_UPKEEP)
+        self.loop = Loop(
+            declared=application(queries=[query(sources=sources)]), write_policy=CLUSTER_WRITE_POLICY
+        )
         self.loop.run_until_running()
         self.lag_seconds = lag_seconds
         self.held_seconds = 0.0

@@ -10,7 +10,7 @@ from typing import Any
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Exit, Obstacle
 from headgate.reconcile.launch import Launch
-from headgate.reconcile.ports import Event, Hindrance, Outage, OutageReason, Ports, Upkeep
+from headgate.reconcile.ports import Event, Hindrance, Outage, OutageReason, Ports, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
 from headgate_contract import metrics as names
@@ -175,7 +175,7 @@ class FakeWorld:
     controls: FakeControls = field(default_factory=FakeControls)
     store: FakeStore = field(default_factory=FakeStore)
     reports: FakeReports = field(default_factory=FakeReports)
-    upkeep: Upkeep = field(default_factory=Upkeep)
+    write_policy: WritePolicy = field(default_factory=WritePolicy)
     executors: FakeExecutorPods = field(default_factory=FakeExecutorPods)
 
     @property
@@ -186,6 +186,6 @@ class FakeWorld:
             controls=self.controls,
             store=self.store,
             reports=self.reports,
-            upkeep=self.upkeep,
+            write_policy=self.write_policy,
             executors=self.executors,
         )

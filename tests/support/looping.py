@@ -8,7 +8,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.validation import validate
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Upkeep
+from headgate.reconcile.ports import WritePolicy
 from headgate_contract import metrics as names
 from headgate_contract.metrics import Metric
 from support.fakes import FakeWorld
@@ -55,9 +55,9 @@ class Loop:
         self,
         world: FakeWorld | None = None,
         declared: SparkApplication | None = None,
-        upkeep: Upkeep | None = None,
+        write_policy: WritePolicy | None = None,
     ) -> None:
-        self.world = world or FakeWorld(upkeep=upkeep or Upkeep())
+        self.world = world or FakeWorld(write_policy=write_policy or WritePolicy())
         self.application = declared or application()
         self.now = START
         self.complaints: list[str] = []

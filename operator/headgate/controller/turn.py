@@ -40,13 +40,13 @@ from headgate.reconcile.edits import edit
 from headgate.reconcile.executors import is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
-from headgate.reconcile.ports import Event, Metrics, Ports, Upkeep
+from headgate.reconcile.ports import Event, Metrics, Ports, WritePolicy
 from headgate.reconcile.refused import INVALID_SPEC, refused_status, with_end
 from headgate.reconcile.report import next_write_at, taken_over
 
 log = structlog.get_logger("headgate")
 
-CLUSTER_UPKEEP = Upkeep(
+CLUSTER_WRITE_POLICY = WritePolicy(
     numbers_seconds=30.0, small_moves_seconds=1800.0, swing_seconds=600.0, dwell_share=0.5
 )
 """At most six writes an hour for an application to which nothing happens but what comes and goes."""
@@ -64,7 +64,7 @@ class Options:
     """What the operator's settings say about its turns."""
 
     drivers: DriverDefaults = field(default_factory=DriverDefaults)
-    upkeep: Upkeep = CLUSTER_UPKEEP
+    write_policy: WritePolicy = CLUSTER_WRITE_POLICY
     fresh_seconds: float = FRESH_SECONDS
     """How old a decision may be when it is carried out."""
     identity: str = "headgate"
@@ -139,7 +139,7 @@ class Turn:
             reports=status,
             finalizer=self._finalizer,
             executors=record.executors,
-            upkeep=replace(around.options.upkeep, phase=self._owner.key.phase),
+            write_policy=replace(around.options.write_policy, phase=self._owner.key.phase),
         )
 
     async def reconcile(
@@ -183,7 +183,7 @@ class Turn:
         if status != memory.status:
             self._ports.reports.write(status)
         await self._carry_out(replace(memory, status=status))
-        return self._ports.upkeep.again_at(now, AT_REST_SECONDS)
+        return self._ports.write_policy.again_at(now, AT_REST_SECONDS)
 
     def _memory(self) -> LoopMemory:
         """Return what was remembered, as far as the cluster has the same.
@@ -194,7 +194,7 @@ class Turn:
         """
         memory = self._record.memory
         if memory is None:
-            return taken_over(recall(self._ports, self._complain), self._ports.upkeep, self._sight.now)
+            return taken_over(recall(self._ports, self._complain), self._ports.write_policy, self._sight.now)
         if (until := self._sight.unchanged_until) is not None:
             memory = replace(memory, kept=memory.kept.unchanged_until(until))
         shown = digest_of(self._sight.application.get("status"))
@@ -215,7 +215,7 @@ class Turn:
         # Whoever knows less than the cluster fails with the status, and comes no further.
         is_guarded = creates or any(isinstance(write, PublishControl) for write in pending.writes)
         if is_guarded or pending.memory is not None or pending.status is not None:
-            memory = memory.having_written_all(self._ports.upkeep, self._sight.now)
+            memory = memory.having_written_all(self._ports.write_policy, self._sight.now)
             pending.writes.insert(0, WriteStatus(_status_content(memory)))
         if creates:
             self._finalizer.hold()
@@ -267,11 +267,11 @@ class Turn:
         is_in_motion = step.state in IN_MOTION or (
             memory.status is not None and memory.status.waits_for_executors
         )
-        upkeep = self._ports.upkeep
-        times = [now + IN_MOTION_SECONDS if is_in_motion else upkeep.again_at(now, AT_REST_SECONDS)]
+        write_policy = self._ports.write_policy
+        times = [now + IN_MOTION_SECONDS if is_in_motion else write_policy.again_at(now, AT_REST_SECONDS)]
         if outcome.wake_at is not None:
             times.append(outcome.wake_at)
-        if (at := next_write_at(memory, upkeep, now)) is not None:
+        if (at := next_write_at(memory, write_policy, now)) is not None:
             times.append(at)
         return max(now, min(times))
 

@@ -22,7 +22,7 @@ from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.adapters.metrics.unmeasured import Unmeasured
 from headgate.controller.cluster import Controller
-from headgate.controller.turn import CLUSTER_UPKEEP, Options
+from headgate.controller.turn import CLUSTER_WRITE_POLICY, Options
 from headgate.errors import UsageError
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
@@ -62,7 +62,9 @@ async def cluster_operator(
     cluster = _cluster(api, settings, metrics)
     options = Options(
         drivers=driver_defaults(settings),
-        upkeep=replace(CLUSTER_UPKEEP, small_moves_seconds=settings.status_refresh.total_seconds()),
+        write_policy=replace(
+            CLUSTER_WRITE_POLICY, small_moves_seconds=settings.status_refresh.total_seconds()
+        ),
         fresh_seconds=fresh_seconds(settings),
         identity=settings.identity,
     )

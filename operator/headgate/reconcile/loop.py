@@ -53,7 +53,7 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     """
     seen, memory = observe(application, ports, memory, now)
     plan = decide(application, seen, memory.kept, jitter=jitter, tried=memory.tried, words=words)
-    tolerance = ports.upkeep.dwell_share * application.spec.metrics.stale_after.total_seconds()
+    tolerance = ports.write_policy.dwell_share * application.spec.metrics.stale_after.total_seconds()
     saves = plan.kept.is_worth_saving(memory.saved, dwell_tolerance_seconds=tolerance)
     apply(plan, ports, now=now, saves=saves)
     tried = plan.document if plan.publishes else None

@@ -16,7 +16,7 @@ from headgate.decision import Dwell, Latch
 from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
-from headgate.reconcile.ports import Outage, Upkeep
+from headgate.reconcile.ports import Outage, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
@@ -194,12 +194,12 @@ class LoopMemory:
     swings_until: float = 0.0
     """Unix time until which the writes for swings so far count (`swings`)."""
 
-    def having_written_status(self, upkeep: Upkeep, now: float) -> LoopMemory:
+    def having_written_status(self, write_policy: WritePolicy, now: float) -> LoopMemory:
         """Return it where the status was written."""
         return replace(
-            self, status_written=self.status, status_written_at=now, refresh_at=upkeep.refresh_at(now)
+            self, status_written=self.status, status_written_at=now, refresh_at=write_policy.refresh_at(now)
         )
 
-    def having_written_all(self, upkeep: Upkeep, now: float) -> LoopMemory:
+    def having_written_all(self, write_policy: WritePolicy, now: float) -> LoopMemory:
         """Return it where store and status were written together, whichever of them asked for it."""
-        return replace(self.having_written_status(upkeep, now), saved=self.kept)
+        return replace(self.having_written_status(write_policy, now), saved=self.kept)

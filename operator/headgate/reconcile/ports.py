@@ -199,7 +199,7 @@ class NoFinalizer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
+class WritePolicy:
     """What is written again although little of it has changed, and how often.
 
     On one machine a write costs nothing. An API server serves ten thousand applications.
@@ -249,4 +249,4 @@ class Ports:
     reports: Reports
     finalizer: Finalizer = field(default_factory=NoFinalizer)
     executors: ExecutorPods = field(default_factory=NoExecutorPods)
-    upkeep: Upkeep = field(default_factory=Upkeep)
+    write_policy: WritePolicy = field(default_factory=WritePolicy)

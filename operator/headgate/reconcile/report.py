@@ -1,7 +1,7 @@
 """Report: tell people what is so, when it is worth telling.
 
 Numbers move with every tick, and writing each of them to an API server would cost more than the job is worth.
-So a status is written when something changed that a person would act on, and otherwise now and then (`Upkeep`
+So a status is written when something changed that a person would act on, and otherwise now and then (`WritePolicy`
 says how often), so that whoever looks sees numbers that are not old.
 """
 
@@ -17,7 +17,7 @@ from headgate.reconcile.executors import executors_short_since
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import Event, Ports, Upkeep
+from headgate.reconcile.ports import Event, Ports, WritePolicy
 from headgate.reconcile.status import status_of
 from headgate.reconcile.swings import after_restart, after_write, has_swung, next_write
 
@@ -40,26 +40,26 @@ def report(
         ports.reports.tell(event)
     short_since = executors_short_since(seen, plan, memory)
     memory = replace(memory, status=status, complaints=in_vain, executors_short_since=short_since)
-    if (told := _written(status, memory, ports.upkeep, seen.now)) is not None:
+    if (told := _written(status, memory, ports.write_policy, seen.now)) is not None:
         ports.reports.write(status)
         memory = told
     return events, memory
 
 
 def _written(
-    status: SparkApplicationStatus, memory: LoopMemory, upkeep: Upkeep, now: float
+    status: SparkApplicationStatus, memory: LoopMemory, write_policy: WritePolicy, now: float
 ) -> LoopMemory | None:
     """Return the memory of having written the status; `None` where that is not worth it."""
     before = memory.status_written
     if (
         before is None
         or has_changed(before, status)
-        or _is_worth_refreshing(status, before, memory, upkeep, now)
+        or _is_worth_refreshing(status, before, memory, write_policy, now)
     ):
-        return memory.having_written_status(upkeep, now)
-    if has_swung(before, status) and now >= next_write(memory, upkeep, now):
-        swings_until = after_write(memory, upkeep, now)
-        return replace(memory.having_written_status(upkeep, now), swings_until=swings_until)
+        return memory.having_written_status(write_policy, now)
+    if has_swung(before, status) and now >= next_write(memory, write_policy, now):
+        swings_until = after_write(memory, write_policy, now)
+        return replace(memory.having_written_status(write_policy, now), swings_until=swings_until)
     return None
 
 
@@ -67,25 +67,25 @@ def _is_worth_refreshing(
     status: SparkApplicationStatus,
     written: SparkApplicationStatus,
     memory: LoopMemory,
-    upkeep: Upkeep,
+    write_policy: WritePolicy,
     now: float,
 ) -> bool:
     age = now - memory.status_written_at
-    if status == written or 0 <= age < upkeep.numbers_seconds:
+    if status == written or 0 <= age < write_policy.numbers_seconds:
         return False
     return age < 0 or now >= memory.refresh_at or numbers_moved(written, status)
 
 
-def next_write_at(memory: LoopMemory, upkeep: Upkeep, now: float) -> float | None:
+def next_write_at(memory: LoopMemory, write_policy: WritePolicy, now: float) -> float | None:
     """Return from when on the status is worth a write though nothing more happens; `None`: it is written already."""
     status, written = memory.status, memory.status_written
     if status is None or written is None or status == written:
         return None
     at = memory.refresh_at
-    return min(at, next_write(memory, upkeep, now)) if has_swung(written, status) else at
+    return min(at, next_write(memory, write_policy, now)) if has_swung(written, status) else at
 
 
-def taken_over(memory: LoopMemory, upkeep: Upkeep, now: float) -> LoopMemory:
+def taken_over(memory: LoopMemory, write_policy: WritePolicy, now: float) -> LoopMemory:
     """Return what a loop that starts again has recalled, with the writes of the one before counted.
 
     Ten thousand applications are taken over together. What has changed meanwhile is written at once; numbers that
@@ -97,6 +97,6 @@ def taken_over(memory: LoopMemory, upkeep: Upkeep, now: float) -> LoopMemory:
     return replace(
         memory,
         status_written_at=now,
-        refresh_at=upkeep.refresh_after_restart_at(now),
-        swings_until=after_restart(upkeep, now),
+        refresh_at=write_policy.refresh_after_restart_at(now),
+        swings_until=after_restart(write_policy, now),
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Upkeep
+from headgate.reconcile.ports import WritePolicy
 
 SWINGING: Final = frozenset({"Aligned", "Backlog", "Throttled"})
 """Conditions that say how a job reads, not what has become of it. A verdict that changes is written at once all the
@@ -28,29 +28,29 @@ def has_swung(before: SparkApplicationStatus, after: SparkApplicationStatus) -> 
     return _swings(before) != _swings(after)
 
 
-def next_write(memory: LoopMemory, upkeep: Upkeep, now: float) -> float:
-    """Return the Unix time from which a write for a swing is allowed, at most `upkeep.swing_seconds` from now.
+def next_write(memory: LoopMemory, write_policy: WritePolicy, now: float) -> float:
+    """Return the Unix time from which a write for a swing is allowed, at most `write_policy.swing_seconds` from now.
 
     A leaky bucket (GCRA) with `x` for `memory.swings_until`, `s` for the seconds a swing, and `n` for `AT_ONCE`:
     a write is allowed from `x - (n - 1) * s`, and makes `x = max(x, now) + s`.
     """
-    free_at = memory.swings_until - (AT_ONCE - 1) * upkeep.swing_seconds
-    return free_at if free_at - now <= upkeep.swing_seconds else now  # or else the clock was set back
+    free_at = memory.swings_until - (AT_ONCE - 1) * write_policy.swing_seconds
+    return free_at if free_at - now <= write_policy.swing_seconds else now  # or else the clock was set back
 
 
-def after_write(memory: LoopMemory, upkeep: Upkeep, now: float) -> float:
+def after_write(memory: LoopMemory, write_policy: WritePolicy, now: float) -> float:
     """Return `memory.swings_until` once a status was written for nothing but a swing."""
-    longest = now + (AT_ONCE - 1) * upkeep.swing_seconds
-    return min(max(memory.swings_until, now), longest) + upkeep.swing_seconds
+    longest = now + (AT_ONCE - 1) * write_policy.swing_seconds
+    return min(max(memory.swings_until, now), longest) + write_policy.swing_seconds
 
 
-def after_restart(upkeep: Upkeep, now: float) -> float:
+def after_restart(write_policy: WritePolicy, now: float) -> float:
     """Return `memory.swings_until` of a loop that starts again: as if swings had been told until now.
 
     How many were, nobody remembers. So many applications that swing are not all written at once, but each at a moment
     of its own within the seconds a swing.
     """
-    return now + (AT_ONCE - 1 + (upkeep.phase or 0.0)) * upkeep.swing_seconds
+    return now + (AT_ONCE - 1 + (write_policy.phase or 0.0)) * write_policy.swing_seconds
 
 
 def _swings(status: SparkApplicationStatus) -> tuple[object, ...]:
