@@ -178,7 +178,7 @@ def test_a_restart_of_the_operator_writes_nothing() -> None:
 def test_a_restart_of_the_operator_leaves_an_application_its_moment_to_be_written_again(lag: float) -> None:
     o = Operation()
     o.run()
-    period = CLUSTER_WRITE_POLICY.small_moves_seconds
+    period = CLUSTER_WRITE_POLICY.small_changes_seconds
     moment = KEY.phase * period
     is_behind(o, lag=2.0)
     o.turn(seconds=(moment - 120.0 - o.cluster.now) % period)

@@ -47,7 +47,7 @@ from headgate.reconcile.report import next_write_at, taken_over
 log = structlog.get_logger("headgate")
 
 CLUSTER_WRITE_POLICY = WritePolicy(
-    numbers_seconds=30.0, small_moves_seconds=1800.0, swing_seconds=600.0, dwell_share=0.5
+    numbers_seconds=30.0, small_changes_seconds=1800.0, flapping_seconds=600.0, dwell_share=0.5
 )
 """At most six writes an hour for an application to which nothing happens but what comes and goes."""
 

@@ -63,7 +63,7 @@ async def cluster_operator(
     options = Options(
         drivers=driver_defaults(settings),
         write_policy=replace(
-            CLUSTER_WRITE_POLICY, small_moves_seconds=settings.status_refresh.total_seconds()
+            CLUSTER_WRITE_POLICY, small_changes_seconds=settings.status_refresh.total_seconds()
         ),
         fresh_seconds=fresh_seconds(settings),
         identity=settings.identity,

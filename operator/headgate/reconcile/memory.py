@@ -191,8 +191,8 @@ class LoopMemory:
     """The document that the last turn was to publish; `None`: there was nothing to publish."""
     executors_short_since: float | None = None
     """Unix time since which the driver has had fewer executors than it is to have; `None`: it has them."""
-    swings_until: float = 0.0
-    """Unix time until which the writes for swings so far count (`swings`)."""
+    flapping_until: float = 0.0
+    """Unix time until which the writes for flapping so far count (`flapping`)."""
 
     def having_written_status(self, write_policy: WritePolicy, now: float) -> LoopMemory:
         """Return it where the status was written."""

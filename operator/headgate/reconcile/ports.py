@@ -207,9 +207,9 @@ class WritePolicy:
 
     numbers_seconds: float = 30.0
     """How old the numbers in a written status may be while they move."""
-    small_moves_seconds: float = 30.0
+    small_changes_seconds: float = 30.0
     """How old they may be while none of them has moved by more than a factor of two."""
-    swing_seconds: float = 0.0
+    flapping_seconds: float = 0.0
     """How far apart writes are for what comes and goes, as a source that is held by its rate limit, if it goes on."""
     dwell_share: float = 0.0
     """How much older than now the dwell clocks in the store may be, as a share of `metrics.staleAfter`."""
@@ -231,11 +231,11 @@ class WritePolicy:
 
     def refresh_at(self, written_at: float) -> float:
         """Return when a status that was written at `written_at` is written again for its numbers alone."""
-        return max(written_at + self.numbers_seconds, self.again_at(written_at, self.small_moves_seconds))
+        return max(written_at + self.numbers_seconds, self.again_at(written_at, self.small_changes_seconds))
 
     def refresh_after_restart_at(self, now: float) -> float:
         """Return when a status is written again that was written nobody knows when: at its next moment."""
-        return max(now + self.numbers_seconds, self._moment(now, self.small_moves_seconds))
+        return max(now + self.numbers_seconds, self._moment(now, self.small_changes_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.events import changes, complaints
 from headgate.reconcile.executors import executors_short_since
+from headgate.reconcile.flapping import after_restart, after_write, has_flapped, next_write
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.moves import has_changed, numbers_moved
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Ports, WritePolicy
+from headgate.reconcile.significance import has_changed, numbers_moved
 from headgate.reconcile.status import status_of
-from headgate.reconcile.swings import after_restart, after_write, has_swung, next_write
 
 
 def report(
@@ -57,9 +57,9 @@ def _written(
         or _is_worth_refreshing(status, before, memory, write_policy, now)
     ):
         return memory.having_written_status(write_policy, now)
-    if has_swung(before, status) and now >= next_write(memory, write_policy, now):
-        swings_until = after_write(memory, write_policy, now)
-        return replace(memory.having_written_status(write_policy, now), swings_until=swings_until)
+    if has_flapped(before, status) and now >= next_write(memory, write_policy, now):
+        flapping_until = after_write(memory, write_policy, now)
+        return replace(memory.having_written_status(write_policy, now), flapping_until=flapping_until)
     return None
 
 
@@ -82,7 +82,7 @@ def next_write_at(memory: LoopMemory, write_policy: WritePolicy, now: float) -> 
     if status is None or written is None or status == written:
         return None
     at = memory.refresh_at
-    return min(at, next_write(memory, write_policy, now)) if has_swung(written, status) else at
+    return min(at, next_write(memory, write_policy, now)) if has_flapped(written, status) else at
 
 
 def taken_over(memory: LoopMemory, write_policy: WritePolicy, now: float) -> LoopMemory:
@@ -98,5 +98,5 @@ def taken_over(memory: LoopMemory, write_policy: WritePolicy, now: float) -> Loo
         memory,
         status_written_at=now,
         refresh_at=write_policy.refresh_after_restart_at(now),
-        swings_until=after_restart(write_policy, now),
+        flapping_until=after_restart(write_policy, now),
     )

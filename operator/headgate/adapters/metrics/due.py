@@ -23,9 +23,9 @@ from headgate.api.application import SparkApplication
 from headgate.decision.inputs import SourceInputs, Steps, inputs_of
 from headgate.key import Key
 from headgate.reconcile.metric_table import since
-from headgate.reconcile.moves import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
 from headgate.reconcile.observe import observation_of
 from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
+from headgate.reconcile.significance import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
 from headgate.reconcile.track import longest_hold
 
 EARLY_SECONDS = 1.0

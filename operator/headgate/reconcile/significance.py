@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from headgate.api.duration import in_seconds, parse_duration
 from headgate.api.status import Condition, QueryStatus, SourceStatus, SparkApplicationStatus, StatusModel
-from headgate.reconcile.swings import SWINGING
+from headgate.reconcile.flapping import FLAPPING
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
         }
     ),
 }
-"""What moves from tick to tick, comes and goes (`swings`), or is compared by a rule of its own."""
+"""What moves from tick to tick, comes and goes (`flapping`), or is compared by a rule of its own."""
 
 
 def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -> bool:
@@ -110,7 +110,7 @@ def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -
 
 
 def _steady(status: SparkApplicationStatus) -> list[Condition]:
-    return [one for one in status.conditions if one.type not in SWINGING]
+    return [one for one in status.conditions if one.type not in FLAPPING]
 
 
 def _full_strength(status: SparkApplicationStatus) -> int | None:

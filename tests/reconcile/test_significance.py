@@ -24,8 +24,8 @@ from headgate.api.status import (
 from headgate.controller.turn import CLUSTER_WRITE_POLICY
 from headgate.decision.driver import State
 from headgate.key import Key
-from headgate.reconcile.moves import Number, has_changed
 from headgate.reconcile.ports import WritePolicy
+from headgate.reconcile.significance import Number, has_changed
 from headgate_contract import metrics as names
 from support.looping import Loop
 

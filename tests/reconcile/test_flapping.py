@@ -13,7 +13,7 @@ from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names
 from support.looping import Loop, application, query, says, source
 
-UPKEEP = dataclasses.replace(CLUSTER_WRITE_POLICY, small_moves_seconds=1e6)
+UPKEEP = dataclasses.replace(CLUSTER_WRITE_POLICY, small_changes_seconds=1e6)
 """Nothing is written only because it is old."""
 
 
@@ -124,7 +124,7 @@ def test_after_a_restart_each_application_tells_its_swings_at_a_moment_of_its_ow
     swinging.loop.memory = taken_over(swinging.loop.memory, write_policy, swinging.loop.now)
     swinging.goes_on(1.0, held=False)
     assert swinging.written == ["True"]
-    assert swinging.next_write == phase * write_policy.swing_seconds - 1.0
+    assert swinging.next_write == phase * write_policy.flapping_seconds - 1.0
     swinging.goes_on(swinging.next_write, held=False)
     assert swinging.written == ["True", "False"]
 
