@@ -8,8 +8,8 @@ import pytest
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.columns import (
-    Pulses,
     Scraped,
+    Scrapes,
     Unmeasured,
     add,
     begin,
@@ -30,7 +30,7 @@ from headgate_contract.lag_votes import LagVoter
 POD = Pod("team", "flights-driver-1")
 
 
-def pulses(at: float = 100.0) -> Pulses:
+def scrapes(at: float = 100.0) -> Scrapes:
     return begin({POD: Target(Run(Key("team", "flights"), 1), at, "drivers", "10.0.0.1:8090", "metrics")})
 
 
@@ -49,8 +49,8 @@ def driver(name: str, value: str, query: str = "") -> Sample[Labels]:
     return series(name, value, query=query, source="")
 
 
-def filled(column: Column, *samples: Sample[Labels], into: Pulses | None = None) -> DriverMetrics:
-    made = into or pulses()
+def filled(column: Column, *samples: Sample[Labels], into: Scrapes | None = None) -> DriverMetrics:
+    made = into or scrapes()
     add(column, samples, made)
     return made[POD].driver
 
@@ -114,9 +114,9 @@ def test_exceptions_are_what_is_listed() -> None:
 
 
 def test_a_column_that_failed_is_taken_over_with_its_own_time() -> None:
-    before = pulses(at=80.0)
+    before = scrapes(at=80.0)
     filled(Column.LAGS, series("source_watermark_lag_seconds", "5"), into=before)
-    first, second = pulses(at=100.0), pulses(at=120.0)
+    first, second = scrapes(at=100.0), scrapes(at=120.0)
     filled(Column.PENDING, series("source_pending_records", "9"), into=first)
     take_over(Column.LAGS, before, first, failed=True)
     take_over(Column.LAGS, first, second, failed=True)
@@ -129,7 +129,7 @@ def test_a_column_that_failed_is_taken_over_with_its_own_time() -> None:
 
 
 def test_a_column_that_was_never_there_is_unknown_for_ever() -> None:
-    made = pulses()
+    made = scrapes()
     filled(Column.LAGS, series("source_watermark_lag_seconds", "5"), into=made)
     take_over(Column.EXCEPTIONS, {}, made, failed=True)
     known = since(made[POD].driver, -1e12)
@@ -139,7 +139,7 @@ def test_a_column_that_was_never_there_is_unknown_for_ever() -> None:
 
 
 def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
-    before, now = pulses(at=80.0), pulses(at=100.0)
+    before, now = scrapes(at=80.0), scrapes(at=100.0)
     both = [series("source_pending_records", "1"), series("source_pending_records", "2", source="weather")]
     filled(Column.PENDING, *both, into=before)
     filled(Column.PENDING, series("source_pending_records", "3"), into=now)
@@ -150,14 +150,14 @@ def test_an_incomplete_answer_is_filled_where_it_has_gaps() -> None:
         "weather": 2,
     }
     assert driver.at_of(Column.PENDING) == 80
-    whole = pulses(at=100.0)
+    whole = scrapes(at=100.0)
     filled(Column.PENDING, *both, into=whole)
     take_over(Column.PENDING, before, whole, failed=False)
     assert whole[POD].driver.at_of(Column.PENDING) == 100
 
 
 def test_queries_and_generation_are_taken_over_as_well() -> None:
-    before, now = pulses(at=80.0), pulses(at=100.0)
+    before, now = scrapes(at=80.0), scrapes(at=100.0)
     filled(
         Column.DRIVERS,
         driver("control_generation", "7"),
@@ -170,7 +170,7 @@ def test_queries_and_generation_are_taken_over_as_well() -> None:
 
 
 def test_that_a_query_has_ended_is_taken_over_with_the_exceptions() -> None:
-    before, now = pulses(at=80.0), pulses(at=100.0)
+    before, now = scrapes(at=80.0), scrapes(at=100.0)
     filled(Column.EXCEPTIONS, driver("query_active", "0", "totals"), into=before)
     take_over(Column.DRIVERS, before, now, failed=True)
     assert now[POD].driver.queries == {}
@@ -179,7 +179,7 @@ def test_that_a_query_has_ended_is_taken_over_with_the_exceptions() -> None:
 
 
 def test_who_is_not_listed_in_a_whole_answer_is_in_no_phase() -> None:
-    made = pulses()
+    made = scrapes()
     lag = series("source_watermark_lag_seconds", "5")
     filled(Column.LAGS, lag, into=made)
     history = [series(f"source_{flag}", "1", source="history") for flag in ("phase", "paused")]
@@ -202,7 +202,7 @@ STARTED = driver("query_started_timestamp_seconds", "5", "delays")
 def test_a_source_without_lag_and_pending_is_in_no_phase(
     started_at: float, older: dict[Column, float], phase: float | None
 ) -> None:
-    made = pulses()
+    made = scrapes()
     filled(Column.DRIVERS, STARTED, into=made)
     made[POD].driver.older.update(older)
 
@@ -213,7 +213,7 @@ def test_a_source_without_lag_and_pending_is_in_no_phase(
 
 
 def test_a_source_that_is_listed_is_as_the_list_says() -> None:
-    made = pulses()
+    made = scrapes()
     filled(Column.DRIVERS, STARTED, into=made)
     filled(Column.EXCEPTIONS, series("source_phase", "1"), into=made)
 
@@ -244,7 +244,7 @@ def scraped(at: float, *, instance: str = "10.0.0.1:8090", scraped_at: float = 5
     return Target(Run(Key("team", "flights"), 1), at, "drivers", instance, "metrics", scraped_at)
 
 
-def known(**more: Any) -> Pulses:
+def known(**more: Any) -> Scrapes:
     return {POD: Scraped(scraped(100.0), DriverMetrics(attempt=1, at=100.0, control_generation=7, **more))}
 
 
@@ -283,7 +283,7 @@ def test_what_no_value_can_be_is_unknown(value: str) -> None:
 
 
 def test_a_driver_that_makes_up_names_is_read_so_far_and_told_so() -> None:
-    made = pulses()
+    made = scrapes()
     names = [f"s{number}" for number in range(MOST_SOURCES)]
     filled(Column.PENDING, *(series("source_pending_records", "1", source=name) for name in names), into=made)
     more = [series("source_watermark_lag_seconds", "9", source=name) for name in ("s0", "one-more")]
@@ -295,7 +295,7 @@ def test_a_driver_that_makes_up_names_is_read_so_far_and_told_so() -> None:
     assert (len(sources), found.source_count) == (len(names), len(names))
     assert (sources["s0"].watermark_lag_seconds, found.control_generation) == (9, 7)
 
-    published = Published(targets=Targets({POD: made[POD].target}), pulses=made, outage=None)
+    published = Published(targets=Targets({POD: made[POD].target}), scrapes=made, outage=None)
     key = made[POD].target.run.key
     port = PrometheusMetrics(key, None, published, lambda _: UNASKED, lambda *_: None)
     outage = port.sample(100.0, 1)

@@ -37,13 +37,13 @@ class Watched:
         self.due = Due(numbers_seconds=numbers_seconds)
         self.due.watch(key, declared)
 
-    def gets_a_turn(self, now: float, pulses: dict[Key, DriverMetrics]) -> bool:
-        due = self.due.look(pulses, lambda *_: None, now)
-        self.due.turned(due, pulses, now)
+    def gets_a_turn(self, now: float, scrapes: dict[Key, DriverMetrics]) -> bool:
+        due = self.due.look(scrapes, lambda *_: None, now)
+        self.due.turned(due, scrapes, now)
         return bool(due)
 
-    def turn_ends(self, now: float, pulses: dict[Key, DriverMetrics], *, clock_at: float | None) -> None:
-        self.due.read(KEY, pulses[KEY], lambda *_: None, now)
+    def turn_ends(self, now: float, scrapes: dict[Key, DriverMetrics], *, clock_at: float | None) -> None:
+        self.due.read(KEY, scrapes[KEY], lambda *_: None, now)
         self.due.judged(KEY, clock_at=clock_at)
 
 
@@ -199,10 +199,10 @@ def test_what_changed_comes_before_what_only_grew_old() -> None:
     other = Key("team", "a")
     due = Watched().due
     due.watch(other, FAR)
-    pulses = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
-    due.turned(due.look(pulses, lambda *_: None, 1000.0), pulses, 1000.0)
-    pulses = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: driver(1030.0, attempt=2)}
-    assert due.look(pulses, lambda *_: None, 1030.0) == [KEY, other]
+    scrapes = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
+    due.turned(due.look(scrapes, lambda *_: None, 1000.0), scrapes, 1000.0)
+    scrapes = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: driver(1030.0, attempt=2)}
+    assert due.look(scrapes, lambda *_: None, 1030.0) == [KEY, other]
 
 
 class Recorded(Unmeasured):

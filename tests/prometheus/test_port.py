@@ -21,7 +21,7 @@ def sample(answer: Answer, now: float) -> tuple[Outage | None, dict[tuple[str, s
     target = Target(Run(KEY, 1), now, "drivers", "10.0.0.1:8090", "metrics")
     published = Published(
         targets=Targets({POD: target}),
-        pulses={POD: Scraped(target, DriverMetrics(attempt=1, at=now))},
+        scrapes={POD: Scraped(target, DriverMetrics(attempt=1, at=now))},
         outage=None,
     )
     rule = watched(application(queries=[query(sources=[source(backlog={"query": "up == 0"})])]))

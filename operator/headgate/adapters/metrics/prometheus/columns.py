@@ -36,7 +36,7 @@ class Scraped(NamedTuple):
     driver: DriverMetrics
 
 
-Pulses = dict[Pod, Scraped]
+Scrapes = dict[Pod, Scraped]
 
 
 CLOCK_SECONDS = 1.0
@@ -44,7 +44,7 @@ CLOCK_SECONDS = 1.0
 was set."""
 
 
-def begin(targets: Mapping[Pod, Target]) -> Pulses:
+def begin(targets: Mapping[Pod, Target]) -> Scrapes:
     """Return a driver without values for each target."""
     return {
         pod: Scraped(target, DriverMetrics(attempt=target.run.attempt, at=target.at))
@@ -52,7 +52,7 @@ def begin(targets: Mapping[Pod, Target]) -> Pulses:
     }
 
 
-def unchanged(targets: Mapping[Pod, Target], before: Pulses) -> Pulses:
+def unchanged(targets: Mapping[Pod, Target], before: Scrapes) -> Scrapes:
     """Return the drivers of which there is nothing new, as they are known: complete ones alone."""
     return {
         pod: known if abs(known.target.at - target.at) < CLOCK_SECONDS else _dated(known, target)
@@ -67,13 +67,13 @@ def _dated(known: Scraped, target: Target) -> Scraped:
     return Scraped(target, replace(known.driver, at=target.at))
 
 
-def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> None:
+def add(column: Column, samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> None:
     """Put the samples of one column into the drivers that they come from.
 
     Histograms and values that cannot be say nothing.
     """
     by_name = cast(
-        "Mapping[tuple[str, str], Scraped]", pulses
+        "Mapping[tuple[str, str], Scraped]", scrapes
     )  # making a Pod of each takes longer than all else
     name, row = "", BY_SAMPLE.get("")
     for sample in samples:
@@ -89,9 +89,9 @@ def add(column: Column, samples: Iterable[Sample[Labels]], pulses: Pulses) -> No
         row.take(driver, labels.query, labels.source, getattr(labels, row.label) if row.label else "", value)
 
 
-def complete(pulses: Pulses) -> None:
+def complete(scrapes: Scrapes) -> None:
     """Say of the sources that no exception lists that they are none; the answer was whole."""
-    for _, driver in pulses.values():
+    for _, driver in scrapes.values():
         for query in driver.queries.values():
             for source in query.sources.values():
                 if None in (source.phase, source.paused, source.finished, source.held_lately):
@@ -130,13 +130,13 @@ def with_unmeasured(scraped: Scraped, unmeasured: Iterable[Unmeasured]) -> Scrap
     return Scraped(scraped.target, replace(driver, queries=queries, source_count=count))
 
 
-def take_over(column: Column, before: Pulses, pulses: Pulses, *, failed: bool) -> None:
+def take_over(column: Column, before: Scrapes, scrapes: Scrapes, *, failed: bool) -> None:
     """Fill what a column did not bring with what was known before, and its time.
 
     With `failed` the query brought nothing at all. Else it was answered in part, so that whatever is missing may
     be missing by accident.
     """
-    for pod, (_, driver) in pulses.items():
+    for pod, (_, driver) in scrapes.items():
         previous = before.get(pod)
         if previous is None:
             if failed:

@@ -1,7 +1,7 @@
 """What people want to know of a driver and no vote depends on: its interval, its grant, how fast records arrive.
 
 Fetching that for everybody at each tick would cost several times what the columns do. It is fetched for drivers
-whose application gets a turn now or soon, and for all others in a slow rotation, for turns that nobody could foresee.
+whose application gets a turn now or soon, and for all others in a slow schedule, for turns that nobody could foresee.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
-from headgate.adapters.metrics.prometheus.columns import Pulses, Unmeasured
+from headgate.adapters.metrics.prometheus.columns import Scrapes, Unmeasured
 from headgate.adapters.metrics.prometheus.targets import Pod
 from headgate.reconcile.metric_table import BY_SAMPLE, LARGEST, Asked, with_details
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics
@@ -46,12 +46,12 @@ class Details:
 
 
 def details(
-    samples: Iterable[Sample[Labels]], arrivals: Iterable[Sample[Labels]], pulses: Pulses
+    samples: Iterable[Sample[Labels]], arrivals: Iterable[Sample[Labels]], scrapes: Scrapes
 ) -> dict[Pod, Details]:
-    """Return the details of each driver in `pulses`, empty where there are none."""
-    found = {pod: DriverMetrics() for pod in pulses}
-    counts = dict.fromkeys(pulses, 0)
-    for pod, labels, value in _placed(samples, pulses):
+    """Return the details of each driver in `scrapes`, empty where there are none."""
+    found = {pod: DriverMetrics() for pod in scrapes}
+    counts = dict.fromkeys(scrapes, 0)
+    for pod, labels, value in _placed(samples, scrapes):
         row = BY_SAMPLE.get(labels.name)
         if row is None or row.asked is not Asked.FOR_DETAILS or not row.can_be(value):
             continue
@@ -59,11 +59,11 @@ def details(
         if counts[pod] <= MOST_SAMPLES:
             detail = sys.intern(getattr(labels, row.label)) if row.label else ""
             row.take(found[pod], sys.intern(labels.query), sys.intern(labels.source), detail, value)
-    for pod, rates in _rates(arrivals, pulses).items():
+    for pod, rates in _rates(arrivals, scrapes).items():
         for query, each in rates.items():
             if len(each) == len(_named(found[pod], query)):
                 found[pod].query(query).arrival_rate = max(0.0, sum(each))
-    return {pod: _details(pulses[pod].driver, driver) for pod, driver in found.items()}
+    return {pod: _details(scrapes[pod].driver, driver) for pod, driver in found.items()}
 
 
 def _details(driver: DriverMetrics, details: DriverMetrics) -> Details:
@@ -84,10 +84,10 @@ def _is_measured(query: QueryMetrics, source: str) -> bool:
     )
 
 
-def _placed(samples: Iterable[Sample[Labels]], pulses: Pulses) -> Iterator[tuple[Pod, Labels, float]]:
+def _placed(samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> Iterator[tuple[Pod, Labels, float]]:
     for sample in samples:
         pod = Pod(sample.metric.namespace, sample.metric.pod)
-        scraped = pulses.get(pod)
+        scraped = scrapes.get(pod)
         if scraped is not None and scraped.target.serves(sample.metric):
             yield pod, sample.metric, sample.number
 
@@ -98,10 +98,10 @@ def _named(details: DriverMetrics, query: str) -> list[str]:
     return [] if found is None else [name for name, one in found.sources.items() if one.lane is not None]
 
 
-def _rates(arrivals: Iterable[Sample[Labels]], pulses: Pulses) -> Mapping[Pod, Mapping[str, list[float]]]:
+def _rates(arrivals: Iterable[Sample[Labels]], scrapes: Scrapes) -> Mapping[Pod, Mapping[str, list[float]]]:
     """Return the arrival rates of the sources of each query, as far as they are known."""
     by_query: dict[Pod, dict[str, list[float]]] = {}
-    for pod, labels, value in _placed(arrivals, pulses):
+    for pod, labels, value in _placed(arrivals, scrapes):
         if abs(value) <= LARGEST:
             by_query.setdefault(pod, {}).setdefault(labels.query, []).append(value)
     return by_query

@@ -24,14 +24,14 @@ from statistics import median_high
 from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.prometheus import columns
 from headgate.adapters.metrics.prometheus.client import Queried, ignore
-from headgate.adapters.metrics.prometheus.columns import Pulses
+from headgate.adapters.metrics.prometheus.columns import Scrapes
 from headgate.adapters.metrics.prometheus.details import MOST_PODS, Details, details
 from headgate.adapters.metrics.prometheus.expressions import Expressions
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.fetch import Fetch
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
-from headgate.adapters.metrics.prometheus.rotation import Rotation, is_behind
+from headgate.adapters.metrics.prometheus.refresh_schedule import RefreshSchedule, is_behind
 from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets, targets
 from headgate.adapters.metrics.watched import Watched
 from headgate.api.application import SparkApplication
@@ -102,11 +102,11 @@ class PrometheusPoller:
         self._expressions.ask(_expressions(watched), now)
         published = self._look(watched, now)
         self._expressions.take()
-        current = _current(published.pulses)
-        drivers = {key: published.pulses[pod].driver for key, pod in current.items()}
+        current = _current(published.scrapes)
+        drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
         due = self._due.look(drivers, self._said, now)
-        rotation = Rotation(now, gap, self._turns)
-        published, waiting = self._with_details(published, due, current, rotation)
+        schedule = RefreshSchedule(now, gap, self._turns)
+        published, waiting = self._with_details(published, due, current, schedule)
         turned = [key for key in due if key not in waiting]
         self._published = published
         # The last thing: after it nothing may fail to hand them on.
@@ -130,31 +130,31 @@ class PrometheusPoller:
             return replace(before, outage=failure.outage)
         found = targets(times.samples, watched, now)
         self._pace = self._pace.following(before.targets.by_pod, found.by_pod)
-        pulses = columns.unchanged(found.by_pod, before.pulses)
-        scraped = {pod: target for pod, target in found.by_pod.items() if pod not in pulses}
+        scrapes = columns.unchanged(found.by_pod, before.scrapes)
+        scraped = {pod: target for pod, target in found.by_pod.items() if pod not in scrapes}
         fresh = columns.begin(scraped)
         failed: dict[Column, Outage] = {}
         if found.evaluated_at is not None and fresh:
             since = min(target.scraped_at for target in scraped.values())
-            failed = self._fill(fresh, before.pulses, found.evaluated_at, since)
-        pulses |= fresh | _lost(before.pulses, found, watched, now)
-        kept = {pod: one for pod, one in before.details.items() if pod in pulses}
-        pulses |= _unmeasured(fresh, kept)
-        return Published(targets=found, pulses=pulses, details=kept, outage=None, failed=failed)
+            failed = self._fill(fresh, before.scrapes, found.evaluated_at, since)
+        scrapes |= fresh | _lost(before.scrapes, found, watched, now)
+        kept = {pod: one for pod, one in before.details.items() if pod in scrapes}
+        scrapes |= _unmeasured(fresh, kept)
+        return Published(targets=found, scrapes=scrapes, details=kept, outage=None, failed=failed)
 
-    def _fill(self, pulses: Pulses, before: Pulses, at: float, since: float) -> dict[Column, Outage]:
-        """Put every column into the pulses, of scrapes from `since` to `at`; returns why some are not."""
+    def _fill(self, scrapes: Scrapes, before: Scrapes, at: float, since: float) -> dict[Column, Outage]:
+        """Put every column into the scrapes, of scrapes from `since` to `at`; returns why some are not."""
         failed: dict[Column, Outage] = {}
         for column, answer in self._fetch.columns(at, since):
             if isinstance(answer, QueryFailure):
                 failed[column] = answer.outage
-                columns.take_over(column, before, pulses, failed=True)
+                columns.take_over(column, before, scrapes, failed=True)
                 continue
-            columns.add(column, answer.samples, pulses)
+            columns.add(column, answer.samples, scrapes)
             if answer.warnings:
-                columns.take_over(column, before, pulses, failed=False)
+                columns.take_over(column, before, scrapes, failed=False)
             elif column is Column.EXCEPTIONS:
-                columns.complete(pulses)
+                columns.complete(scrapes)
         return failed
 
     def _with_details(
@@ -162,24 +162,24 @@ class PrometheusPoller:
         published: Published,
         due: Sequence[Key],
         current: Mapping[Key, Pod],
-        rotation: Rotation,
+        schedule: RefreshSchedule,
     ) -> tuple[Published, frozenset[Key]]:
         """Fetch details; returns also the applications that should wait for theirs until the next tick."""
         at = published.targets.evaluated_at
         if published.outage is not None or at is None:
             return published, frozenset()
         wanted = [pod for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)]
-        wanted += rotation.next(published, current, without=frozenset(wanted))
+        wanted += schedule.next(published, current, without=frozenset(wanted))
         found = dict(published.details)
         chosen = wanted[: MOST_PODS * MOST_BATCHES]
         for first in range(0, len(chosen), MOST_PODS):
-            pulses = {pod: published.pulses[pod] for pod in chosen[first : first + MOST_PODS]}
-            answer = self._fetch.details(pulses, at, self._pace.window_seconds)
+            scrapes = {pod: published.scrapes[pod] for pod in chosen[first : first + MOST_PODS]}
+            answer = self._fetch.details(scrapes, at, self._pace.window_seconds)
             if isinstance(answer, QueryFailure):
                 break
-            found |= details(answer[0].samples, answer[1].samples, pulses)
-        more = {pod: published.pulses[pod] for pod in chosen}
-        published = replace(published, pulses=published.pulses | _unmeasured(more, found))
+            found |= details(answer[0].samples, answer[1].samples, scrapes)
+        more = {pod: published.scrapes[pod] for pod in chosen}
+        published = replace(published, scrapes=published.scrapes | _unmeasured(more, found))
         left = set(wanted[len(chosen) :])
         waiting = {key for key in due if current.get(key) in left and current[key] not in found}
         return replace(published, details=found), frozenset(waiting)
@@ -194,26 +194,26 @@ def _expressions(watched: Mapping[Key, Watched]) -> Mapping[str, Collection[str]
     return wanted
 
 
-def _current(pulses: Pulses) -> dict[Key, Pod]:
+def _current(scrapes: Scrapes) -> dict[Key, Pod]:
     """Return the driver pod of each application; of several, that of the newest attempt."""
     newest: dict[Key, Pod] = {}
-    for pod, (target, _) in pulses.items():
+    for pod, (target, _) in scrapes.items():
         other = newest.get(target.run.key)
-        if other is None or pulses[other].target.run.attempt < target.run.attempt:
+        if other is None or scrapes[other].target.run.attempt < target.run.attempt:
             newest[target.run.key] = pod
     return newest
 
 
-def _unmeasured(pulses: Pulses, known: Mapping[Pod, Details]) -> Pulses:
+def _unmeasured(scrapes: Scrapes, known: Mapping[Pod, Details]) -> Scrapes:
     """Return the drivers that have sources of which only their details tell, with these."""
     return {
         pod: columns.with_unmeasured(scraped, details.unmeasured)
-        for pod, scraped in pulses.items()
+        for pod, scraped in scrapes.items()
         if (details := known.get(pod)) is not None and details.unmeasured
     }
 
 
-def _lost(before: Pulses, found: Targets, watched: Mapping[Key, Watched], now: float) -> Pulses:
+def _lost(before: Scrapes, found: Targets, watched: Mapping[Key, Watched], now: float) -> Scrapes:
     """Return the drivers that Prometheus has lost sight of, as far as they are not stale."""
     return {
         pod: scraped

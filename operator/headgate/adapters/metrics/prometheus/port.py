@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from headgate.adapters.metrics.prometheus.columns import Pulses
+from headgate.adapters.metrics.prometheus.columns import Scrapes
 from headgate.adapters.metrics.prometheus.details import Details
 from headgate.adapters.metrics.prometheus.expressions import Answer
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets
@@ -36,7 +36,7 @@ class Published:
     """What is known of all drivers after one tick."""
 
     targets: Targets = field(default_factory=Targets)
-    pulses: Pulses = field(default_factory=dict)
+    scrapes: Scrapes = field(default_factory=dict)
     """By pod; also of pods that are in no target any more, until they are stale."""
     details: Mapping[Pod, Details] = field(default_factory=dict)
     outage: Outage | None = NOT_ASKED_YET
@@ -65,7 +65,7 @@ class PrometheusMetrics:
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
         pod = Pod.of(self._key, attempt)
-        scraped = self._published.pulses.get(pod)
+        scraped = self._published.scrapes.get(pod)
         self._read(None if scraped is None else scraped.driver, now)
         known = self._known(pod)
         outage = self._outage(pod) or self._late_expression(now)
@@ -73,7 +73,7 @@ class PrometheusMetrics:
 
     def _known(self, pod: Pod) -> DriverMetrics:
         driver = DriverMetrics()
-        if (scraped := self._published.pulses.get(pod)) is not None:
+        if (scraped := self._published.scrapes.get(pod)) is not None:
             details = self._published.details.get(pod)
             driver = scraped.driver if details is None else details.added_to(scraped.driver)
         answers = {
@@ -92,7 +92,7 @@ class PrometheusMetrics:
             return Outage(OutageReason.CONTRADICTORY_SERIES, message)
         if pod not in published.targets.by_pod:
             return self._unseen(pod)
-        if published.pulses[pod].driver.is_full:
+        if published.scrapes[pod].driver.is_full:
             return Outage(OutageReason.MALFORMED, _TOO_MANY)
         return next(iter(published.failed.values()), None) or self._wrong_expression()
 
@@ -100,7 +100,7 @@ class PrometheusMetrics:
         message = f"Prometheus has no series of the pod {pod.name} in {pod.namespace}"
         if self._key.name in self._published.targets.unplaced:
             message += f"; it has some of an application {self._key.name} without the labels that name a pod"
-        elif (scraped := self._published.pulses.get(pod)) is None:
+        elif (scraped := self._published.scrapes.get(pod)) is None:
             message += ": it has not scraped it yet, or is not configured to (PodMonitor, port 8090)"
         else:
             message += f" any more; it was scraped last at {moment(scraped.driver.at).isoformat()}"

@@ -63,7 +63,7 @@ class Pod(NamedTuple):
 class Target(msgspec.Struct, frozen=True, gc=False):
     """Where the series of a driver come from, and when they were scraped last.
 
-    A struct of msgspec, as pulses are: a tick of ten thousand drivers makes one of each.
+    A struct of msgspec, as scrapes are: a tick of ten thousand drivers makes one of each.
     """
 
     run: Run

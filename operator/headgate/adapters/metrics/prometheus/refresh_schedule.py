@@ -1,6 +1,6 @@
 """Whose details are fetched although no turn of this tick asks for them.
 
-Those whose next turn is planned for soon, and everybody else in a slow rotation, a like share in each tick: somebody
+Those whose next turn is planned for soon, and everybody else in a slow schedule, a like share in each tick: somebody
 may change what is declared, or end a driver, at any moment, and the turn that follows tells the details, too.
 
 All drivers of a cluster are first seen at once. Were the details of each fetched only once they are too old, one tick
@@ -18,7 +18,7 @@ from headgate.adapters.metrics.prometheus.port import Published
 from headgate.adapters.metrics.prometheus.targets import Pod
 from headgate.key import Key
 
-ROTATION_SECONDS = KEPT_SECONDS * 0.8
+REFRESH_SECONDS = KEPT_SECONDS * 0.8
 """How old the details of a driver get that nobody asks for."""
 SOON_TICKS = 2
 """A turn is soon that comes before so many more ticks: Prometheus may be late with one of them."""
@@ -31,11 +31,11 @@ def is_behind(published: Published, pod: Pod) -> bool:
     if pod not in published.targets.by_pod:
         return False
     known = published.details.get(pod)
-    return known is None or known.at < published.pulses[pod].driver.at
+    return known is None or known.at < published.scrapes[pod].driver.at
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class RefreshSchedule:
     """One tick: when it is, how long after the one before, and when whose next turn is planned for (Unix time)."""
 
     now: float
@@ -61,11 +61,11 @@ class Rotation:
         for key, pod in current.items():
             known = published.details.get(pod)
             is_soon = self.turns.get(key, math.inf) <= soon
-            part = math.inf if known is None or is_soon else (self.now - known.at) / ROTATION_SECONDS
+            part = math.inf if known is None or is_soon else (self.now - known.at) / REFRESH_SECONDS
             if part >= YOUNGEST and pod not in without and is_behind(published, pod):
                 ages.append((part, pod))
         return ages
 
     def _share(self, drivers: int) -> int:
-        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * ROTATION_SECONDS), 1.0)
+        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * REFRESH_SECONDS), 1.0)
         return math.ceil(drivers * part)

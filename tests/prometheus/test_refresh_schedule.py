@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from headgate.adapters.metrics.prometheus.columns import Pulses, begin
+from headgate.adapters.metrics.prometheus.columns import Scrapes, begin
 from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, Details
 from headgate.adapters.metrics.prometheus.port import Published
-from headgate.adapters.metrics.prometheus.rotation import Rotation
+from headgate.adapters.metrics.prometheus.refresh_schedule import RefreshSchedule
 from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets
 from headgate.key import Key
 from headgate.reconcile.readings import DriverMetrics
@@ -26,9 +26,9 @@ def published(now: float, known: dict[Pod, float]) -> Published:
         scraped_at = now - (now + number) % SCRAPE
         assert pod.run is not None
         by_pod[pod] = Target(pod.run, scraped_at, "", "", "", scraped_at)
-    pulses: Pulses = begin(by_pod)
+    scrapes: Scrapes = begin(by_pod)
     details = {pod: Details(at, DriverMetrics()) for pod, at in known.items()}
-    return Published(targets=Targets(by_pod), pulses=pulses, details=details, outage=None)
+    return Published(targets=Targets(by_pod), scrapes=scrapes, details=details, outage=None)
 
 
 def fetched_a_tick(ticks: int) -> list[int]:
@@ -37,10 +37,10 @@ def fetched_a_tick(ticks: int) -> list[int]:
     counts = []
     for now in (1000.0 + TICK * tick for tick in range(ticks)):
         seen = published(now, known)
-        chosen = Rotation(now, TICK, {}).next(seen, CURRENT, frozenset())
+        chosen = RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset())
         assert max(Counter(chosen).values(), default=1) == 1
-        known |= {pod: seen.pulses[pod].driver.at for pod in chosen}
-        assert all(seen.pulses[pod].driver.at - known[pod] < KEPT_SECONDS for pod in CURRENT.values())
+        known |= {pod: seen.scrapes[pod].driver.at for pod in chosen}
+        assert all(seen.scrapes[pod].driver.at - known[pod] < KEPT_SECONDS for pod in CURRENT.values())
         counts.append(len(chosen))
     return counts
 
@@ -62,20 +62,20 @@ def test_those_that_a_turn_asks_for_count_as_part_of_a_ticks_share(
     now = 1000.0
     asked = frozenset(list(CURRENT.values())[:others])
     seen = published(now, dict.fromkeys(CURRENT.values(), now - age))
-    assert len(Rotation(now, TICK, {}).next(seen, CURRENT, asked)) == share
+    assert len(RefreshSchedule(now, TICK, {}).next(seen, CURRENT, asked)) == share
 
 
 @pytest.mark.parametrize(("turn_in", "is_fetched"), [(-60.0, True), (0.0, True), (10.0, True), (11.0, False)])
 def test_whose_turn_is_planned_for_soon_is_renewed_before_it(turn_in: float, is_fetched: bool) -> None:
     now, key = 1000.0, KEYS[17]
     seen = published(now, dict.fromkeys(CURRENT.values(), now - 30.0))
-    chosen = Rotation(now, TICK, {key: now + turn_in}).next(seen, CURRENT, frozenset())
+    chosen = RefreshSchedule(now, TICK, {key: now + turn_in}).next(seen, CURRENT, frozenset())
     assert chosen == ([CURRENT[key]] if is_fetched else [])
 
 
 def test_what_was_not_scraped_since_has_nothing_to_be_renewed_from() -> None:
     now = 1000.0
     seen = published(now - 50.0, {})
-    known = {pod: Details(scraped.driver.at, DriverMetrics()) for pod, scraped in seen.pulses.items()}
-    seen = Published(targets=seen.targets, pulses=seen.pulses, details=known, outage=None)
-    assert Rotation(now, TICK, {}).next(seen, CURRENT, frozenset()) == []
+    known = {pod: Details(scraped.driver.at, DriverMetrics()) for pod, scraped in seen.scrapes.items()}
+    seen = Published(targets=seen.targets, scrapes=seen.scrapes, details=known, outage=None)
+    assert RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset()) == []
