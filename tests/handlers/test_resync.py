@@ -16,7 +16,7 @@ from headgate.api.labels import APPLICATION, DRIVER, ROLE
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.handlers.namespaces import Barrier, Namespaces
 from headgate.handlers.resync import Resync
-from headgate.handlers.watches import Roster, Watches
+from headgate.handlers.watches import KnownVersions, Watches
 from headgate.key import Key
 
 
@@ -41,49 +41,49 @@ def pod(name: str, of: str, version: int = 1, namespace: str = "team") -> Manife
 
 
 def test_a_roster_is_synced_once_all_that_is_listed_was_heard_of() -> None:
-    roster = Roster()
-    assert not roster.is_synced()
-    roster.heard(metadata("a"))
-    roster.expect([metadata("a"), metadata("b")], at=10)
-    assert not roster.is_synced()
-    roster.heard(metadata("b"))
-    assert roster.is_synced()
+    known = KnownVersions()
+    assert not known.is_synced()
+    known.heard(metadata("a"))
+    known.expect([metadata("a"), metadata("b")], at=10)
+    assert not known.is_synced()
+    known.heard(metadata("b"))
+    assert known.is_synced()
 
 
 def test_a_roster_is_synced_where_there_is_nothing() -> None:
-    roster = Roster()
-    roster.expect([], at=10)
+    known = KnownVersions()
+    known.expect([], at=10)
 
-    assert roster.is_synced()
+    assert known.is_synced()
 
 
 @pytest.mark.parametrize(("heard", "is_synced"), [(4, False), (5, True), (6, True)])
 def test_an_older_version_than_the_listed_one_is_not_enough(heard: int, is_synced: bool) -> None:
-    roster = Roster()
-    roster.expect([metadata("a", 5)], at=10)
-    roster.heard(metadata("a", heard))
+    known = KnownVersions()
+    known.expect([metadata("a", 5)], at=10)
+    known.heard(metadata("a", heard))
 
-    assert roster.is_synced() is is_synced
+    assert known.is_synced() is is_synced
 
 
 def test_what_has_gone_again_is_not_waited_for() -> None:
-    roster = Roster()
-    roster.expect([metadata("a"), metadata("b")], at=10)
-    roster.gone(metadata("a"))
-    roster.expect([metadata("b")], at=11)
-    roster.heard(metadata("b"))
+    known = KnownVersions()
+    known.expect([metadata("a"), metadata("b")], at=10)
+    known.gone(metadata("a"))
+    known.expect([metadata("b")], at=11)
+    known.heard(metadata("b"))
 
-    assert roster.is_synced()
+    assert known.is_synced()
 
 
 def test_a_watch_is_behind_from_the_first_listing_that_it_does_not_follow() -> None:
-    roster = Roster()
-    roster.heard(metadata("a", 1))
-    roster.expect([metadata("a", 2)], at=10)
-    roster.expect([metadata("a", 3)], at=310)
-    assert roster.behind(400) == 390
-    roster.heard(metadata("a", 3))
-    assert roster.behind(400) == 0
+    known = KnownVersions()
+    known.heard(metadata("a", 1))
+    known.expect([metadata("a", 2)], at=10)
+    known.expect([metadata("a", 3)], at=310)
+    assert known.behind(400) == 390
+    known.heard(metadata("a", 3))
+    assert known.behind(400) == 0
 
 
 @dataclass
@@ -355,7 +355,7 @@ def test_a_watch_that_may_not_be_held_any_more_is_not_behind() -> None:
         application(f"of-{name}", version=2, namespace=name) for name in world.namespaces
     ]
     world.compares()
-    now = max(one.since for one in world.watches.rosters[APPLICATIONS]._awaited.values()) + 100
+    now = max(one.since for one in world.watches.versions[APPLICATIONS]._awaited.values()) + 100
     assert world.watches.behind(now) >= 100
     world.watches.application("MODIFIED", application("of-team-a", version=2, namespace="team-a"))
     world.api.lacking.add("team-b")

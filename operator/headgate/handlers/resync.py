@@ -108,8 +108,8 @@ class Resync:
 
     def _lacks(self, scope: Scope, why: str) -> None:
         self.namespaces.lacks(scope, why)
-        for roster in self.watches.rosters.values():
-            roster.expect_nothing(scope)
+        for known in self.watches.versions.values():
+            known.expect_nothing(scope)
 
     async def _rest(self, seconds: float) -> None:
         """Wait for the next comparison of all; those that are not served, or not known yet, wait for less."""
@@ -149,7 +149,7 @@ class Resync:
                 f"a {kind.plural[:-1]} is gone, and no watch has said so", object=vanished["metadata"]["name"]
             )
             self.watches.vanished(kind, vanished)
-        self.watches.rosters[kind].expect(listed, time.monotonic(), scope)
+        self.watches.versions[kind].expect(listed, time.monotonic(), scope)
 
     async def _until_synced(self, seconds: float) -> None:
         """Wait for the watches to tell what was listed, and not for long."""

@@ -35,7 +35,7 @@ class _Awaited:
 
 
 @dataclass(slots=True)
-class Roster:
+class KnownVersions:
     """The versions of objects that were heard of, by uid. Times are on one clock, that of the caller.
 
     Once all that a listing has named was heard of, there is nothing that one could not know: only then may anybody
@@ -112,7 +112,9 @@ class Watches:
     """Counts what is heard, by resource."""
     gone: Callable[[Key], None] = lambda _key: None
     """Told of applications that are not there any more."""
-    rosters: Mapping[Kind, Roster] = field(default_factory=lambda: {APPLICATIONS: Roster(), PODS: Roster()})
+    versions: Mapping[Kind, KnownVersions] = field(
+        default_factory=lambda: {APPLICATIONS: KnownVersions(), PODS: KnownVersions()}
+    )
 
     def application(self, kind: str | None, manifest: Manifest) -> None:
         """Take in an event of an application; `kind` is that of the watch, `None` from a listing."""
@@ -120,7 +122,7 @@ class Watches:
         if kind == "DELETED":
             self.vanished(APPLICATIONS, manifest)
             return
-        self.rosters[APPLICATIONS].heard(manifest["metadata"])
+        self.versions[APPLICATIONS].heard(manifest["metadata"])
         if (key := self.cache.application_seen(manifest)) is not None:
             self.add(key)
 
@@ -130,13 +132,13 @@ class Watches:
         if kind == "DELETED":
             self.vanished(PODS, manifest)
             return
-        self.rosters[PODS].heard(manifest["metadata"])
+        self.versions[PODS].heard(manifest["metadata"])
         if (key := self.cache.pod_seen(manifest)) is not None:
             self.add(key)
 
     def vanished(self, kind: Kind, manifest: Manifest) -> None:
         """Take in that an object is gone; of `manifest` only the metadata is needed."""
-        self.rosters[kind].gone(manifest["metadata"])
+        self.versions[kind].gone(manifest["metadata"])
         if kind == APPLICATIONS:
             key: Key | None = self.cache.application_gone(manifest)
             if key is not None:
@@ -148,11 +150,11 @@ class Watches:
 
     def are_synced(self, scope: str | None = None) -> bool:
         """Whether everything that was there has been heard of: in one namespace, or in the whole cluster."""
-        return all(roster.is_synced(scope) for roster in self.rosters.values())
+        return all(known.is_synced(scope) for known in self.versions.values())
 
     def behind(self, now: float) -> float:
         """Return for how long a watch has not told what a listing has, in seconds."""
-        return max(roster.behind(now) for roster in self.rosters.values())
+        return max(known.behind(now) for known in self.versions.values())
 
 
 def registry_of(watches: Watches, api: ApiClient) -> kopf.OperatorRegistry:
