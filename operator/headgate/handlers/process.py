@@ -137,8 +137,8 @@ class Process:
         self._hear_signals()
         self._serve_metrics_and_probes()
         beats = asyncio.create_task(self.instruments.health.beats())
-        metrics, journal = self.instruments.metrics, self.instruments.journal
-        operator = await cluster_operator(self.settings, metrics, journal.turned, journal.refused)
+        metrics, decision_log = self.instruments.metrics, self.instruments.decision_log
+        operator = await cluster_operator(self.settings, metrics, decision_log.turned, decision_log.refused)
         try:
             return await self._live(operator)
         finally:

@@ -17,7 +17,7 @@ from typing import Any
 import kopf
 import structlog
 
-from headgate.controller.journal import Journal
+from headgate.controller.decision_log import DecisionLog
 from headgate.controller.ticker import Ticker
 from headgate.controller.workers import Workers
 from headgate.factory.cluster import ClusterOperator
@@ -53,13 +53,13 @@ class Instruments:
 
     metrics: OperatorMetrics
     health: Health
-    journal: Journal
+    decision_log: DecisionLog
 
     @classmethod
     def of(cls, settings: Settings) -> Instruments:
         """Return those of a process that has just started."""
         metrics = OperatorMetrics()
-        return cls(metrics, Health(Limits(tick=settings.tick.total_seconds())), Journal(metrics))
+        return cls(metrics, Health(Limits(tick=settings.tick.total_seconds())), DecisionLog(metrics))
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ def service_of(
     controller, metrics, health = operator.controller, instruments.metrics, instruments.health
     workers = Workers(controller.turn, settings.workers, turned=metrics.turned)
     barrier = Barrier(preflight.namespaces, workers.add)
-    watches = Watches(controller, barrier.add, heard=metrics.heard, gone=instruments.journal.gone)
+    watches = Watches(controller, barrier.add, heard=metrics.heard, gone=instruments.decision_log.gone)
     resync = Resync(
         operator.cluster,
         controller.cache,
@@ -161,8 +161,8 @@ def service_of(
     workers.ended = ticker.turned
     metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
     metrics.watch_namespaces(preflight.namespaces.unserved)
-    metrics.watch_applications(instruments.journal.states, controller.cache.stalled)
-    metrics.watch_documents(lambda: instruments.journal.longest_pending(time.time()))
+    metrics.watch_applications(instruments.decision_log.states, controller.cache.stalled)
+    metrics.watch_documents(lambda: instruments.decision_log.longest_pending(time.time()))
     metrics.watch_looks(ticker.ages)
     health.longest_run = workers.longest_run
     health.longest_look = ticker.longest_look

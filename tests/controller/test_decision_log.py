@@ -1,4 +1,4 @@
-"""The journal: a line for each decision that differs from the one before, and what is counted of them."""
+"""The decision_log: a line for each decision that differs from the one before, and what is counted of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from headgate.controller.journal import Journal
+from headgate.controller.decision_log import DecisionLog
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from support.looping import Loop
@@ -20,18 +20,18 @@ PREFIX = "headgate_operator_"
 
 
 class Told:
-    """A loop whose turns the journal is told of, and what it wrote."""
+    """A loop whose turns the decision_log is told of, and what it wrote."""
 
     def __init__(self, lines: list[Any]) -> None:
         self.loop = Loop()
         self.metrics = OperatorMetrics()
-        self.journal = Journal(self.metrics)
+        self.decision_log = DecisionLog(self.metrics)
         self._lines = lines
 
     def turn(self, seconds: float = 1.0) -> list[Any]:
         """Turn the loop; returns the lines that were written about it."""
         before = len(self._lines)
-        self.journal.turned(KEY, self.loop.turn(seconds))
+        self.decision_log.turned(KEY, self.loop.turn(seconds))
         return self._lines[before:]
 
     def reports(self, lag: float) -> None:
@@ -54,14 +54,14 @@ class Told:
 
 
 def test_an_application_whose_resource_is_refused_is_counted_as_such(told: Told) -> None:
-    told.metrics.watch_applications(told.journal.states, lambda: 0)
+    told.metrics.watch_applications(told.decision_log.states, lambda: 0)
     told.runs()
     assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
         1,
         0,
     )
-    told.journal.refused(KEY)
-    told.journal.refused(KEY)
+    told.decision_log.refused(KEY)
+    told.decision_log.refused(KEY)
     assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
         0,
         1,
@@ -71,8 +71,8 @@ def test_an_application_whose_resource_is_refused_is_counted_as_such(told: Told)
         1,
         0,
     )
-    told.journal.refused(KEY)
-    told.journal.gone(KEY)
+    told.decision_log.refused(KEY)
+    told.decision_log.gone(KEY)
     assert told.sample("applications", state="Refused") == 0
 
 
@@ -107,7 +107,7 @@ def test_a_restart_of_the_operator_repeats_no_decision(told: Told) -> None:
     told.reports(lag=3600)
     told.turn()
     told.loop.restart()
-    told.journal = Journal(OperatorMetrics())
+    told.decision_log = DecisionLog(OperatorMetrics())
 
     assert told.turn() == []
 
@@ -117,13 +117,13 @@ def test_a_new_application_is_told_of_from_its_first_turn(told: Told) -> None:
 
 
 def test_applications_are_counted_by_state(told: Told) -> None:
-    told.metrics.watch_applications(told.journal.states, stalled=lambda: 0)
+    told.metrics.watch_applications(told.decision_log.states, stalled=lambda: 0)
     told.turn()
     assert told.sample("applications", state="Pending") == 1
     told.runs()
     assert told.sample("applications", state="Running") == 1
     assert told.sample("applications", state="Pending") == 0
-    told.journal.gone(KEY)
+    told.decision_log.gone(KEY)
     assert told.sample("applications", state="Running") == 0
 
 
@@ -133,20 +133,20 @@ def test_the_time_to_acknowledge_runs_from_publishing_to_the_sample_that_shows_i
     told.turn()
     published_at = told.loop.now
     told.turn(2)
-    assert told.journal.longest_pending(published_at + 2) == 2
+    assert told.decision_log.longest_pending(published_at + 2) == 2
     told.acknowledges()
     told.turn(3)
 
     assert told.sample("control_acknowledge_seconds_count") == 1
     assert told.sample("control_acknowledge_seconds_sum") == 5
-    assert told.journal.longest_pending(told.loop.now) == 0
+    assert told.decision_log.longest_pending(told.loop.now) == 0
 
 
 def test_a_document_for_a_driver_that_starts_is_not_measured(told: Told) -> None:
     told.turn()
     told.turn(60)
 
-    assert told.journal.longest_pending(told.loop.now) == 0
+    assert told.decision_log.longest_pending(told.loop.now) == 0
     told.runs()
     assert told.sample("control_acknowledge_seconds_count") == 0
 

@@ -50,7 +50,7 @@ class _Published:
 
 
 @dataclass(slots=True)
-class Journal:
+class DecisionLog:
     """Told of the outcome of each turn, and of applications that are gone."""
 
     metrics: OperatorMetrics
