@@ -27,7 +27,7 @@ from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
-from headgate.controller.claims import Claims
+from headgate.controller.checkpoint_owners import CheckpointOwners
 from headgate.controller.record import (
     Declared,
     Record,
@@ -68,7 +68,7 @@ class Controller:
         self._tell = decided
         self._tell_refused = refused
         self._cache = Cache()
-        self._claims = Claims()
+        self._owners = CheckpointOwners()
         self._records: dict[Key, Record] = {}
         self.history = History()
         """Compares what is read with what was known before."""
@@ -76,7 +76,7 @@ class Controller:
             cluster=cluster,
             recorder=recorder or EventRecorder(cluster, options.identity),
             options=options,
-            claims=self._claims,
+            owners=self._owners,
             executors=ExecutorLooks(cluster),
             seen=self._answered,
             gone=self.pod_gone,
@@ -92,26 +92,26 @@ class Controller:
         """Take in an application as it is; returns whose turn it is, or `None` where all of it was known."""
         key = self._cache.put_application(manifest)
         if key is not None:
-            self._claims.declare(manifest)
+            self._owners.declare(manifest)
         return key
 
     def application_gone(self, manifest: Manifest) -> Key:
         """Take in that an application is not there any more."""
         key = self._cache.drop_application(manifest)
         if self._cache.application(key) is None:
-            self._claims.withdraw(key)
+            self._owners.withdraw(key)
         return key
 
     def pod_seen(self, manifest: Manifest) -> Key | None:
         """Take in a pod as it is; returns whose turn it is, or `None`: all was known, or it is no driver."""
         key = self._cache.put_pod(manifest)
         if key is not None:
-            self._claims.observe(manifest)
+            self._owners.observe(manifest)
         return key
 
     def pod_gone(self, manifest: Manifest) -> Key | None:
         """Take in that a driver pod is not there any more."""
-        self._claims.forget(manifest)
+        self._owners.forget(manifest)
         return self._cache.drop_pod(manifest)
 
     def keys(self) -> Collection[Key]:
@@ -154,7 +154,7 @@ class Controller:
             pods=self._cache.pods(key),
             metrics=self._measurements.metrics(key),
             unchanged_until=self._measurements.unchanged_until(key),
-            obstacle=self._claims.against(key, now),
+            obstacle=self._owners.against(key, now),
             now=now,
         )
         turn = Turn(self._around, sight, record)

@@ -31,7 +31,7 @@ from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, Wr
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.clock import steady_seconds
-from headgate.controller.claims import Claims
+from headgate.controller.checkpoint_owners import CheckpointOwners
 from headgate.controller.record import Record, RefusedSpec, digest_of
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
@@ -78,7 +78,7 @@ class Surroundings:
     cluster: Cluster
     recorder: Recorder
     options: Options
-    claims: Claims
+    owners: CheckpointOwners
     executors: ExecutorLooks
     seen: Callable[[Manifest], object]
     """Told of each object that the API server answers with."""
@@ -220,7 +220,7 @@ class Turn:
         if creates:
             self._finalizer.hold()
         try:
-            with nullcontext() if creates is None else self._around.claims.creating(creates.pod):
+            with nullcontext() if creates is None else self._around.owners.creating(creates.pod):
                 await self._writer.carry_out(pending.writes)
         except (ApiRefused, ApiUnavailable, PredecessorRemains) as error:
             if creates and self._writer.has_written_status:

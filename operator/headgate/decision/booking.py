@@ -16,8 +16,8 @@ from headgate_contract.exit_codes import ExitCode
 
 def brought_up_to_date(s: Situation) -> History:
     """Return the history with what `s` shows."""
-    for learn in LESSONS:
-        s = s.knowing(learn(s))
+    for update in UPDATES:
+        s = s.knowing(update(s))
     return s.history
 
 
@@ -95,7 +95,7 @@ def obstacle_is_dated(s: Situation) -> History:
     return replace(s.history, hindered_since=known)
 
 
-LESSONS: tuple[Callable[[Situation], History], ...] = (
+UPDATES: tuple[Callable[[Situation], History], ...] = (
     driver_is_recognised,
     end_is_booked,
     change_forgives,

@@ -32,8 +32,8 @@ COOL_DOWN_SECONDS = 900.0
 
 def choose(conf: BacklogConf, moment: Moment) -> Choice:
     """Return what the driver is to run with from `moment` on, after what `conf` says was before."""
-    for learn in LESSONS:
-        conf = learn(conf, moment)
+    for update in UPDATES:
+        conf = update(conf, moment)
     return next(choice for check in CHECKS if (choice := check(conf, moment)))
 
 
@@ -85,7 +85,7 @@ def trial_is_measured(conf: BacklogConf, moment: Moment) -> BacklogConf:
     return replace(conf, trial=replace(trial, after=known)) if known.keys() == after.keys() else conf
 
 
-LESSONS: tuple[Callable[[BacklogConf, Moment], BacklogConf], ...] = (
+UPDATES: tuple[Callable[[BacklogConf, Moment], BacklogConf], ...] = (
     clock_was_set_back,
     verdict_is_heard,
     person_has_seen_to_it,

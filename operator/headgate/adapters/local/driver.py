@@ -78,7 +78,7 @@ class _Record:
     started_at: float
     was_asked_to_stop: bool = False
     parent_ended_at: float | None = None
-    """When the keeper was found ended, and with it the Python process; the rest may still live."""
+    """When the supervisor was found ended, and with it the Python process; the rest may still live."""
     exit_code: int | None = None
     exit_note: str | None = None
     """What the driver said of its end."""
@@ -101,7 +101,7 @@ class LocalDrivers:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the driver that is there: of its keeper, which leads its process group."""
+        """The process id of the driver that is there: of its supervisor, which leads its process group."""
         return None if self._record is None else self._record.pid
 
     def observe(self, now: float) -> Driver | None:
@@ -223,7 +223,7 @@ class LocalDrivers:
         return not is_taken and processes.group_is_alive(record.pid)
 
     def _exit_code(self, record: _Record) -> int | None:
-        """Return the code as a shell would; `None` where the keeper was killed with its driver."""
+        """Return the code as a shell would; `None` where the supervisor was killed with its driver."""
         if self._child is not None and self._child.pid == record.pid and (code := self._child.returncode):
             return code if code >= 0 else 128 - code
         try:

@@ -4,7 +4,7 @@ Two drivers on one checkpoint ruin it for both. The driver itself holds a lock w
 object store has none. What can be seen here is what `checkpoint_locations` tells, of applications and of drivers that
 live. The application that was created first has the location; a driver that lives has it whoever was first.
 
-A claim holds within its namespace and no further: whoever may write in one namespace could keep the applications of
+Ownership holds within its namespace and no further: whoever may write in one namespace could keep the applications of
 all others from starting with nothing but a string, and learn from the answer what they are called. And a pod counts
 only where an application controls it by its owner reference: one whose owner was never there is taken away by the
 garbage collector of Kubernetes.
@@ -43,7 +43,7 @@ class Writer(NamedTuple):
     pod: str
 
 
-class Claims:
+class CheckpointOwners:
     """The locations that applications and living drivers name."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.adapters.kubernetes.checkpoint_locations import checkpoint_locations
 from headgate.adapters.kubernetes.client import Manifest
-from headgate.controller.claims import Claims
+from headgate.controller.checkpoint_owners import CheckpointOwners
 from headgate.decision.driver import StepReason
 from headgate.key import Key
 
@@ -59,15 +59,15 @@ def pod(key: Key = KEY, location: str = LOCATION, *, ended: bool = False, **meta
     }
 
 
-def claims(*manifests: Manifest) -> Claims:
-    claims = Claims()
+def owners(*manifests: Manifest) -> CheckpointOwners:
+    owners = CheckpointOwners()
     for manifest in manifests:
-        claims.observe(manifest) if "status" in manifest else claims.declare(manifest)
-    return claims
+        owners.observe(manifest) if "status" in manifest else owners.declare(manifest)
+    return owners
 
 
-def words(claims: Claims, key: Key) -> str | None:
-    obstacle = claims.against(key, 0.0)
+def words(owners: CheckpointOwners, key: Key) -> str | None:
+    obstacle = owners.against(key, 0.0)
     if obstacle is None:
         return None
     assert (obstacle.reason, obstacle.forbids_start) == (StepReason.CHECKPOINT_IN_USE, True)
@@ -79,7 +79,7 @@ SECOND = application(OTHER, uid="bb", folder=FOLDER + "/")
 
 
 def test_the_application_that_was_created_first_has_the_location() -> None:
-    found = claims(SECOND, FIRST)
+    found = owners(SECOND, FIRST)
     assert words(found, KEY) is None
     assert words(found, OTHER) == (
         "checkpoint location s3://lake/checkpoints/delays: application team/flights was created earlier and names it "
@@ -89,29 +89,29 @@ def test_the_application_that_was_created_first_has_the_location() -> None:
 
 def test_of_two_created_in_the_same_second_the_uid_decides() -> None:
     twin = application(OTHER, uid="b")
-    found = claims(twin, FIRST)
+    found = owners(twin, FIRST)
     assert [words(found, key) is None for key in (KEY, OTHER)] == [True, False]
 
 
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_driver_has_the_location_until_it_has_ended(ended: bool) -> None:
-    found = claims(FIRST, pod(OTHER), pod(OTHER, ended=ended))
+    found = owners(FIRST, pod(OTHER), pod(OTHER, ended=ended))
     assert (words(found, KEY) is None) is ended
 
 
 def test_a_driver_that_is_being_created_has_the_location_already() -> None:
-    found = claims(FIRST)
+    found = owners(FIRST)
     with found.creating(pod(OTHER)):
         assert words(found, KEY) is not None
     assert words(found, KEY) is None
 
 
 def test_the_own_driver_is_in_nobodys_way() -> None:
-    assert words(claims(FIRST, pod()), KEY) is None
+    assert words(owners(FIRST, pod()), KEY) is None
 
 
 def test_what_is_withdrawn_or_gone_is_free_again() -> None:
-    found = claims(FIRST, SECOND, pod())
+    found = owners(FIRST, SECOND, pod())
     found.withdraw(KEY)
     found.forget(pod())
     assert words(found, OTHER) is None
@@ -121,19 +121,19 @@ def test_what_is_withdrawn_or_gone_is_free_again() -> None:
 
 def test_a_shared_folder_is_no_shared_checkpoint() -> None:
     totals = application(OTHER, uid="bb", queries=("totals", "counts"))
-    assert words(claims(FIRST, totals, pod()), OTHER) is None
+    assert words(owners(FIRST, totals, pod()), OTHER) is None
 
 
 def test_one_query_of_several_that_has_the_same_checkpoint_is_enough() -> None:
     both = application(OTHER, uid="bb", queries=("totals", "delays"))
-    assert LOCATION in (words(claims(FIRST, both), OTHER) or "")
+    assert LOCATION in (words(owners(FIRST, both), OTHER) or "")
     several = pod(OTHER, f"s3://lake/checkpoints/totals\n{LOCATION}")
-    assert "driver other-driver-1" in (words(claims(FIRST, several), KEY) or "")
+    assert "driver other-driver-1" in (words(owners(FIRST, several), KEY) or "")
 
 
 def test_who_declares_no_query_is_not_known_to_write_anywhere() -> None:
     nobody = application(OTHER, uid="bb", queries=())
-    found = claims(FIRST, nobody)
+    found = owners(FIRST, nobody)
     assert (words(found, KEY), words(found, OTHER)) == (None, None)
 
 
@@ -141,7 +141,7 @@ def test_who_declares_no_query_is_not_known_to_write_anywhere() -> None:
     "intruder", [application(FOREIGN, uid=""), pod(FOREIGN)], ids=["application", "driver"]
 )
 def test_nobody_is_kept_from_starting_by_another_namespace_nor_told_of_it(intruder: Manifest) -> None:
-    found = claims(FIRST, intruder)
+    found = owners(FIRST, intruder)
     assert (words(found, KEY), words(found, FOREIGN)) == (None, None)
 
 
@@ -164,12 +164,12 @@ def test_nobody_is_kept_from_starting_by_another_namespace_nor_told_of_it(intrud
     ids=["none", "a ConfigMap", "another group", "no controller"],
 )
 def test_a_pod_that_no_application_controls_keeps_nobody_from_starting(owners: list[Manifest]) -> None:
-    assert words(claims(FIRST, pod(OTHER, ownerReferences=owners)), KEY) is None
+    assert words(owners(FIRST, pod(OTHER, ownerReferences=owners)), KEY) is None
 
 
 def test_a_pod_is_that_of_its_owner_whatever_its_labels_say() -> None:
     labels = {"headgate.dev/application": "flights", "headgate.dev/role": "driver"}
-    assert "application team/other" in (words(claims(FIRST, pod(OTHER, labels=labels)), KEY) or "")
+    assert "application team/other" in (words(owners(FIRST, pod(OTHER, labels=labels)), KEY) or "")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_pod_is_that_of_its_owner_whatever_its_labels_say() -> None:
     ],
 )
 def test_what_is_malformed_claims_nothing(spec: Any) -> None:
-    assert words(claims(FIRST, {**SECOND, "spec": spec}), OTHER) is None
+    assert words(owners(FIRST, {**SECOND, "spec": spec}), OTHER) is None
 
 
 def at(folder: str, **conf: str) -> tuple[str, ...]:
