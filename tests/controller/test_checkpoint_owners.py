@@ -59,7 +59,7 @@ def pod(key: Key = KEY, location: str = LOCATION, *, ended: bool = False, **meta
     }
 
 
-def owners(*manifests: Manifest) -> CheckpointOwners:
+def taken_in(*manifests: Manifest) -> CheckpointOwners:
     owners = CheckpointOwners()
     for manifest in manifests:
         owners.observe(manifest) if "status" in manifest else owners.declare(manifest)
@@ -79,7 +79,7 @@ SECOND = application(OTHER, uid="bb", folder=FOLDER + "/")
 
 
 def test_the_application_that_was_created_first_has_the_location() -> None:
-    found = owners(SECOND, FIRST)
+    found = taken_in(SECOND, FIRST)
     assert words(found, KEY) is None
     assert words(found, OTHER) == (
         "checkpoint location s3://lake/checkpoints/delays: application team/flights was created earlier and names it "
@@ -89,29 +89,29 @@ def test_the_application_that_was_created_first_has_the_location() -> None:
 
 def test_of_two_created_in_the_same_second_the_uid_decides() -> None:
     twin = application(OTHER, uid="b")
-    found = owners(twin, FIRST)
+    found = taken_in(twin, FIRST)
     assert [words(found, key) is None for key in (KEY, OTHER)] == [True, False]
 
 
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_driver_has_the_location_until_it_has_ended(ended: bool) -> None:
-    found = owners(FIRST, pod(OTHER), pod(OTHER, ended=ended))
+    found = taken_in(FIRST, pod(OTHER), pod(OTHER, ended=ended))
     assert (words(found, KEY) is None) is ended
 
 
 def test_a_driver_that_is_being_created_has_the_location_already() -> None:
-    found = owners(FIRST)
+    found = taken_in(FIRST)
     with found.creating(pod(OTHER)):
         assert words(found, KEY) is not None
     assert words(found, KEY) is None
 
 
 def test_the_own_driver_is_in_nobodys_way() -> None:
-    assert words(owners(FIRST, pod()), KEY) is None
+    assert words(taken_in(FIRST, pod()), KEY) is None
 
 
 def test_what_is_withdrawn_or_gone_is_free_again() -> None:
-    found = owners(FIRST, SECOND, pod())
+    found = taken_in(FIRST, SECOND, pod())
     found.withdraw(KEY)
     found.forget(pod())
     assert words(found, OTHER) is None
@@ -121,19 +121,19 @@ def test_what_is_withdrawn_or_gone_is_free_again() -> None:
 
 def test_a_shared_folder_is_no_shared_checkpoint() -> None:
     totals = application(OTHER, uid="bb", queries=("totals", "counts"))
-    assert words(owners(FIRST, totals, pod()), OTHER) is None
+    assert words(taken_in(FIRST, totals, pod()), OTHER) is None
 
 
 def test_one_query_of_several_that_has_the_same_checkpoint_is_enough() -> None:
     both = application(OTHER, uid="bb", queries=("totals", "delays"))
-    assert LOCATION in (words(owners(FIRST, both), OTHER) or "")
+    assert LOCATION in (words(taken_in(FIRST, both), OTHER) or "")
     several = pod(OTHER, f"s3://lake/checkpoints/totals\n{LOCATION}")
-    assert "driver other-driver-1" in (words(owners(FIRST, several), KEY) or "")
+    assert "driver other-driver-1" in (words(taken_in(FIRST, several), KEY) or "")
 
 
 def test_who_declares_no_query_is_not_known_to_write_anywhere() -> None:
     nobody = application(OTHER, uid="bb", queries=())
-    found = owners(FIRST, nobody)
+    found = taken_in(FIRST, nobody)
     assert (words(found, KEY), words(found, OTHER)) == (None, None)
 
 
@@ -141,7 +141,7 @@ def test_who_declares_no_query_is_not_known_to_write_anywhere() -> None:
     "intruder", [application(FOREIGN, uid=""), pod(FOREIGN)], ids=["application", "driver"]
 )
 def test_nobody_is_kept_from_starting_by_another_namespace_nor_told_of_it(intruder: Manifest) -> None:
-    found = owners(FIRST, intruder)
+    found = taken_in(FIRST, intruder)
     assert (words(found, KEY), words(found, FOREIGN)) == (None, None)
 
 
@@ -164,12 +164,12 @@ def test_nobody_is_kept_from_starting_by_another_namespace_nor_told_of_it(intrud
     ids=["none", "a ConfigMap", "another group", "no controller"],
 )
 def test_a_pod_that_no_application_controls_keeps_nobody_from_starting(owners: list[Manifest]) -> None:
-    assert words(owners(FIRST, pod(OTHER, ownerReferences=owners)), KEY) is None
+    assert words(taken_in(FIRST, pod(OTHER, ownerReferences=owners)), KEY) is None
 
 
 def test_a_pod_is_that_of_its_owner_whatever_its_labels_say() -> None:
     labels = {"headgate.dev/application": "flights", "headgate.dev/role": "driver"}
-    assert "application team/other" in (words(owners(FIRST, pod(OTHER, labels=labels)), KEY) or "")
+    assert "application team/other" in (words(taken_in(FIRST, pod(OTHER, labels=labels)), KEY) or "")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_pod_is_that_of_its_owner_whatever_its_labels_say() -> None:
     ],
 )
 def test_what_is_malformed_claims_nothing(spec: Any) -> None:
-    assert words(owners(FIRST, {**SECOND, "spec": spec}), OTHER) is None
+    assert words(taken_in(FIRST, {**SECOND, "spec": spec}), OTHER) is None
 
 
 def at(folder: str, **conf: str) -> tuple[str, ...]:

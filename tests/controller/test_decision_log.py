@@ -1,4 +1,4 @@
-"""The decision_log: a line for each decision that differs from the one before, and what is counted of them."""
+"""The decision log: a line for each decision that differs from the one before, and what is counted of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIX = "headgate_operator_"
 
 
 class Told:
-    """A loop whose turns the decision_log is told of, and what it wrote."""
+    """A loop whose turns the decision log is told of, and what it wrote."""
 
     def __init__(self, lines: list[Any]) -> None:
         self.loop = Loop()

@@ -87,7 +87,7 @@ def test_an_operator_that_hears_of_the_memory_and_not_yet_of_the_driver_starts_n
     assert o.names == ["flights-driver-3"]
 
 
-def carrier_of(
+def writer_of(
     o: Operation, clock: Callable[[], float] = steady_seconds, *, fresh_seconds: float = FRESH_SECONDS
 ) -> Writer:
     """Return what carries out a decision on the application as it now is."""
@@ -105,7 +105,7 @@ def test_a_decision_that_is_old_is_not_carried_out() -> None:
     o = Operation()
     o.declare()
     now = 100.0
-    writer = carrier_of(o, lambda: now)
+    writer = writer_of(o, lambda: now)
     now += FRESH_SECONDS + 0.1
     with pytest.raises(ApiUnavailable, match="too old"):
         asyncio.run(writer.carry_out([WriteStatus({"state": "Running"})]))
@@ -116,7 +116,7 @@ def test_a_decision_ages_while_the_machine_is_suspended(monkeypatch: pytest.Monk
     """The monotonic clock stands still then, and that of the lease does not."""
     o = Operation()
     o.declare()
-    writer = carrier_of(o)
+    writer = writer_of(o)
     awake = steady_seconds()
     monkeypatch.setattr(time, "monotonic", lambda: awake)
     monkeypatch.setattr(time, "clock_gettime", lambda _clock: awake + 3600.0)
@@ -149,7 +149,7 @@ def test_a_decision_that_grows_old_while_the_driver_before_is_looked_for_creates
     o = Operation()
     o.declare()
     now, look = 100.0, o.cluster.get
-    writer = carrier_of(o, lambda: now)
+    writer = writer_of(o, lambda: now)
 
     async def paused(kind: Kind, key: Key) -> Manifest:
         nonlocal now

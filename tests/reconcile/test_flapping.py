@@ -13,14 +13,14 @@ from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names
 from support.looping import Loop, application, query, says, source
 
-UPKEEP = dataclasses.replace(CLUSTER_WRITE_POLICY, small_changes_seconds=1e6)
+POLICY = dataclasses.replace(CLUSTER_WRITE_POLICY, small_changes_seconds=1e6)
 """Nothing is written only because it is old."""
 
 
-class Swinging:
+class Flapping:
     """A driver that runs, and whose source is held by its rate limit or not."""
 
-    def __init__(self, write_policy: WritePolicy = UPKEEP) -> None:
+    def __init__(self, write_policy: WritePolicy = POLICY) -> None:
         self.loop = Loop(write_policy=write_policy)
         self.loop.run_until_running()
         self.held_seconds = 0.0
@@ -46,7 +46,7 @@ class Swinging:
     @property
     def next_write(self) -> float | None:
         """In how many seconds it is written though nothing more happens."""
-        at = next_write_at(self.loop.memory, UPKEEP, self.loop.now)
+        at = next_write_at(self.loop.memory, POLICY, self.loop.now)
         return None if at is None else at - self.loop.now
 
 
@@ -55,85 +55,85 @@ def throttled(status: SparkApplicationStatus) -> str:
 
 
 def test_a_swing_is_told_at_once_while_swings_are_rare() -> None:
-    swinging = Swinging()
+    flapping = Flapping()
     for held in (True, False, True):
-        swinging.goes_on(60.0, held=held)
-    assert swinging.written == ["True", "False", "True"]
+        flapping.goes_on(60.0, held=held)
+    assert flapping.written == ["True", "False", "True"]
 
 
 def test_a_source_that_is_held_every_other_minute_is_told_of_six_times_an_hour() -> None:
-    swinging = Swinging()
+    flapping = Flapping()
     for minute in range(120):
-        swinging.goes_on(60.0, held=minute % 2 == 0)
-    first_hour = len(swinging.written)
+        flapping.goes_on(60.0, held=minute % 2 == 0)
+    first_hour = len(flapping.written)
     for minute in range(300):
-        swinging.goes_on(60.0, held=minute % 2 == 0)
+        flapping.goes_on(60.0, held=minute % 2 == 0)
     assert first_hour <= 12 + 6
-    assert 25 <= len(swinging.written) - first_hour <= 31
+    assert 25 <= len(flapping.written) - first_hour <= 31
 
 
 def test_what_had_to_wait_is_told_within_ten_minutes_if_it_is_still_so() -> None:
-    swinging = Swinging()
+    flapping = Flapping()
     for held in (True, False, True, False, True, False, True):
-        swinging.goes_on(1.0, held=held)
-    assert swinging.written[-1] == "False"
-    waits = swinging.next_write
+        flapping.goes_on(1.0, held=held)
+    assert flapping.written[-1] == "False"
+    waits = flapping.next_write
     assert waits is not None
     assert 590.0 <= waits <= 600.0
-    swinging.goes_on(waits, held=True)
-    assert swinging.written[-1] == "True"
-    assert len(swinging.written) == 7
+    flapping.goes_on(waits, held=True)
+    assert flapping.written[-1] == "True"
+    assert len(flapping.written) == 7
 
 
 def test_what_swung_back_meanwhile_is_not_worth_a_write() -> None:
-    swinging = Swinging()
+    flapping = Flapping()
     for held in (True, False, True, False, True, False, True, False):
-        swinging.goes_on(1.0, held=held)
+        flapping.goes_on(1.0, held=held)
     for _ in range(20):
-        swinging.goes_on(100.0, held=False)
-    assert swinging.written == ["True", "False"] * 3
+        flapping.goes_on(100.0, held=False)
+    assert flapping.written == ["True", "False"] * 3
 
 
 def test_every_other_write_tells_it_as_well() -> None:
-    swinging = Swinging()
+    flapping = Flapping()
     for held in (True, False, True, False, True, False):
-        swinging.goes_on(1.0, held=held)
-    swinging.loop.declare()
-    swinging.goes_on(1.0, held=True)
-    assert swinging.written[6:] == ["True"]
+        flapping.goes_on(1.0, held=held)
+    flapping.loop.declare()
+    flapping.goes_on(1.0, held=True)
+    assert flapping.written[6:] == ["True"]
 
 
 @pytest.mark.parametrize("back", [-1e6, -100.0])
 def test_a_clock_that_was_set_back_holds_nothing_for_longer(back: float) -> None:
-    swinging = Swinging()
+    flapping = Flapping()
     for held in (True, False, True, False, True, False):
-        swinging.goes_on(1.0, held=held)
-    swinging.loop.now += back
+        flapping.goes_on(1.0, held=held)
+    flapping.loop.now += back
     for held in (True, False):  # the first of them is written since the status is from the future
-        swinging.goes_on(1.0, held=held)
-    waits = swinging.next_write
+        flapping.goes_on(1.0, held=held)
+    waits = flapping.next_write
     assert waits is None or waits <= 600.0
 
 
 @pytest.mark.parametrize("phase", [0.25, 0.5, 0.75])
 def test_after_a_restart_each_application_tells_its_swings_at_a_moment_of_its_own(phase: float) -> None:
-    write_policy = dataclasses.replace(UPKEEP, phase=phase)
-    swinging = Swinging(write_policy)
-    swinging.goes_on(1.0, held=True)
-    swinging.loop.restart()
-    swinging.loop.memory = taken_over(swinging.loop.memory, write_policy, swinging.loop.now)
-    swinging.goes_on(1.0, held=False)
-    assert swinging.written == ["True"]
-    assert swinging.next_write == phase * write_policy.flapping_seconds - 1.0
-    swinging.goes_on(swinging.next_write, held=False)
-    assert swinging.written == ["True", "False"]
+    write_policy = dataclasses.replace(POLICY, phase=phase)
+    flapping = Flapping(write_policy)
+    flapping.goes_on(1.0, held=True)
+    flapping.loop.restart()
+    flapping.loop.memory = taken_over(flapping.loop.memory, write_policy, flapping.loop.now)
+    flapping.goes_on(1.0, held=False)
+    assert flapping.written == ["True"]
+    assert flapping.next_write == phase * write_policy.flapping_seconds - 1.0
+    flapping.goes_on(flapping.next_write, held=False)
+    assert flapping.written == ["True", "False"]
 
 
 def test_on_one_machine_each_swing_is_told() -> None:
-    swinging = Swinging(WritePolicy())
+    flapping = Flapping(WritePolicy())
     for minute in range(30):
-        swinging.goes_on(1.0, held=minute % 2 == 0)
-    assert len(swinging.written) == 30
+        flapping.goes_on(1.0, held=minute % 2 == 0)
+    assert len(flapping.written) == 30
 
 
 class Aligned:

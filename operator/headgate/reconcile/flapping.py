@@ -19,8 +19,8 @@ FLAPPING: Final = frozenset({"Aligned", "Backlog", "Throttled"})
 """Conditions that say how a job reads, not what has become of it. A verdict that changes is written at once all the
 same; `Backlog` also says whose vote it is by, which is unknown while a source is held."""
 AT_ONCE: Final = 6
-"""Writes for flapping that need not wait: what a job shows while it starts, or after a change of its settings, is told
-as it comes."""
+"""Writes for flapping that need not wait: what a job shows while it starts, or after a change of its settings, is
+told as it comes."""
 
 
 def has_flapped(before: SparkApplicationStatus, after: SparkApplicationStatus) -> bool:
@@ -28,31 +28,29 @@ def has_flapped(before: SparkApplicationStatus, after: SparkApplicationStatus) -
     return _flapping(before) != _flapping(after)
 
 
-def next_write(memory: LoopMemory, write_policy: WritePolicy, now: float) -> float:
-    """Return the Unix time from which a write for flapping is allowed, at most `write_policy.flapping_seconds` from now.
+def next_write(memory: LoopMemory, policy: WritePolicy, now: float) -> float:
+    """Return the Unix time from which a write for flapping is allowed, at most `flapping_seconds` from now.
 
     A leaky bucket (GCRA) with `x` for `memory.flapping_until`, `s` for those seconds, and `n` for `AT_ONCE`:
     a write is allowed from `x - (n - 1) * s`, and makes `x = max(x, now) + s`.
     """
-    free_at = memory.flapping_until - (AT_ONCE - 1) * write_policy.flapping_seconds
-    return (
-        free_at if free_at - now <= write_policy.flapping_seconds else now
-    )  # or else the clock was set back
+    free_at = memory.flapping_until - (AT_ONCE - 1) * policy.flapping_seconds
+    return free_at if free_at - now <= policy.flapping_seconds else now  # or else the clock was set back
 
 
-def after_write(memory: LoopMemory, write_policy: WritePolicy, now: float) -> float:
+def after_write(memory: LoopMemory, policy: WritePolicy, now: float) -> float:
     """Return `memory.flapping_until` once a status was written for nothing but flapping."""
-    longest = now + (AT_ONCE - 1) * write_policy.flapping_seconds
-    return min(max(memory.flapping_until, now), longest) + write_policy.flapping_seconds
+    longest = now + (AT_ONCE - 1) * policy.flapping_seconds
+    return min(max(memory.flapping_until, now), longest) + policy.flapping_seconds
 
 
-def after_restart(write_policy: WritePolicy, now: float) -> float:
+def after_restart(policy: WritePolicy, now: float) -> float:
     """Return `memory.flapping_until` of a loop that starts again: as if flapping had been told until now.
 
     How much was, nobody remembers. So many applications that flap are not all written at once, but each at a moment
     of its own within those seconds.
     """
-    return now + (AT_ONCE - 1 + (write_policy.phase or 0.0)) * write_policy.flapping_seconds
+    return now + (AT_ONCE - 1 + (policy.phase or 0.0)) * policy.flapping_seconds
 
 
 def _flapping(status: SparkApplicationStatus) -> tuple[object, ...]:

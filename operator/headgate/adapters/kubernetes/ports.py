@@ -60,7 +60,7 @@ class PendingWrites:
 class PodDrivers:
     """The port `Drivers`: pods of the application, of which one at most is alive."""
 
-    def __init__(  # noqa: PLR0913  whose they are, where pending go, and what is known when the turn begins
+    def __init__(  # noqa: PLR0913  whose they are, where writes go, and what is known when the turn begins
         self,
         owner: Owner,
         pods: Sequence[Manifest],
