@@ -68,6 +68,22 @@ def test_what_is_too_many_is_refused_at_once_and_silent_ones_are_cut(server: Bou
     assert answer(server)[0] == 200
 
 
+def test_one_that_sends_a_byte_now_and_then_is_cut_as_well(server: BoundedServer) -> None:
+    with ExitStack() as stack:
+        dripping = idle(server, stack)
+        wait_until(lambda: server._open, "the connection")
+        server._seconds = 0.0
+
+        def is_cut() -> bool:
+            try:
+                dripping.sendall(b"x")
+            except OSError:
+                return True
+            return not server._open
+
+        wait_until(is_cut, "its end")
+
+
 def test_a_connection_for_which_no_thread_can_be_made_costs_nothing(
     server: BoundedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
