@@ -5,9 +5,10 @@ Two figures of one run, of a driver and an executor that copy a thousand rows a 
 - *reaction*: from the first sample in Prometheus that crosses a threshold (`backlog.query`) to the driver saying that
   the verdict is in force; the operator is in a pod as the chart makes it, with a tick of 5 s;
 - *delivery*: from the writing of the annotation to the driver saying that it has that document; without the operator,
-  which would write its own document again. Documents come at least a second apart, as the operator's do, of which a
-  tick makes one at most: a pod that the kubelet has just looked at waits until it has listed the containers of its
-  node anew, which it does each second. What two documents within a second take is told beside the figure.
+  which would write its own document again. Documents come at least a second apart, as those of verdicts do, of which
+  a tick makes one at most (an edit of the resource is published at once): a pod that the kubelet has just looked at
+  waits until it has listed the containers of its node anew, which it does each second. What two documents within a
+  second take is told beside the figure.
 
 Both look at the driver's own metrics, many times a second.
 """
