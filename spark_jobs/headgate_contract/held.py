@@ -15,6 +15,8 @@ class HeldBy(StrEnum):
     INTERVAL = "Interval"
     MIN_PAUSE = "MinPause"
     STOP = "Stop"
+    CONTROL = "Control"
+    """There is a control document that cannot be read, and no other is in force: it may limit the source."""
     PAUSED = "Paused"
     AFTER = "After"
     RATE_LIMIT = "RateLimit"
@@ -59,7 +61,7 @@ class HeldBy(StrEnum):
     @property
     def keeps_from_reading(self) -> bool:
         """Whether the source is kept from records that it could read. Such a source is never idle."""
-        return self.is_deliberate or self in (HeldBy.ALIGNMENT, HeldBy.EVENT_TIME)
+        return self.is_deliberate or self in (HeldBy.ALIGNMENT, HeldBy.CONTROL, HeldBy.EVENT_TIME)
 
     @property
     def is_normal_pace(self) -> bool:

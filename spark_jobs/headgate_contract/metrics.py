@@ -70,6 +70,11 @@ PLANNER_FAILURES = _counter(
 )
 DRIVER_STOPPING = _gauge("driver_stopping", (), "1 while a stop waits for the running batches.")
 SPARK_INFO = _gauge("spark_info", ("version",), "1; version is that of Spark in the driver.")
+CONTROL_UNREAD = _gauge(
+    "control_unread",
+    ("cause",),
+    "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",
+)
 EXECUTORS_WANTED = _gauge("executors_wanted", (), "Executors that the driver has asked its cluster for.")
 EXECUTORS = _gauge("executors", (), "Executors that have registered with the driver.")
 EXECUTORS_REFUSED = _gauge(

@@ -20,7 +20,7 @@ class RefusalReason(StrEnum):
     """Why a document was not taken; the label `reason` of the metric that counts them."""
 
     MISSING = "Missing"
-    """There was a document and now there is none."""
+    """There was something and now there is nothing."""
     UNREADABLE = "Unreadable"
     """There is something where it should be, and it cannot be read: its rights are missing, or it is no file."""
     MALFORMED = "Malformed"
@@ -49,6 +49,12 @@ class Inbox:
     refusal: Refusal | None = None
     found: str | Refusal | None = None
 
+    @property
+    def unread(self) -> Refusal | None:
+        """Why the only document that there is cannot be acted by: its limits are not known. `None`: one is in force,
+        or there is none."""
+        return self.refusal if self.document is None and self.found is not None else None
+
     def receive(self, found: str | Refusal | None) -> Inbox:
         """Return the inbox after a text was found, something that is none (why), or nothing (`None`).
 
@@ -67,10 +73,13 @@ class Inbox:
         return Inbox(outcome, None, found)
 
 
-def _missing(inbox: Inbox) -> Refusal | None:
+def _missing(inbox: Inbox) -> Refusal:
     if inbox.document is None:
-        return None
-    message = f"the document is gone; generation {inbox.document.generation} stays in force"
+        message = (
+            "the document that could not be read is gone; until there is one, the job runs as it says itself"
+        )
+    else:
+        message = f"the document is gone; generation {inbox.document.generation} stays in force"
     return Refusal(RefusalReason.MISSING, message)
 
 

@@ -17,6 +17,7 @@ TABLE = {
     HeldBy.INTERVAL: {"closes_the_gate", "is_normal_pace"},
     HeldBy.MIN_PAUSE: {"closes_the_gate", "is_normal_pace"},
     HeldBy.STOP: {"is_deliberate", "keeps_from_reading"},
+    HeldBy.CONTROL: {"keeps_from_reading"},
     HeldBy.PAUSED: {"is_deliberate", "keeps_from_reading", "lasts"},
     HeldBy.AFTER: {"is_deliberate", "keeps_from_reading", "lasts"},
     HeldBy.RATE_LIMIT: {"passes_by_itself"},

@@ -435,17 +435,27 @@ def test_a_property_of_a_query_that_the_job_does_not_have_is_told_once() -> None
     assert names_told(loop.acknowledged_turn()) == []
 
 
-def test_a_checkpoint_without_a_fence_is_told_once() -> None:
+@pytest.mark.parametrize(
+    ("metric", "reason", "cause"),
+    [
+        (
+            "headgate_checkpoint_unfenced",
+            "CheckpointUnfenced",
+            "checkpoint s3a://b/ck of query delays has no fence: s3a://b/ck.headgate cannot be used (403 Forbidden)",
+        ),
+        ("headgate_control_unread", "ControlUnread", "nothing is read: the control document may limit it"),
+    ],
+)
+def test_what_a_driver_complains_of_is_told_once(metric: str, reason: str, cause: str) -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports("delays", started_at=loop.now - 3600)
-    cause = "checkpoint s3a://b/ck of query delays has no fence: s3a://b/ck.headgate cannot be used (403 Forbidden)"
     labels = {"application": "flights", "cause": cause}
-    loop.world.metrics.values.append(("headgate_checkpoint_unfenced", labels, 1.0))
+    loop.world.metrics.values.append((metric, labels, 1.0))
 
     def told() -> list[str]:
         events = loop.acknowledged_turn().events
-        return [event.message for event in events if event.reason == "CheckpointUnfenced"]
+        return [event.message for event in events if event.reason == reason]
 
     assert told() == [cause]
     assert told() == []

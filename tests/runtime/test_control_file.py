@@ -18,7 +18,9 @@ def watched(tmp_path):
     path = tmp_path / "control.json"
     return (
         path,
-        ControlFile(path, on_document=documents.append, on_refusal=refusals.append),
+        ControlFile(
+            path, on_document=documents.append, on_refusal=lambda refusal, _: refusals.append(refusal)
+        ),
         documents,
         refusals,
     )
@@ -77,7 +79,7 @@ def test_a_bad_document_is_refused_once_and_a_good_one_heals(watched, text, reas
 
 def test_a_change_is_seen_without_being_asked_for(watched, tmp_path):
     seen = threading.Event()
-    control = ControlFile(tmp_path / "c.json", on_document=lambda _: seen.set(), on_refusal=lambda _: None)
+    control = ControlFile(tmp_path / "c.json", on_document=lambda _: seen.set(), on_refusal=lambda *_: None)
     control.start()
     replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
     assert seen.wait(240)
@@ -136,9 +138,7 @@ def test_a_change_of_rights_alone_is_looked_at(watched, monkeypatch):
         control.poll()
     path.chmod(0o640)
     control.poll()
-    assert [refusal.message for refusal in refusals] == [
-        f"{path} cannot be read: Permission denied; what was in force stays so"
-    ]
+    assert [refusal.message for refusal in refusals] == [f"{path} cannot be read: Permission denied"]
     assert documents == [ControlDocument(generation=1)]
 
 
@@ -151,7 +151,7 @@ def test_the_watching_outlives_what_a_document_causes(tmp_path):
             raise RuntimeError("broken")
         seen.set()
 
-    control = ControlFile(tmp_path / "c.json", on_document=act, on_refusal=lambda _: None)
+    control = ControlFile(tmp_path / "c.json", on_document=act, on_refusal=lambda *_: None)
     control.start()
     replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
     assert tried.wait(240)
@@ -170,7 +170,90 @@ def test_after_each_look_what_is_owed_is_tried_again(tmp_path):
         often.set()
 
     file = tmp_path / "c.json"
-    control = ControlFile(file, on_document=lambda _: None, on_refusal=lambda _: None, on_look=look)
+    control = ControlFile(file, on_document=lambda _: None, on_refusal=lambda *_: None, on_look=look)
     control.start()
     assert often.wait(240)
     control.stop()
+
+
+UNREAD = {
+    "empty, as a projected annotation that is not there": "",
+    "cut short": write(ControlDocument(generation=2))[:-1],
+    "of a wrong type": '{"schemaVersion": "1.0", "generation": "two"}',
+    "of a newer major version": '{"schemaVersion":"9.0","generation":5}',
+}
+
+
+def told_of(path):
+    """A control file, and what it tells: by a document its generation, by a refusal whether nothing may be read."""
+    told = []
+    control = ControlFile(
+        path,
+        on_document=lambda document: told.append(document.generation),
+        on_refusal=lambda _, is_unread: told.append(is_unread),
+    )
+    return control, told
+
+
+@pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)
+def test_one_that_cannot_be_read_is_no_missing_one_until_it_is_taken_away_or_a_good_one_comes(tmp_path, text):
+    path = tmp_path / "control.json"
+    path.write_text(text)
+    control, told = told_of(path)
+    control.poll()
+    assert told == [True]
+    path.unlink()
+    control.poll()
+    assert told == [True, False], "the person has said that there is none"
+    replace(path, text + " ")
+    control.poll()
+    replace(path, write(ControlDocument(generation=1)))
+    control.poll()
+    replace(path, text)
+    control.poll()
+    assert told == [True, False, True, 1, False], "with one in force nothing is unknown"
+
+
+@pytest.mark.parametrize(
+    ("raised", "is_unread"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory"), False),
+        (PermissionError(errno.EACCES, "Permission denied"), True),
+        (OSError(errno.EIO, "Input/output error"), True),
+        (OSError(errno.ESTALE, "Stale file handle"), True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_folder_that_cannot_be_searched_is_no_missing_document(tmp_path, monkeypatch, raised, is_unread):
+    path = tmp_path / "folder" / "control.json"
+    control, told = told_of(path)
+
+    def away(*_, **__):
+        raise raised
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "stat", away)
+        patch.setattr(control_file, "_file", away)
+        control.start()
+        control.stop()
+    assert told == [is_unread]
+    path.parent.mkdir()
+    replace(path, write(ControlDocument(generation=1)))
+    control.poll()
+    assert told == [is_unread, 1]
+
+
+def test_what_fails_once_to_be_read_is_read_again_though_it_looks_the_same(tmp_path, monkeypatch):
+    path = tmp_path / "control.json"
+    path.write_text(write(ControlDocument(generation=1)))
+    control, told = told_of(path)
+
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(control_file, "_file", fails)
+        control.poll()
+        control.poll()
+    control.poll()
+    assert told == [True, 1]

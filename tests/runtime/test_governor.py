@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
+from headgate_contract import (
+    AlignmentControl,
+    ControlDocument,
+    QueryControl,
+    Refusal,
+    RefusalReason,
+    SourceControl,
+)
 from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
@@ -807,3 +814,40 @@ def test_a_query_is_stopped_by_the_id_of_its_run(checkpoint):
     opened(governor, 1, run="r7")
     governor.runs[0].started.query.stop()
     assert stopped == ["r7"]
+
+
+UNREAD = Refusal(RefusalReason.MALFORMED, "not JSON: it is cut short")
+
+
+def test_a_document_that_cannot_be_read_holds_what_it_may_limit_and_says_so_with_the_remedy(
+    governor, recalls
+):
+    begins(governor)
+    opened(governor, 1)
+    with capture_logs() as told:
+        governor.documents.refuse(UNREAD, True)
+    assert recalls == [[None]], "leases would let a query go on without a question"
+    assert admit(governor, 1, '{"row":0}') == "hold"
+    assert told[-1]["event"] == governor.documents.unread
+    assert "it is cut short" in governor.documents.unread
+    assert "or delete it" in governor.documents.unread
+    governor.take_document(ControlDocument(generation=1))
+    assert governor.documents.unread is None
+    assert admit(governor, 1, '{"row":0}') == "all"
+
+
+def test_one_that_is_taken_away_holds_nothing(governor):
+    begins(governor)
+    opened(governor, 1)
+    governor.documents.refuse(UNREAD, True)
+    admit(governor, 1, '{"row":0}')
+    governor.documents.refuse(Refusal(RefusalReason.MISSING, "it is gone"), False)
+    assert governor.documents.unread is None
+    assert admit(governor, 1, '{"row":0}') == "all"
+
+
+def test_a_query_that_is_to_run_without_headgate_is_not_held(governor):
+    begins(governor, properties={"spark.headgate.onFailure": "continue"})
+    opened(governor, 1)
+    governor.documents.refuse(UNREAD, True)
+    assert admit(governor, 1, '{"row":0}') == "all"

@@ -70,10 +70,11 @@ def test_settings_change_while_the_query_runs(tmp_path):
     rows = 200_000
     source = recording(tmp_path / "source", rows)
     slow = SourceControl(rate_limit=RateControl(records_per_second=100, max_burst_seconds=1))
-    with driver(
-        tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck",
-        control={"copy": governed(sources={"source": slow})},
-    ) as running:  # fmt: skip
+    (tmp_path / "control.json").write_text('{"schemaVersion": "1.0", "gener')
+    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
+        running.wait_for_metric("headgate_source_held_seconds_total", lambda v: v > 0.5, reason="Control")
+        assert running.metric("headgate_source_planned_records_total") == 0, "it may be limited"
+        running.control(copy=governed(sources={"source": slow}))
         running.wait_for_metric("headgate_source_rate_limit_records_per_second", lambda v: v == 100)
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0)
         paused = running.control(copy=governed(sources={"source": SourceControl(paused=True)}))
@@ -192,10 +193,11 @@ def test_available_now_reads_everything_and_ends_by_itself(tmp_path):
 def test_available_now_waits_for_tokens_and_reads_everything(tmp_path):
     source = recording(tmp_path / "source", 600)
     limited = SourceControl(rate_limit=RateControl(records_per_second=200, max_burst_seconds=1))
-    with driver(
-        tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck",
-        control={"now": governed(sources={"source": limited})},
-    ) as running:  # fmt: skip
+    (tmp_path / "control.json").write_text("")
+    with driver(tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck") as running:
+        running.wait_for_metric("headgate_source_held_seconds_total", lambda v: v > 0.5, reason="Control")
+        assert running.metric("headgate_source_planned_records_total") == 0, "it may be limited"
+        running.control(now=governed(sources={"source": limited}))
         assert running.wait() == 0
     assert sorted(ids_in(tmp_path / "out")) == list(range(600))
 

@@ -158,9 +158,9 @@ class SourceStatus(StatusModel):
     """Where the source stands in its group."""
 
     held: Word | None = None
-    """Why nothing is read from it now: `Paused`, `After`, `Alignment`, `EventTime`, `RateLimit`, `Snapshot` (it is
-    not known yet where its snapshot ends), `Unknown` (it cannot tell its latest position) or `Stopping`. Left out
-    while it is read."""
+    """Why nothing is read from it now: `Control` (its driver cannot read its control document), `Paused`, `After`,
+    `Alignment`, `EventTime`, `RateLimit`, `Snapshot` (it is not known yet where its snapshot ends), `Unknown` (it
+    cannot tell its latest position) or `Stopping`. Left out while it is read."""
 
     unit: OffsetUnit | None = None
     """In what the source can be cut; limits in records are kept as exactly as it allows. `Bytes`: Spark's own source

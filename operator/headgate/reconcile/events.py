@@ -48,8 +48,11 @@ SOURCE_OUT_OF_REACH = "SourceOutOfReach"
 SNAPSHOT_UNKNOWN = "SnapshotUnknown"
 """A source is declared as a change stream, and does not tell where its snapshot ends."""
 UNKNOWN_NAME = "UnknownName"
-CHECKPOINT_UNFENCED = "CheckpointUnfenced"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
+CHECKPOINT_UNFENCED = "CheckpointUnfenced"
+"""Nothing, or not enough, keeps a second driver off a checkpoint."""
+CONTROL_UNREAD = "ControlUnread"
+"""A driver cannot act by its control document, has no other, and reads nothing until it has."""
 SPARK_VERSION_DIFFERS = "SparkVersionDiffers"
 """The resource expects another version of Spark than the driver runs."""
 UNPLANNED_QUERY = "UnplannedQuery"
@@ -200,12 +203,16 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
         Complaint(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}")
         for sentence in pauses_in_vain(application)
     )
-    unfenced = tuple(
-        Complaint(CHECKPOINT_UNFENCED, message)
-        for message in (() if seen.metrics is None else seen.metrics.unfenced)
+    of_driver = (
+        ()
+        if seen.metrics is None
+        else (
+            *(Complaint(CONTROL_UNREAD, message) for message in seen.metrics.control_unread),
+            *(Complaint(CHECKPOINT_UNFENCED, message) for message in seen.metrics.unfenced),
+        )
     )
     if not present:
-        return (*pauses, *unfenced, *_of_spark(application, seen))
+        return (*pauses, *of_driver, *_of_spark(application, seen))
     is_settled = _has_started_all_at(present.values(), seen) is None
     of_queries = (
         complaint
@@ -215,7 +222,7 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
     )
     unmatched = () if seen.metrics is None else seen.metrics.unmatched
     of_properties = (Complaint(UNKNOWN_NAME, message) for message in unmatched)
-    return (*pauses, *unfenced, *_of_spark(application, seen), *of_properties, *of_queries)
+    return (*pauses, *of_driver, *_of_spark(application, seen), *of_properties, *of_queries)
 
 
 def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Complaint]:

@@ -174,6 +174,7 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.EXECUTORS_REFUSED, "executors_refused", text),
     _row(metrics.SETTING_UNMATCHED, "unmatched", texts),
     _row(metrics.CHECKPOINT_UNFENCED, "unfenced", texts),
+    _row(metrics.CONTROL_UNREAD, "control_unread", texts),
     # A query
     _row(metrics.QUERY_ACTIVE, "active", flag, Column.EXCEPTIONS),
     _row(metrics.QUERY_FAILED, "failure", text),

@@ -158,6 +158,8 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Properties that are said of a query or a source which the job does not have, each as a sentence."""
     unfenced: tuple[str, ...] = ()
     """Why nothing, or not enough, keeps second drivers off checkpoints, each as a sentence."""
+    control_unread: tuple[str, ...] = ()
+    """Why nothing is read: there is a control document that the driver cannot act by, and none is in force."""
     source_count: int = 0
     """Of all its queries."""
     older: dict[Column, float] = {}

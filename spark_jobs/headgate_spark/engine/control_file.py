@@ -31,10 +31,13 @@ class ControlFile:
         path: Path,
         *,
         on_document: Callable[[ControlDocument], None],
-        on_refusal: Callable[[Refusal], None],
+        on_refusal: Callable[[Refusal, bool], None],
         on_look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_look` is called after each look at the file, whatever it has found."""
+        """`on_refusal` is told too whether there is something that cannot be acted by, and nothing in force.
+
+        `on_look` is called after each look at the file, whatever it has found.
+        """
         self._path = path
         self._on_document = on_document
         self._on_refusal = on_refusal
@@ -48,7 +51,7 @@ class ControlFile:
         self.poll()
         if self._signature is None:
             message = f"{self._path} is not there; until it is, the job runs as it says itself"
-            self._on_refusal(Refusal(RefusalReason.MISSING, message))
+            self._on_refusal(Refusal(RefusalReason.MISSING, message), False)
         threading.Thread(target=self._run, name="headgate-control", daemon=True).start()
 
     def stop(self) -> None:
@@ -60,13 +63,15 @@ class ControlFile:
         signature = self._stat()
         if signature == self._signature:
             return
-        self._signature = signature
+        found = self._read()
+        # What could not be read may be readable the next time, though it looks the same.
+        self._signature = () if isinstance(found, Refusal) else signature
         before = self._inbox
-        self._inbox = before.receive(self._read())
+        self._inbox = before.receive(found)
         if self._inbox.document is not None and self._inbox.document != before.document:
             self._on_document(self._inbox.document)
         if self._inbox.refusal is not None and self._inbox is not before:
-            self._on_refusal(self._inbox.refusal)
+            self._on_refusal(self._inbox.refusal, self._inbox.unread is not None)
 
     def _run(self) -> None:
         while not self._stop.wait(POLL_SECONDS):
@@ -79,8 +84,10 @@ class ControlFile:
     def _stat(self) -> tuple[int, ...] | None:
         try:
             found = self._path.stat()
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError as error:  # there may be one: its folder may not be searched, its file system is away
+            return (error.errno or 0,)
         # The mode as well: a file that may not be read yet is looked at again once its rights have changed.
         return found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode
 
@@ -91,8 +98,8 @@ class ControlFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            message = f"{self._path} cannot be read: {error.strerror}; what was in force stays so"
-            return Refusal(RefusalReason.UNREADABLE, message)
+            stays = "" if self._inbox.document is None else "; what was in force stays so"
+            return Refusal(RefusalReason.UNREADABLE, f"{self._path} cannot be read: {error.strerror}{stays}")
 
 
 def _file(path: str, flags: int) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from headgate_contract import ControlDocument, Refusal, RefusalReason
+from headgate_spark.engine.refusals import unread_control
 from headgate_spark.engine.run import QueryRun
 
 log = structlog.get_logger("headgate")
@@ -21,9 +22,9 @@ log = structlog.get_logger("headgate")
 class Delivery:
     """Knows which runs act by which document."""
 
-    def __init__(self, follow: Callable[[ControlDocument], None]) -> None:
-        """`follow` takes what a document says of all runs together."""
-        self._follow = follow
+    def __init__(self, follow: Callable[[ControlDocument], None], recall: Callable[[], None]) -> None:
+        """`follow` takes what a document says of all runs together; `recall` has all of them ask anew."""
+        self._follow, self._recall = follow, recall
         self._lock = threading.Lock()
         self.newest: ControlDocument | None = None
         self.in_force: ControlDocument | None = None
@@ -32,19 +33,25 @@ class Delivery:
         """Times that somebody could not take a document."""
         self.refused: dict[RefusalReason, int] = {}
         """How many documents were refused, and why."""
+        self.unread: str | None = None
+        """Why queries are held: there is a document that cannot be read, and none is in force; with the remedy."""
         self._is_followed = True
         self._taken: dict[str, ControlDocument | None] = {}
         """By run, what it acts by."""
 
     def publish(self, document: ControlDocument) -> None:
         """There is a new document; nobody has it yet."""
-        self.newest = document
+        self.newest, self.unread = document, None
         self._is_followed = False
 
-    def refuse(self, refusal: Refusal) -> None:
-        """A document was not taken; the last one stays."""
+    def refuse(self, refusal: Refusal, is_unread: bool = False) -> None:
+        """A document was not taken; the last one stays. `is_unread`: there is none, so its limits are not known."""
         self.refused[refusal.reason] = self.refused.get(refusal.reason, 0) + 1
         log.warning("control document refused", reason=refusal.reason.value, message=refusal.message)
+        self.unread = unread_control(refusal.message) if is_unread else None
+        if self.unread is not None:
+            log.warning(self.unread)
+            self._recall()
 
     @property
     def generation(self) -> int | None:

@@ -42,7 +42,7 @@ class Governor:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
         self._services = services
         self._openings: Openings[QueryRun | None] = Openings()
-        self.documents = Delivery(services.alignment.follow)
+        self.documents = Delivery(services.alignment.follow, services.recall)
         self.table = RunTable(self.documents, Strangers(services.clock))
         self.endings = Endings(services, lambda: self.table.runs, follows_oom_kill=follows_oom_kill)
         self.failures = 0
@@ -118,6 +118,7 @@ class Governor:
             return protocol.EVERYTHING.words
         with self._planner_call(), run.lock:
             self.documents.bring(run)
+            run.control_is_unread = self.documents.unread is not None
             return run.admit(handle, Asking.parse(trigger), start).words
 
     def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again

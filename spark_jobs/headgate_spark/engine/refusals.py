@@ -73,6 +73,14 @@ def unknown_ends(query: str, control: QueryControl | None, sources: Collection[s
     )
 
 
+def unread_control(why: str) -> str:
+    """Say that nothing is planned while the document cannot be read that may limit it, and the remedy."""
+    return (
+        f"nothing is read: the control document may limit it, and cannot be acted by ({why}); put one there that can "
+        "be, or delete it, and the job runs as it says itself"
+    )
+
+
 def unplanned(query: str, argument: str) -> str:
     """Say that a query cannot be governed at all, and the remedy; `argument` is the one that its `trigger` has.
 

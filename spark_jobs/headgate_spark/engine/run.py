@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import structlog
 
 from headgate_contract import QueryControl
+from headgate_contract.settings.table import PROPERTY
 from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
 from headgate_spark.engine.checkpoint_state import CheckpointState
@@ -39,6 +40,7 @@ log = structlog.get_logger("headgate")
 BUDGET_SECONDS = 1.0
 """How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
 With what it waits for event times (`kafka.event_times`) that is less than two thirds of what a call may take."""
+ON_FAILURE = PROPERTY + "onFailure"
 STOP_WAIT_SECONDS = 1.0
 """Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
 
@@ -73,6 +75,8 @@ class QueryRun:
         self.positions = RunPositions(name, self.settings, services.positions)
         self.planner: QueryPlanner | None = None
         """Made at the first planning, and anew when a stream has come that it does not know."""
+        self.control_is_unread = False
+        """Whether there is a control document that cannot be read, and none is in force."""
         self.is_cut = False
         """It would have ended by itself, and is stopped before: it fails, or the job would take it for complete."""
         self._services = services
@@ -85,6 +89,11 @@ class QueryRun:
     def governed(self) -> bool:
         """False while the trigger is not known, and for triggers whose batches are not planned."""
         return self.started is not None and self.started.governed
+
+    @property
+    def _runs_without_control(self) -> bool:
+        """Whether it is to run as it would without Headgate where nobody knows what governs it."""
+        return self.started is not None and self.started.settings.properties.get(ON_FAILURE) == "continue"
 
     @property
     def prepares_for_real_time(self) -> bool:
@@ -132,6 +141,7 @@ class QueryRun:
         if (refused := self._refusal()) is not None:
             return protocol.fail(refused)
         planner, problem = self._planner(), self.state.histories_problem
+        planner.holds_for_control(self.control_is_unread and not self._runs_without_control)
         if (refused := unknown_histories(self.name, self.settings.control, problem)) is not None:
             return protocol.fail(refused)
         if asking.trigger == self._trigger.number:

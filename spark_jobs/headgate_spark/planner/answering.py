@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.booking import Booking
 from headgate_spark.planner.model import Answer, GoLive, Hold, Wait
-from headgate_spark.planner.pipelines import pipeline_of
+from headgate_spark.planner.pipelines import due, pipeline_of
 from headgate_spark.planner.reading import Limits, take
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
@@ -33,6 +35,19 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
     )
 
 
+def open_for_what_was_found(query: QueryState, state: SourceState, current: Round, now: float) -> None:
+    """Plan in this very round where its survey has put the query into backlog, which opens the gate.
+
+    Only where nobody has been told to hold, and where all that would be planned was surveyed: a batch of some of
+    the sources, or of latest positions that are older, waits for the next round, as it did.
+    """
+    held = current.held
+    if held is None or not held.closes_the_gate or current.asked != {state.name}:
+        return
+    if set(to_survey(query, replace(current, held=None), now)) <= set(current.survey or ()):
+        current.held = due(query, now)
+
+
 def answer_to(asked: Question, booking: Booking) -> Answer:
     """Answer for a source; all but a `Wait` stays the answer for the rest of the round."""
     current, source = asked.round, asked.source
@@ -48,8 +63,8 @@ def answer_to(asked: Question, booking: Booking) -> Answer:
 
 def _planned(asked: Question, booking: Booking) -> Answer:
     query, current, source = asked.query, asked.round, asked.source
-    if query.stopping:
-        return Hold(HeldBy.STOP)
+    if query.stopping or current.held is HeldBy.CONTROL:
+        return Hold(HeldBy.STOP if query.stopping else HeldBy.CONTROL)
     if current.live is None and current.held is not HeldBy.FIRST_LOOK:
         current.live = query.goes_live(current.asked, asked.now)
     if current.live:

@@ -31,6 +31,8 @@ def instead_of_ending(asked: Question, hold: Hold) -> Answer:
     current, passes = asked.round, hold.reason.passes_by_itself
     if asked.query.stopping:
         return hold
+    if hold.reason is HeldBy.CONTROL:
+        return Wait(MAX_WAIT_SECONDS, hold.reason)
     if not current.runs_empty:
         if _reads(asked, surely=passes):
             return hold

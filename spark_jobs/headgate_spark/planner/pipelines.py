@@ -44,6 +44,11 @@ MIN_WAIT_SECONDS = 0.001
 
 def due(query: QueryState, now: float) -> HeldBy | None:
     """Return why nothing may be planned in a round that begins; `None`: something may."""
+    return HeldBy.CONTROL if query.control_is_unread else pipeline_of(query.settings).gate(query, now)
+
+
+def gate(query: QueryState, now: float) -> HeldBy | None:
+    """Return why a query that goes on may plan nothing now."""
     if not all(state.seen for state in query.sources.values()):
         return HeldBy.FIRST_LOOK
     if query.alignment.has_members:  # another query of a group may plan more often than it did
@@ -91,11 +96,11 @@ class Pipeline:
 
 
 LIVE = Pipeline(
-    due,
+    gate,
     (history, verdict, seen, span, reach, rate, grant, shares, aligned(reach, rate, shares)),
     first_batch_or_wait,
 )
-UNLISTED = Pipeline(due, (history, verdict, seen, everything), until_the_gate_opens)
+UNLISTED = Pipeline(gate, (history, verdict, seen, everything), until_the_gate_opens)
 TO_THE_END = Pipeline(
     always_open,
     (

@@ -13,11 +13,10 @@ Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.answering import answer_to, to_survey
+from headgate_spark.planner.answering import answer_to, open_for_what_was_found, to_survey
 from headgate_spark.planner.booking import Booking
 from headgate_spark.planner.lease import Lease, of_closed_gate, of_open_gate
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
@@ -32,7 +31,7 @@ from headgate_spark.planner.model import (
     Survey,
     TakeUpTo,
 )
-from headgate_spark.planner.pipelines import pipeline_of
+from headgate_spark.planner.pipelines import due
 from headgate_spark.planner.remarks import Remark, remarks_of
 from headgate_spark.planner.reporting import snapshot_of
 from headgate_spark.planner.rounds import Question, Round
@@ -56,6 +55,10 @@ class QueryPlanner:
     def control(self, control: QueryControl | None, now: float) -> None:
         """Take a new document; `None`: it does not list this query, which is then only gated by its trigger."""
         self._query.control(control, now)
+
+    def holds_for_control(self, is_unread: bool) -> None:
+        """Hold every source while there is a control document that cannot be read, and none is in force."""
+        self._query.control_is_unread = is_unread
 
     def tell_time(self, epoch: float) -> None:
         """Take what time it is: seconds since 1970 at 0 of the clock of all other calls."""
@@ -168,7 +171,7 @@ class QueryPlanner:
         # in real-time mode a source that is still to be asked stands where the last batch began
         told = current.asked if self._query.real_time.is_on else None
         self._query.vote(self._booking.is_in_flight, now, told)
-        self._open_for_what_was_found(state, current, now)
+        open_for_what_was_found(self._query, state, current, now)
         return self._answer(state, current, now)
 
     @property
@@ -208,16 +211,13 @@ class QueryPlanner:
         """Note that a source is asked: the first one of its trigger, another one, or one that has waited."""
         moved = state.has_moved_to(start)
         state.asked(start)
-        gate = pipeline_of(self._query.settings).gate
         current = self._round
         if current is None:
             self._booking.trigger_without_report(now)
             self._vote_between_batches(now)
-            current = Round(gate(self._query, now))
+            current = Round(due(self._query, now))
         elif current.waiting == state.name:
-            current = Round(
-                gate(self._query, now), current.asked, current.runs_empty, answers=current.answers
-            )
+            current = Round(due(self._query, now), current.asked, current.runs_empty, answers=current.answers)
         elif moved:
             current.plan.pop(state.name, None)  # planned where its checkpoint said that it was
         current.asked.add(state.name)
@@ -228,18 +228,6 @@ class QueryPlanner:
         """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
         if not self._query.real_time.is_on:
             self._query.vote(self._booking.is_in_flight, now)
-
-    def _open_for_what_was_found(self, state: SourceState, current: Round, now: float) -> None:
-        """Plan in this very round where its survey has put the query into backlog, which opens the gate.
-
-        Only where nobody has been told to hold, and where all that would be planned was surveyed: a batch of some of
-        the sources, or of latest positions that are older, waits for the next round, as it did.
-        """
-        held = current.held
-        if held is None or not held.closes_the_gate or current.asked != {state.name}:
-            return
-        if set(to_survey(self._query, replace(current, held=None), now)) <= set(current.survey or ()):
-            current.held = pipeline_of(self._query.settings).gate(self._query, now)
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
         asked = Question(self._query, current, self._booking.batch, state, now)

@@ -110,6 +110,8 @@ class QueryState:
         self.has_looked = True
         """Since a batch has ended: what came in while it ran is part of a lag."""
         self.stopping = False
+        self.control_is_unread = False
+        """Whether somebody has said something of it that cannot be read, and nothing that can."""
         self.grant: Grant | None = None
         """Of the last batch; `None`: there was none, or nothing bounded it."""
         self.refilling: Set[str] = frozenset()
