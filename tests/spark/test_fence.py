@@ -46,6 +46,7 @@ SETTINGS = (
     "room",
     "full",
     "pauses",
+    "meeting",
 )
 OTHER = Owner(application="shop/orders", host="node-3", pid=4711, since=1764076500)
 TRUSTED_SECONDS = 1.0
@@ -213,6 +214,21 @@ def test_a_query_that_ends_gives_its_checkpoint_back(driver: Driver, tmp_path: P
         assert len(beside(tmp_path / "ck")) == 1
         query.stop()
         assert beside(tmp_path / "ck") == []
+
+
+def test_queries_that_nobody_has_stopped_leave_side_by_side(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    """At the end of a JVM there are ten seconds for all of them, and a store may take one for each."""
+    checkpoints = [tmp_path / name for name in ("a", "b", "c")]
+    store.set("fs.faulty.meeting", "3")
+    for checkpoint in checkpoints:
+        query = driver.writer(rows(driver.spark), Path("-"), to=None).queryName(checkpoint.name)
+        driver.start(query.option("checkpointLocation", f"faulty:{checkpoint}"))
+    for checkpoint in checkpoints:
+        wait_until(partial(has_committed, checkpoint, 0), "a commit")
+    driver.spark._jvm.dev.headgate.spark.Fence.leaveAll()
+    assert [beside(checkpoint) for checkpoint in checkpoints] == [[], [], []]
 
 
 @pytest.mark.parametrize("entry", ["offsets.2", "commits.2"])

@@ -8,7 +8,11 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -39,6 +43,7 @@ import org.apache.hadoop.util.Progressable;
  *   <li>{@code journal}: a file of this machine to which a line is added for each file that is published: {@code name}, folder and file
  *   <li>{@code pauses}: a folder of this machine. Whoever is about to publish {@code offsets/7} there while it has a file {@code
  *       offsets.7} renames that to {@code offsets.7.reached} and goes on when that is gone
+ *   <li>{@code meeting}: so many epochs are to be under way at once before one of them is deleted; without them that fails
  *   <li>{@code weather}: a file of this machine, looked at before each write. While it says {@code full} the disk is; with {@code slow
  *       200} it takes so many milliseconds to make a file, and as many to publish it
  *   <li>{@code latency} (0): milliseconds that each request takes, as to a store far away: a status, a list, a delete, to open, to end
@@ -50,6 +55,8 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   private static final AtomicLong WRITTEN = new AtomicLong();
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
   private static final long LOOK_MILLIS = 10;
+  private static final long MEETING_SECONDS = 5;
+  private static final Map<Integer, CountDownLatch> MEETINGS = new ConcurrentHashMap<>();
 
   private boolean putIfAbsent;
   private boolean conditionalWrites;
@@ -62,6 +69,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   private String pauses;
   private String weather;
   private long latency;
+  private int meeting;
 
   @Override
   public void initialize(URI uri, Configuration conf) throws IOException {
@@ -78,6 +86,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     pauses = conf.get("fs.faulty.pauses");
     weather = conf.get("fs.faulty.weather");
     latency = conf.getLong("fs.faulty.latency", 0);
+    meeting = conf.getInt("fs.faulty.meeting", 0);
   }
 
   @Override
@@ -145,6 +154,9 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   @Override
   public boolean delete(Path path, boolean recursive) throws IOException {
     requested(1);
+    if (meeting > 0 && path.getName().startsWith("epoch.")) {
+      meet();
+    }
     return super.delete(permitted(path), recursive);
   }
 
@@ -159,6 +171,18 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   public FSDataOutputStream create(Path path, boolean overwrite, int bufferSize, short replication, long blockSize, Progressable progress)
       throws IOException {
     return limited(path, super.create(permitted(path), overwrite, bufferSize, replication, blockSize, progress));
+  }
+
+  private void meet() throws IOException {
+    CountDownLatch others = MEETINGS.computeIfAbsent(meeting, CountDownLatch::new);
+    others.countDown();
+    try {
+      if (!others.await(MEETING_SECONDS, TimeUnit.SECONDS)) {
+        throw new IOException("nobody else deletes an epoch");
+      }
+    } catch (InterruptedException e) {
+      throw new java.io.InterruptedIOException();
+    }
   }
 
   private FSDataOutputStream limited(Path path, FSDataOutputStream stream) throws IOException {

@@ -10,6 +10,7 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -51,9 +52,14 @@ final class Fence {
   /** After Spark's own hooks, which are run at 40, and before Hadoop's, which closes its file systems at 10. */
   private static final int AFTER_SPARK = 20;
 
+  /** Together; the hook may take a little longer. */
+  private static final long LEAVE_SECONDS = 9;
+
+  private static final String NOT_LEFT = "Headgate could not delete {}: the next driver waits until it takes the checkpoint over ({})";
+
   static {
     try {
-      ShutdownHookManager.get().addShutdownHook(Fence::leaveAll, AFTER_SPARK, 10, TimeUnit.SECONDS);
+      ShutdownHookManager.get().addShutdownHook(Fence::leaveAll, AFTER_SPARK, LEAVE_SECONDS + 1, TimeUnit.SECONDS);
     } catch (IllegalStateException e) {
       LOG.debug("the JVM is ending already", e);
     }
@@ -68,6 +74,7 @@ final class Fence {
   private volatile String problem;
   private volatile boolean refusesConditionalWrites;
   private volatile boolean over;
+  private volatile boolean hasLeft;
   private Long seen;
   private long seenByTheWall;
 
@@ -107,9 +114,29 @@ final class Fence {
     return fence == null ? null : fence.location;
   }
 
-  /** The JVM ends with queries that nobody has stopped, as where a job's main method is over: they write nothing more. */
-  private static void leaveAll() {
-    HELD.values().forEach(Fence::leave);
+  /**
+   * The JVM ends with queries that nobody has stopped, as where a job's main method is over: they write nothing more. All leave at once
+   * and within one bound, since many would not in turn, on a store that takes seconds.
+   */
+  public static void leaveAll() {
+    List<Fence> held = List.copyOf(HELD.values());
+    held.forEach(fence -> fence.over = true);
+    List<Thread> leaving = held.stream().map(fence -> new Thread(fence::leave, "headgate-leave")).toList();
+    leaving.forEach(thread -> thread.setDaemon(true));
+    leaving.forEach(Thread::start);
+    long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(LEAVE_SECONDS);
+    try {
+      for (Thread thread : leaving) {
+        TimeUnit.NANOSECONDS.timedJoin(thread, Math.max(1, until - System.nanoTime()));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    for (Fence fence : held) {
+      if (!fence.hasLeft) {
+        LOG.warn(NOT_LEFT, fence.epoch, "its store has not answered in " + LEAVE_SECONDS + " s");
+      }
+    }
   }
 
   FileSystem files() throws IOException {
@@ -315,7 +342,8 @@ final class Fence {
       files().delete(epoch, false);
       sign.delete();
     } catch (IOException | RuntimeException e) {
-      LOG.warn("Headgate could not delete {}: the next driver waits until it takes the checkpoint over", epoch, e);
+      LOG.warn(NOT_LEFT, epoch, e.toString(), e);
     }
+    hasLeft = true;
   }
 }
