@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from headgate.settings import Settings
-from support.served import Served
+from support.served import CONTROL, Served
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -36,19 +36,39 @@ def test_a_replica_that_waits_is_ready_and_does_nothing(start, served: Served) -
     assert holder(served) == "a"
 
 
-def test_a_leader_that_is_stopped_hands_over_and_exits_with_0(start, served: Served) -> None:
+def test_an_operator_that_is_rolled_out_anew_takes_over_with_every_edit_and_touches_no_driver(
+    start, served: Served
+) -> None:
     leader = start("--identity", "a").begin_leading()
     other = start("--identity", "b")
     other.line("waiting for the lease")
-    served.declare()
-    uid = served.driver()["metadata"]["uid"]
+    names = ("flights", "orders", "clicks")
+    for name in names:
+        served.declare(name)
+        served.driver(name)
+        served.runs(f"{name}-driver-1")
+        served.becomes("Running", name)
+    uids = {name: [pod["metadata"]["uid"] for pod in served.pods(name)] for name in names}
 
     assert leader.stop() == 0
     assert leader.line("the lease is released")
+    for name in names:
+        of_before = {**served.document(name), "schemaVersion": "1.0"}  # the release before knew no more of it
+        served.kubectl(
+            "annotate", "--overwrite", "pod", f"{name}-driver-1", f"{CONTROL}={json.dumps(of_before)}"
+        )
+        interval = [{"op": "replace", "path": "/spec/queries/0/checkpoint/interval", "value": "7s"}]
+        served.kubectl("patch", "sparkapplication", name, "--type=json", "-p", json.dumps(interval))
+    generations = {name: served.document(name)["generation"] for name in names}
     other.begin_leading()
-    served.runs("flights-driver-1")
-    served.becomes("Running")
-    assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
+
+    for name in names:
+        wait_until(
+            lambda n=name: served.document(n)["queries"]["q"]["intervalSeconds"] == 7, f"{name} to be told"
+        )
+        assert served.document(name)["generation"] > generations[name]
+        assert served.becomes("Running", name)["attempt"] == 1
+    assert {name: [pod["metadata"]["uid"] for pod in served.pods(name)] for name in names} == uids
 
 
 def test_when_the_leader_crashes_the_other_acts(start, served: Served) -> None:

@@ -52,6 +52,11 @@ class Served:
             f"pod {wanted}",
         )
 
+    def document(self, name: str = "flights", attempt: int = 1) -> dict[str, Any]:
+        """Return the control document of a driver."""
+        document: dict[str, Any] = json.loads(self.driver(name, attempt)["metadata"]["annotations"][CONTROL])
+        return document
+
     def becomes(self, state: str, name: str = "flights") -> dict[str, Any]:
         """Wait for an application's state, and return its status."""
         return wait_until(

@@ -1,0 +1,183 @@
+"""Operator and runtime of different versions, and resources from before: what has gone out is read as it was meant.
+
+What each version says is kept in `tests/data/contract`, with its own code for reading documents.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from headgate.adapters.address import Address
+from headgate.adapters.metrics.scrape import Page, scrape
+from headgate_contract import ControlDocument, RefusalReason
+from headgate_contract.codec import encode
+from headgate_contract.metrics import ALL
+from headgate_contract.receiving import read, write
+from support.contract_versions import CRD, DOCUMENT, PACKAGE, PAGE, ask, metrics_of, structure, versions
+from support.crd_compatibility import breaks
+
+VERSIONS = pytest.mark.parametrize("kept", versions(), ids=lambda folder: folder.name)
+
+READ = """
+import json, sys
+from headgate_contract.codec import encode
+from headgate_contract.receiving import Refusal, read
+found = [read(text) for text in json.load(sys.stdin)]
+print(json.dumps([str(one.reason) if isinstance(one, Refusal) else encode(one) for one in found]))
+"""
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what a document says, each member by its path."""
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from leaves(member, (*path, name))
+    else:
+        yield path, value
+
+
+def todays_full_document() -> ControlDocument:
+    found = read((versions()[-1] / DOCUMENT).read_text())
+    assert isinstance(found, ControlDocument)
+    return found
+
+
+@VERSIONS
+def test_a_document_of_an_operator_of_that_version_is_taken_and_none_of_it_is_ignored(kept: Path) -> None:
+    text = (kept / DOCUMENT).read_text()
+    said = dict(leaves(json.loads(text)))
+    del said[("schemaVersion",)]
+
+    taken = read(text)
+
+    assert isinstance(taken, ControlDocument), taken
+    assert said.items() <= dict(leaves(encode(taken))).items()
+
+
+@VERSIONS
+def test_a_runtime_of_that_version_takes_todays_documents_and_acts_by_all_that_it_knows(kept: Path) -> None:
+    documents = [todays_full_document(), ControlDocument(generation=1)]
+
+    taken = ask(kept / PACKAGE, READ, json.dumps([write(document) for document in documents]))
+
+    for document, by_the_older in zip(documents, taken, strict=True):
+        assert isinstance(by_the_older, dict), by_the_older
+        assert dict(leaves(by_the_older)).items() <= dict(leaves(encode(document))).items()
+    known = {path for path, _ in leaves(json.loads((kept / DOCUMENT).read_text()))} - {("schemaVersion",)}
+    assert known <= dict(leaves(taken[0])).keys(), "it is told all that it has ever been told"
+
+
+@VERSIONS
+def test_a_runtime_of_that_version_refuses_what_would_mislead_it(kept: Path) -> None:
+    of_the_next_major = json.dumps({**json.loads(write(todays_full_document())), "schemaVersion": "2.0"})
+
+    assert ask(kept / PACKAGE, READ, json.dumps([of_the_next_major])) == [RefusalReason.NEWER_VERSION]
+
+
+@VERSIONS
+def test_an_operator_of_that_version_finds_each_metric_that_it_reads_on_todays_pages(kept: Path) -> None:
+    today = {(metric.name, metric.kind.value, metric.labels) for metric in ALL}
+
+    assert set(metrics_of(kept / PACKAGE)) - today == set()
+
+
+@VERSIONS
+def test_todays_operator_reads_the_page_of_a_driver_of_that_version(kept: Path) -> None:
+    page = (kept / PAGE).read_bytes()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever).start()
+        found = scrape(Address("127.0.0.1", server.server_port), 5.0, 60.0)
+        server.shutdown()
+
+    assert isinstance(found, Page), found
+    assert found.driver.control_generation == 1
+    query = found.driver.queries["delays"]
+    assert (query.backlog, query.sources["flights"].pending_records) == (True, 1)
+
+
+# The resource ----------------------------------------------------------------------------------------
+
+
+def test_the_definition_takes_every_resource_that_the_last_released_one_took() -> None:
+    found = list(breaks(json.loads(CRD.read_text()), structure()))
+
+    assert found == [], (
+        "where it is meant, say so in the changelog, and keep the new contract (CONTRIBUTING.md)"
+    )
+
+
+OLD = {
+    "type": "object",
+    "required": ["a"],
+    "properties": {
+        "a": {"type": "string", "enum": ["x", "y"], "maxLength": 9},
+        "b": {"type": "array", "maxItems": 4, "items": {"type": "integer", "minimum": 0, "default": 1}},
+        "c": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "x-kubernetes-validations": [{"rule": "has(self.a)"}],
+}
+ITEMS = ["properties", "b", "items"]
+BROKEN = {
+    "a field is gone": (["properties", "c"], None, "c: is gone"),
+    "another type": (["properties", "a", "type"], "integer", "a: type was 'string', and is 'integer'"),
+    "one more is required": (["required"], ["a", "b"], "the resource: b is required now"),
+    "a narrower enum": (["properties", "a", "enum"], ["x"], "a: enum takes no more: ['y']"),
+    "an enum where there was none": ([*ITEMS, "enum"], [1], "b[]: enum takes no more: every other"),
+    "a lower maximum": (["properties", "b", "maxItems"], 3, "b: maxItems was 4, and is 3"),
+    "a maximum where there was none": ([*ITEMS, "maximum"], 9, "b[]: maximum was not set, and is 9"),
+    "a higher minimum": ([*ITEMS, "minimum"], 1, "b[]: minimum was 0, and is 1"),
+    "another default": ([*ITEMS, "default"], 2, "b[]: default was 1, and is 2"),
+    "a map that takes no names": (["properties", "c", "additionalProperties"], None, "c{}: is gone"),
+    "one more rule": (["x-kubernetes-validations"], [{"rule": "a > b"}], "the resource: one more rule: a > b"),
+}  # fmt: skip
+TAKEN = {
+    "one more field": (["properties", "d"], {"type": "string"}),
+    "a wider enum": (["properties", "a", "enum"], ["x", "y", "z"]),
+    "no enum": (["properties", "a", "enum"], None),
+    "a higher maximum": (["properties", "b", "maxItems"], 5),
+    "less is required": (["required"], []),
+    "a rule about a new field": (["x-kubernetes-validations"], [{"rule": "!(has(self.d) && self.d == 'x')"}]),
+    "other words": (["description"], "new"),
+}
+
+
+def changed(at: list[str], value: Any) -> dict[str, Any]:
+    new = copy.deepcopy(OLD)
+    where: Any = new
+    for name in at[:-1]:
+        where = where[name]
+    where.pop(at[-1], None)
+    if value is not None:
+        where[at[-1]] = value
+    return new
+
+
+@pytest.mark.parametrize(("at", "value", "told"), BROKEN.values(), ids=BROKEN)
+def test_what_would_refuse_a_resource_from_before_or_change_its_meaning_is_named(
+    at: list[str], value: Any, told: str
+) -> None:
+    assert list(breaks(OLD, changed(at, value))) == [told]
+
+
+@pytest.mark.parametrize(("at", "value"), TAKEN.values(), ids=TAKEN)
+def test_what_takes_all_that_was_taken_is_no_break(at: list[str], value: Any) -> None:
+    assert list(breaks(OLD, changed(at, value))) == []
