@@ -1,7 +1,17 @@
 """All scenarios of chaos, in the order in which they are run and shown."""
 
 from benchmarks.chaos.scenario import Bench
-from benchmarks.chaos.scenarios import end_to_end, fence, fuzz, laws, misoperation, rights, stale, tenants
+from benchmarks.chaos.scenarios import (
+    end_to_end,
+    fence,
+    fuzz,
+    laws,
+    misoperation,
+    recovery,
+    rights,
+    stale,
+    tenants,
+)
 from benchmarks.runner import Scenario
 
 IN_MEMORY: tuple[Scenario[Bench], ...] = (
@@ -11,4 +21,11 @@ IN_MEMORY: tuple[Scenario[Bench], ...] = (
     fuzz.SCENARIO,
 )
 """Those that start nothing."""
-SCENARIOS = (*IN_MEMORY, laws.SCENARIO, rights.SCENARIO, fence.SCENARIO, end_to_end.SCENARIO)
+SCENARIOS = (
+    *IN_MEMORY,
+    laws.SCENARIO,
+    rights.SCENARIO,
+    recovery.SCENARIO,
+    fence.SCENARIO,
+    end_to_end.SCENARIO,
+)
