@@ -105,9 +105,9 @@ Hadoop without its native library, as in every PySpark, starts `chmod` for each 
 `readlink` for each that it renames: ten processes and half of the time of an empty batch.
 `spark.headgate.localFiles` (`true` where nothing is said) has the driver's JVM do the same without: files, `.crc`
 files, permissions and errors are Hadoop's, and plain Spark goes on with the checkpoint, and back. It is about all
-that this JVM writes to `file:` through Hadoop's `FileContext`, as Spark's own manager of checkpoints does; with a
-`local` master that is the state as well. Executors of a cluster, sinks and other stores are left alone. So is
-everything where somebody has set `fs.AbstractFileSystem.file.impl` or, as a property of the driver,
+that this JVM writes to `file:` through Hadoop: Spark's logs, what stores of RocksDB copy, and with a `local` master
+the state and the files of sinks. Executors of a cluster are left alone. So is everything where somebody has set
+`fs.AbstractFileSystem.file.impl`, `fs.file.impl` or, as a property of the driver,
 `spark.sql.streaming.checkpointFileManagerClass`. `false` leaves it to Hadoop.
 
 ## Who sees the options

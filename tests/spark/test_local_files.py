@@ -48,6 +48,7 @@ class Manager:
         self._jvm, self._folder = spark._jvm, folder
         conf = self._jvm.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())
         conf.set("fs.permissions.umask-mode", umask)
+        self._conf = conf
         package = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
         self._manager = package.FileContextBasedCheckpointFileManager(self._path(""), conf)
 
@@ -82,6 +83,16 @@ class Manager:
 
     def delete(self, name: str) -> str:
         return told(lambda: self._manager.delete(self._path(name)))
+
+    def copied(self, name: str, to: str) -> str:
+        """There and back, as stores of RocksDB do."""
+
+        def copies() -> None:
+            files = self._path(to).getFileSystem(self._conf)
+            files.copyFromLocalFile(self._path(name), self._path(to))
+            files.copyToLocalFile(self._path(to), self._path(f"{to}-back"))
+
+        return told(copies)
 
 
 def told(step: Callable[[], Any]) -> str:
@@ -134,6 +145,10 @@ def story(manager: Manager, folder: Path) -> list[str]:
         manager.names("nothing"),
         manager.exists("offsets/0"),
         manager.exists("dangling"),
+        manager.copied("offsets/0", "SSTs/0.sst"),
+        manager.copied("offsets/0", "SSTs/0.sst"),
+        manager.copied("nothing", "SSTs/1.sst"),
+        manager.copied("new/0", "linked/copy"),
         manager.delete("linked/0"),
         manager.delete("new"),
         manager.delete("new"),
@@ -189,9 +204,17 @@ def processes(spark: SparkSession, folder: Path) -> Iterator[list[str]]:
     recording.close()
 
 
-def test_plain_spark_goes_on_with_a_checkpoint_of_ours_and_back(
-    spark: SparkSession, tmp_path: Path, one_task_a_stage: None
-) -> None:
+@pytest.fixture
+def rocksdb(spark: SparkSession) -> Iterator[None]:
+    """A state whose files are copied, beside the logs that are written."""
+    name = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(name, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    yield
+    spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("one_task_a_stage", "rocksdb")
+def test_plain_spark_goes_on_with_a_checkpoint_of_ours_and_back(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     started: dict[bool, list[str]] = {True: [], False: []}
@@ -208,18 +231,35 @@ def test_plain_spark_goes_on_with_a_checkpoint_of_ours_and_back(
         distinct += sum(p["stateOperators"][0]["numRowsUpdated"] for p in query.recentProgress)
         started[ours] += programs
     assert distinct == 6
-    assert started[False]
+    assert any(".sst" in command for command in started[False])
     assert started[True] == []
 
 
+def below(spark: SparkSession) -> str:
+    """What the file system writes by that all of the JVM share."""
+    files = spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())
+    return str(files.getRawFileSystem().getClass().getSimpleName())
+
+
 def test_what_somebody_has_chosen_stays(spark: SparkSession) -> None:
-    chosen = spark._jvm.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())
+    hadoop = spark._jvm.org.apache.hadoop.conf.Configuration
+    chosen, other = (hadoop(spark._jsc.hadoopConfiguration()) for _ in range(2))
     chosen.set("fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.LocalFs")
+    other.set("fs.file.impl", "org.apache.hadoop.fs.LocalFileSystem")
+
+    def writers(hadoop: Any = None) -> tuple[str, str]:
+        return writer(spark, hadoop), below(spark)
+
     with written_by_us(spark):
-        assert writer(spark) == "LocalFiles"
+        ours, hadoops = ("LocalFiles", "Forkless"), ("LocalFs", "RawLocalFileSystem")
+        assert writers() == ours
         install(spark, chosen)
-        assert writer(spark, chosen) == "LocalFs"
+        assert writers(chosen) == hadoops
+        install(spark)
+        assert writers() == ours
+        install(spark, other)
+        assert writers() == hadoops
         install(spark, spark_sql_streaming_checkpointFileManagerClass="org.example.Manager")
-        assert writer(spark) == "LocalFs"
+        assert writers() == hadoops
         install(spark, spark_headgate_enabled="false")
-        assert writer(spark) == "LocalFs"
+        assert writers() == hadoops

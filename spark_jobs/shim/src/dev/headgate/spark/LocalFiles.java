@@ -14,8 +14,11 @@ import org.apache.hadoop.fs.AbstractFileSystem;
 import org.apache.hadoop.fs.ChecksumFs;
 import org.apache.hadoop.fs.DelegateToFileSystem;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FilterFileSystem;
 import org.apache.hadoop.fs.FsConstants;
 import org.apache.hadoop.fs.FsServerDefaults;
+import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.local.LocalConfigKeys;
@@ -27,7 +30,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What a {@code FileContext} writes local files by, and with it Spark's own manager of checkpoints: Hadoop's, without child processes.
+ * What this JVM writes local files by: Hadoop's, without child processes.
  *
  * <p>Where Hadoop's native library is not loaded (no PySpark brings it), {@code RawLocalFileSystem} starts {@code chmod} for each file
  * and directory that it makes, and {@code readlink} for both ends of each rename: ten processes for an empty batch. Here the same is
@@ -35,14 +38,17 @@ import org.slf4j.LoggerFactory;
  * (a look, then {@code rename(2)}), and that nothing is synced to the disk (read in the bytecode of {@code LocalFs}, {@code
  * DelegateToFileSystem} and {@code RawLocalFileSystem}, Hadoop 3.4.1 to 3.5.0). So Spark reads with either what it wrote with the other.
  *
- * <p>It takes the place of {@code LocalFs}, Hadoop's default for {@code file:}, in the table of constructors that {@code
- * AbstractFileSystem} keeps for this JVM. By a property ({@code fs.AbstractFileSystem.file.impl}, or Spark's {@code
- * checkpointFileManagerClass}) executors would have to load it as well, and have none of our classes.
+ * <p>Hadoop has two ways to files. A {@code FileContext}, and with it Spark's own manager of checkpoints, makes its file systems by
+ * a table of constructors that {@code AbstractFileSystem} keeps for this JVM: there it takes the place of {@code LocalFs}, Hadoop's
+ * default for {@code file:}. A {@code FileSystem}, by which stores of RocksDB copy their files ({@code RocksDBFileManager}, Spark 4.0
+ * to 4.3), is one for all of this JVM and user, made before us: there the {@code RawLocalFileSystem} below it is replaced. By properties
+ * ({@code fs.file.impl}, {@code fs.AbstractFileSystem.file.impl}, Spark's {@code checkpointFileManagerClass}) executors would have to
+ * load it as well, and have none of our classes.
  */
 public final class LocalFiles extends ChecksumFs {
   private static final Logger LOG = LoggerFactory.getLogger(LocalFiles.class);
   private static final String WANTED = PlannerProcess.PROPERTIES + "localFiles";
-  private static final String IMPLEMENTATION = "fs.AbstractFileSystem.file.impl";
+  private static final String[] IMPLEMENTATIONS = {"fs.AbstractFileSystem.file.impl", "fs.file.impl"};
   private static final String OWN_MANAGER = "spark.sql.streaming.checkpointFileManagerClass";
 
   /** Called by Hadoop, as that of {@code LocalFs}. */
@@ -60,11 +66,25 @@ public final class LocalFiles extends ChecksumFs {
       Constructor<?> ours = LocalFiles.class.getConstructor(URI.class, Configuration.class);
       if (isWanted(spark, hadoop)) {
         constructors.put(LocalFs.class, ours);
+        replace(RawLocalFileSystem.class, new Forkless(), hadoop);
       } else {
         constructors.remove(LocalFs.class, ours);
+        replace(Forkless.class, new RawLocalFileSystem(), hadoop);
       }
-    } catch (ReflectiveOperationException | RuntimeException e) {
+    } catch (ReflectiveOperationException | IOException | RuntimeException e) {
       LOG.info("Headgate does not know this version of Hadoop: local checkpoints are written as without it, by child processes", e);
+    }
+  }
+
+  /** Of the file system that all share (Hive's {@code ProxyLocalFileSystem} where its jar is there); another class below it is somebody's choice. */
+  private static void replace(Class<?> there, RawLocalFileSystem other, Configuration hadoop) throws ReflectiveOperationException, IOException {
+    if (FileSystem.get(FsConstants.LOCAL_FS_URI, hadoop) instanceof LocalFileSystem shared
+        && shared.getRawFileSystem().getClass() == there) {
+      Field below = FilterFileSystem.class.getDeclaredField("fs");
+      below.setAccessible(true);
+      other.initialize(FsConstants.LOCAL_FS_URI, shared.getConf());
+      other.setWorkingDirectory(shared.getWorkingDirectory());
+      below.set(shared, other);
     }
   }
 
@@ -78,8 +98,9 @@ public final class LocalFiles extends ChecksumFs {
   }
 
   private static boolean isHadoopsDefault(Configuration hadoop) {
-    String[] said = hadoop.getPropertySources(IMPLEMENTATION);
-    return said == null || Arrays.stream(said).allMatch("core-default.xml"::equals);
+    return Arrays.stream(IMPLEMENTATIONS)
+        .map(hadoop::getPropertySources)
+        .allMatch(said -> said == null || Arrays.stream(said).allMatch("core-default.xml"::equals));
   }
 
   /** As {@code RawLocalFs}, which cannot be extended. */
