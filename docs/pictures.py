@@ -16,20 +16,25 @@ import yaml
 from rich.console import Console, Group, RenderableType
 
 from benchmarks.demo.picture import RECORDED
+from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, SparkApplicationStatus, Votes
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.urgency import worst_first
 from headgate.cli.generated import keep
+from headgate.cli.view import Moment
 from headgate.cli.view.application import describe
-from headgate.cli.view.frame import Frame, QueryFrame, SourceFrame
 from headgate.cli.view.overview import overview
 from headgate.cli.view.terminal import draw
-from headgate_contract.codec import member_name
+from headgate.decision import Observation
+from headgate.decision.driver import History, State, Step, StepReason, Wait
+from headgate.reconcile.readings import QueryMetrics
+from headgate.reconcile.times import eta_text, measured, moment, seconds
 
 IMAGES: Final = Path("docs/images")
 STATES: Final = Path("tests/gitops/states")
 SHOWN: Final = ("in-backlog", "running", "backing-off", "batch-too-large", "starting", "suspended")
 NOW: Final = datetime.fromisoformat("2023-11-14T22:14:25+00:00").timestamp()
 """A minute after the recorded states."""
+ANSWERS: Final = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
 FORMAT: Final = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace; font-size: {char_height}px;
@@ -64,21 +69,62 @@ def drawn(title: str, width: int, *parts: RenderableType) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def frame_of(sample: dict[str, Any]) -> Frame:
-    """Return the frame that a line of `headgate local --json` was made of."""
-    queries = {}
+def moment_of(sample: dict[str, Any]) -> Moment:
+    """Return a moment that shows what a line of `headgate local --json` says of a query in backlog."""
+    at, status = sample["t"], []
+    reported: dict[str, QueryMetrics] = {}
+    observed: dict[str, Observation] = {}
     for name, query in sample["queries"].items():
-        sources = {
-            each: SourceFrame(**members(SourceFrame, found)) for each, found in query["sources"].items()
-        }
-        queries[name] = QueryFrame(**{**members(QueryFrame, query), "sources": sources})
-    return Frame(**{**members(Frame, sample), "queries": queries})
-
-
-def members(kind: Any, document: dict[str, Any]) -> dict[str, Any]:
-    """Return what a JSON object has of the fields of a class, by their names in Python."""
-    names = {name: member_name(name) for name in kind.__dataclass_fields__}
-    return {name: document[key] for name, key in names.items() if key in document}
+        reported[name] = QueryMetrics(data_batches=query["batches"], state_rows=query.get("stateRows"))
+        observed[name] = Observation(t=at, query=name, arrival_rate=query.get("arrivalRate"))
+        sources = tuple(
+            SourceStatus(
+                name=source,
+                pending_records=round(said["pendingRecords"]),
+                watermark_lag=measured(said.get("watermarkLag")),
+                rate_limit=said.get("rateLimit"),
+                held=said.get("heldBy"),
+                votes=Votes.model_validate(
+                    {f"{voter[0].lower()}{voter[1:]}": ANSWERS[vote] for voter, vote in said["votes"].items()}
+                ),
+            )
+            for source, said in query["sources"].items()
+        )
+        status.append(
+            QueryStatus(
+                name=name,
+                backlog=query["backlog"],
+                reason=query.get("reason"),
+                since=moment(query["since"]),
+                interval=seconds(query["intervalSeconds"]),
+                grant=round(query["grantRecords"]),
+                grant_reason=query.get("grantReason"),
+                throughput=query["throughput"],
+                eta=eta_text(query.get("etaSeconds")),
+                sources=sources,
+            )
+        )
+    history = History(attempt=sample["attempt"])
+    step = Step(
+        state=State(sample["state"]),
+        action=Wait(),
+        reason=StepReason.RUNNING,
+        message=sample["message"],
+        history=history,
+    )
+    return Moment(
+        application=sample["application"],
+        at=at,
+        step=step,
+        published=sample["controlGeneration"],
+        status=SparkApplicationStatus(
+            acknowledged_generation=sample["acknowledgedGeneration"], queries=tuple(status)
+        ),
+        reported=reported,
+        observed=observed,
+        pid=sample["pid"],
+        started_at=sample["startedAt"],
+    )
 
 
 def pictures() -> Iterator[tuple[str, str]]:
@@ -88,7 +134,7 @@ def pictures() -> Iterator[tuple[str, str]]:
     yield "status", drawn("headgate status in-backlog", 110, *describe(recorded("in-backlog"), (), NOW))
     sample = json.loads(RECORDED.read_text(encoding="utf-8")).get("sample") if RECORDED.exists() else None
     if sample:
-        yield "local", drawn("headgate local app.yaml", 112, draw(frame_of(sample), (), {}))
+        yield "local", drawn("headgate local app.yaml", 112, draw(moment_of(sample), (), {}))
 
 
 def main() -> None:

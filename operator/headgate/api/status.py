@@ -105,6 +105,17 @@ class Votes(StatusModel):
     query: ConditionStatus | None = None
     """The expression in `backlog.query` says so."""
 
+    @property
+    def given(self) -> dict[str, ConditionStatus]:
+        """The votes by voter, as reasons name it."""
+        votes = {
+            "Phase": self.phase,
+            "WatermarkLag": self.watermark_lag,
+            "PendingRecords": self.pending_records,
+            "Query": self.query,
+        }
+        return {voter: vote for voter, vote in votes.items() if vote is not None}
+
 
 class AlignmentStatus(StatusModel):
     """Where the source stands in its group."""

@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -29,7 +29,6 @@ from headgate.cli.holding import of_driver, told_by
 from headgate.cli.streams import has_reader, let_go
 from headgate.cli.terminal import Terminal
 from headgate.cli.view import Moment, View
-from headgate.cli.view.frame import Frame, frame_of
 from headgate.cli.view.lines import (
     DriverOutputView,
     HistoryView,
@@ -38,6 +37,7 @@ from headgate.cli.view.lines import (
     PlainView,
     last_words,
 )
+from headgate.cli.view.sample import moment_of
 from headgate.cli.view.terminal import TerminalView
 from headgate.controller.local import EXIT_KILLED, EXIT_UNREAD, LocalRun
 from headgate.decision.driver import State
@@ -188,12 +188,9 @@ def _run(run: LocalRun, resource: ResourceFile, parts: LocalApplication, options
     settings = SettingsOfTheJob(parts.drivers.locate)
 
     def show(outcome: Outcome, events: tuple[Event, ...]) -> None:
-        memory = outcome.memory
-        was_written = memory.status_written_at == outcome.seen.now
-        frame = frame_of(resource.application.name, outcome, pid=parts.drivers.pid)
-        news = settings.news(frame)
-        events = events if news is None else (news, *events)
-        moment = Moment(frame, events, memory.status_written if was_written else None)
+        moment = moment_of(resource.application.name, outcome, pid=parts.drivers.pid, events=events)
+        if news := settings.news(moment):
+            moment = replace(moment, events=(news, *events))
         for view in views:
             view.show(moment)
 
@@ -246,12 +243,12 @@ class SettingsOfTheJob:
         self._asked_at: Hashable = None
         self._said: tuple[str, ...] = ()
 
-    def news(self, frame: Frame) -> Event | None:
+    def news(self, moment: Moment) -> Event | None:
         """Return what holds, in words, if it is not what was said last."""
-        active = frozenset(name for name, query in frame.queries.items() if query.active)
-        now = (frame.pid, frame.acknowledged_generation, active)
+        active = frozenset(query.name for query, reported in moment.queries if reported.active)
+        now = (moment.pid, moment.status.acknowledged_generation, active)
         address = self._locate()
-        if not (active and frame.metrics_available) or now == self._asked_at or isinstance(address, Outage):
+        if not (active and moment.is_measured) or now == self._asked_at or isinstance(address, Outage):
             return None
         try:
             lines = tuple(of_driver(told_by(str(address), ASK_SECONDS)))
@@ -262,7 +259,7 @@ class SettingsOfTheJob:
             return None
         self._said = lines
         message = "; ".join(lines) or "the job says nothing by itself any more"
-        return Event(at=frame.t, reason=SETTINGS_OF_THE_JOB, message=f"whose word holds: {message}")
+        return Event(at=moment.at, reason=SETTINGS_OF_THE_JOB, message=f"whose word holds: {message}")
 
 
 class GuardedView:

@@ -1,26 +1,61 @@
 """How a running application is shown: drawn in a terminal, as lines, as JSON, or kept for a report.
 
-A view is given each moment and decides itself what of it is worth showing.
+A view is given each moment and decides itself what of it is worth showing. It shows the status, and beside it what
+only somebody who watches wants to know.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from headgate.api.status import SparkApplicationStatus
-from headgate.cli.view.frame import Frame
+from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
+from headgate.decision import Observation
+from headgate.decision.driver import Step
 from headgate.reconcile.ports import Event
+from headgate.reconcile.readings import QueryMetrics
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """What one turn of the loop has to show."""
 
-    frame: Frame
+    application: str
+    at: float
+    """Unix time."""
+    step: Step
+    published: int
+    """Generation of the control document."""
+    status: SparkApplicationStatus
+    reported: Mapping[str, QueryMetrics] = field(default_factory=dict)
+    """By query, what the driver says of it."""
+    observed: Mapping[str, Observation] = field(default_factory=dict)
+    """By query, what its verdict goes by."""
+    pid: int | None = None
+    """Process of the driver; this and `started_at` are `None` where none is alive."""
+    started_at: float | None = None
+    """Unix time."""
+    outage: str | None = None
+    """Why the last try to read metrics failed, even while what was known before still counts."""
     events: tuple[Event, ...] = ()
-    status: SparkApplicationStatus | None = None
-    """The status, where it was just written."""
+    sample: Mapping[str, Any] = field(default_factory=dict)
+    """The moment as JSON (`sample`)."""
+    is_written: bool = False
+    """Whether the status was just written."""
+
+    @property
+    def is_measured(self) -> bool | None:
+        """Whether there are metrics; `None` while the driver has not started to report."""
+        said = {condition.type: condition.status for condition in self.status.conditions}
+        known = {ConditionStatus.TRUE: True, ConditionStatus.FALSE: False}
+        return known.get(said.get("MetricsAvailable", ConditionStatus.UNKNOWN))
+
+    @property
+    def queries(self) -> Iterator[tuple[QueryStatus, QueryMetrics]]:
+        """The queries, and what the driver reports of each."""
+        for query in self.status.queries:
+            yield query, self.reported.get(query.name, QueryMetrics())
 
 
 class View(Protocol):

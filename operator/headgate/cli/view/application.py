@@ -21,7 +21,6 @@ from headgate.api.status import (
     QueryStatus,
     SourceStatus,
     SparkApplicationStatus,
-    Votes,
 )
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.columns import Cell, columns
@@ -183,7 +182,7 @@ def _source(query: str, source: SourceStatus, application: ClusterApplication) -
         amount(source.pending_records),
         rate(source.rate_limit),
         _held(query, source, application),
-        _votes(source.votes),
+        ", ".join(f"{voter} {VOTES[vote]}" for voter, vote in source.votes.given.items()) or UNKNOWN,
     ]
 
 
@@ -193,17 +192,6 @@ def _held(query: str, source: SourceStatus, application: ClusterApplication) -> 
         return source.held or UNKNOWN
     place = "spec" if (query, source.name) in application.paused_by_declaration else "annotation"
     return f"Paused ({place})"
-
-
-def _votes(votes: Votes) -> str:
-    given = {
-        "Phase": votes.phase,
-        "WatermarkLag": votes.watermark_lag,
-        "PendingRecords": votes.pending_records,
-        "Query": votes.query,
-    }
-    said = [f"{voter} {VOTES[vote]}" for voter, vote in given.items() if vote is not None]
-    return ", ".join(said) or UNKNOWN
 
 
 def _remarks(source: SourceStatus) -> Iterator[Text]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from headgate.adapters.local.atomic import replace_text
 from headgate.adapters.local.driver_log import DriverLog
+from headgate.api.duration import in_seconds
+from headgate.api.status import QueryStatus
 from headgate.cli.view import Moment
-from headgate.cli.view.frame import Frame, QueryFrame, event_line
-from headgate.cli.view.words import amount, clock, duration, eta, live, rate
+from headgate.cli.view.sample import event_line
+from headgate.cli.view.words import UNKNOWN, amount, clock, duration, live, rate
 from headgate.decision.driver import StepReason
+from headgate.reconcile.readings import QueryMetrics
 from headgate_contract.foreign import printable
 
 SUMMARY_SECONDS = 10.0
@@ -40,19 +42,20 @@ class PlainView:
         for event in moment.events:
             mark = "warning: " if event.is_warning else ""
             self._line(event.at, f"{mark}{event.message} ({event.reason})")
-        is_due = moment.frame.t - self._summarised_at >= SUMMARY_SECONDS
-        if is_due and moment.frame.metrics_available:
-            self._summarise(moment.frame)
+        if moment.at - self._summarised_at >= SUMMARY_SECONDS and moment.is_measured:
+            self._summarise(moment)
 
     def close(self, exit_code: int | None) -> None:
         """Nothing is held back."""
 
-    def _summarise(self, frame: Frame) -> None:
-        summary = {name: _numbers(query) for name, query in frame.queries.items() if query.sources}
+    def _summarise(self, moment: Moment) -> None:
+        summary = {
+            query.name: _numbers(query, reported) for query, reported in moment.queries if query.sources
+        }
         for name, text in summary.items():
             if self._summary.get(name) != text:
-                self._line(frame.t, f"query {name}: {text}")
-                self._summarised_at = frame.t
+                self._line(moment.at, f"query {name}: {text}")
+                self._summarised_at = moment.at
         self._summary = summary
 
     def _line(self, at: float, text: str) -> None:
@@ -60,18 +63,15 @@ class PlainView:
         self._out.flush()
 
 
-def _numbers(query: QueryFrame) -> str:
-    pending = [source.pending_records for source in query.sources.values()]
-    lags = [source.watermark_lag for source in query.sources.values() if source.watermark_lag is not None]
-    known = [value for value in pending if value is not None]
+def _numbers(query: QueryStatus, reported: QueryMetrics) -> str:
     if query.failure is not None:
         return "failed"
     return (
         f"{f'backlog ({query.reason})' if query.backlog else live(query.real_time)}, "
-        f"{amount(sum(known) if len(known) == len(pending) else None)} pending, "
-        f"lag {duration(max(lags, default=None))}, "
-        f"interval {duration(query.interval_seconds)}, grant {amount(query.grant_records)}, "
-        f"{rate(query.throughput)}, eta {eta(query.eta_seconds)}, batches {amount(query.batches)}"
+        f"{amount(query.pending_records)} pending, "
+        f"lag {duration(in_seconds(query.watermark_lag))}, "
+        f"interval {duration(in_seconds(query.interval))}, grant {amount(query.grant)}, "
+        f"{rate(query.throughput)}, eta {query.eta or UNKNOWN}, batches {amount(reported.data_batches)}"
     )
 
 
@@ -80,30 +80,30 @@ class JsonView:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._last: Frame | None = None
+        self._last: Mapping[str, Any] | None = None
 
     def show(self, moment: Moment) -> None:
         """Write the events, the status if it was written, and a sample if anything in it has changed."""
         for event in moment.events:
             self._line(event_line(event))
-        if moment.status is not None:
+        if moment.is_written:
             status = moment.status.model_dump(mode="json", exclude_none=True)
-            self._line({"type": "status", "t": moment.frame.t, "status": status})
-        if has_changed(self._last, moment.frame):
-            self._line(moment.frame.sample())
-            self._last = moment.frame
+            self._line({"type": "status", "t": moment.at, "status": status})
+        if has_changed(self._last, moment.sample):
+            self._line(moment.sample)
+            self._last = moment.sample
 
     def close(self, exit_code: int | None) -> None:
         """Nothing is held back."""
 
-    def _line(self, document: dict[str, Any]) -> None:
+    def _line(self, document: Mapping[str, Any]) -> None:
         self._out.write(json.dumps(document) + "\n")
         self._out.flush()
 
 
-def has_changed(before: Frame | None, frame: Frame) -> bool:
-    """Return whether anything but the time differs between two frames."""
-    return before is None or replace(before, t=frame.t) != frame
+def has_changed(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    """Return whether anything but the time differs between two samples."""
+    return before is None or {**before, "t": now["t"]} != now
 
 
 class HistoryView:
@@ -111,21 +111,20 @@ class HistoryView:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._samples: list[dict[str, Any]] = []
+        self._samples: list[Mapping[str, Any]] = []
         self._events: list[dict[str, Any]] = []
         self._application = ""
         self._times: tuple[float, float] | None = None
-        self._last: Frame | None = None
+        self._last: Mapping[str, Any] | None = None
 
     def show(self, moment: Moment) -> None:
         """Keep the events, and a sample if anything in it has changed."""
-        frame = moment.frame
-        self._application = frame.application
-        self._times = (self._times[0] if self._times else frame.t, frame.t)
+        self._application = moment.application
+        self._times = (self._times[0] if self._times else moment.at, moment.at)
         self._events += [event_line(event) for event in moment.events]
-        if has_changed(self._last, frame):
-            self._samples.append(frame.sample())
-            self._last = frame
+        if has_changed(self._last, moment.sample):
+            self._samples.append(moment.sample)
+            self._last = moment.sample
         if len(self._samples) > MOST_SAMPLES:
             del self._samples[1::2]
 

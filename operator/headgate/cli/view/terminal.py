@@ -17,16 +17,20 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from headgate.api.duration import in_seconds
+from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, Votes
 from headgate.cli.view import Moment
-from headgate.cli.view.frame import Frame, QueryFrame, SourceFrame
-from headgate.cli.view.words import UNKNOWN, amount, clock, duration, eta, live, rate, sparkline
+from headgate.cli.view.words import UNKNOWN, amount, clock, duration, live, rate, sparkline
+from headgate.decision import SourceObservation
+from headgate.decision.driver import State
 from headgate.reconcile.ports import Event
+from headgate.reconcile.readings import QueryMetrics
 
 KEPT = 40
 
 
 class Batch(NamedTuple):
-    """One batch, or the average of several between two frames."""
+    """One batch, or the average of several between two moments."""
 
     records: float
     seconds: float | None
@@ -36,19 +40,19 @@ class Batch(NamedTuple):
 class BatchHistory:
     """The last batches of one query.
 
-    The driver counts batches, their time and their records; two frames in between which the count grew tell how
+    The driver counts batches, their time and their records; two moments between which the count grew tell how
     large and how long the batches between them were, on the average.
     """
 
     batches: deque[Batch] = field(default_factory=lambda: deque(maxlen=KEPT))
-    _before: QueryFrame | None = None
+    _before: QueryMetrics | None = None
 
-    def watch(self, query: QueryFrame) -> None:
-        """Note what was committed since the frame before; a driver that starts over starts the count over."""
+    def watch(self, query: QueryMetrics) -> None:
+        """Note what was committed since the moment before; a driver that starts over starts the count over."""
         before, self._before = self._before, query
-        if before is None or before.batches is None or query.batches is None:
+        if before is None or before.data_batches is None or query.data_batches is None:
             return
-        count = query.batches - before.batches
+        count = query.data_batches - before.data_batches
         if count < 0:
             self.batches.clear()
         records = _processed(query) - _processed(before)
@@ -57,14 +61,14 @@ class BatchHistory:
         self.batches.extend([Batch(records / count, _seconds(before, query, count))] * min(int(count), KEPT))
 
 
-def _processed(query: QueryFrame) -> float:
+def _processed(query: QueryMetrics) -> float:
     return sum(source.processed_records or 0.0 for source in query.sources.values())
 
 
-def _seconds(before: QueryFrame, after: QueryFrame, count: float) -> float | None:
-    if before.batch_seconds is None or after.batch_seconds is None:
+def _seconds(before: QueryMetrics, after: QueryMetrics, count: float) -> float | None:
+    if before.batch_seconds_sum is None or after.batch_seconds_sum is None:
         return None
-    return (after.batch_seconds - before.batch_seconds) / count
+    return (after.batch_seconds_sum - before.batch_seconds_sum) / count
 
 
 EVENTS_SHOWN = 8
@@ -84,10 +88,10 @@ class TerminalView:
     def show(self, moment: Moment) -> None:
         """Draw the moment."""
         self._events.extend(moment.events)
-        for name, query in moment.frame.queries.items():
-            self._batches.setdefault(name, BatchHistory()).watch(query)
+        for query, reported in moment.queries:
+            self._batches.setdefault(query.name, BatchHistory()).watch(reported)
         batches = {name: tuple(history.batches) for name, history in self._batches.items()}
-        self._live.update(draw(moment.frame, tuple(self._events), batches), refresh=True)
+        self._live.update(draw(moment, tuple(self._events), batches), refresh=True)
 
     def close(self, exit_code: int | None) -> None:
         """Leave the last drawing where it is."""
@@ -95,82 +99,72 @@ class TerminalView:
         self._live.stop()
 
 
-def draw(frame: Frame, events: Iterable[Event], batches: Mapping[str, tuple[Batch, ...]]) -> RenderableType:
-    """Return the drawing of a frame, with the last events and the last batches of each query."""
+def draw(moment: Moment, events: Iterable[Event], batches: Mapping[str, tuple[Batch, ...]]) -> RenderableType:
+    """Return the drawing of a moment, with the last events and the last batches of each query."""
     queries = (
-        _query(name, query, batches.get(name, ()), now=frame.t) for name, query in frame.queries.items()
+        _query(query, reported, batches.get(query.name, ()), moment) for query, reported in moment.queries
     )
-    return Group(_header(frame), *queries, _events(events), Text(HELP, style="dim"))
+    return Group(_header(moment), *queries, _events(events), Text(HELP, style="dim"))
 
 
-def _header(frame: Frame) -> RenderableType:
-    state = Text(frame.state, style=STATE_STYLES.get(frame.state, "bold"))
-    facts = [f"attempt {frame.attempt}"]
-    if frame.pid is not None and frame.started_at is not None:
-        facts += [f"pid {frame.pid}", f"up {duration(max(0.0, frame.t - frame.started_at))}"]
-    facts.append(_control(frame))
-    line = Text.assemble((frame.application, "bold"), "  ", state, "  ", "  ".join(facts))
-    notes = [] if frame.state == "Running" else [Text(frame.message, style="italic")]
-    if frame.outage is not None:
-        style = "red" if frame.metrics_available is False else "yellow"
-        notes.append(Text(f"metrics: {frame.outage}", style=style))
+def _header(moment: Moment) -> RenderableType:
+    step = moment.step
+    state = Text(step.state.value, style=STATE_STYLES.get(step.state.value, "bold"))
+    facts = [f"attempt {step.history.attempt}"]
+    if moment.pid is not None and moment.started_at is not None:
+        facts += [f"pid {moment.pid}", f"up {duration(max(0.0, moment.at - moment.started_at))}"]
+    facts.append(_control(moment))
+    line = Text.assemble((moment.application, "bold"), "  ", state, "  ", "  ".join(facts))
+    notes = [] if step.state is State.RUNNING else [Text(step.message, style="italic")]
+    if moment.outage is not None:
+        style = "red" if moment.is_measured is False else "yellow"
+        notes.append(Text(f"metrics: {moment.outage}", style=style))
     return Group(line, *notes)
 
 
-def _control(frame: Frame) -> str:
-    if frame.acknowledged_generation == frame.control_generation:
-        return f"control {frame.control_generation} in force"
-    in_force = UNKNOWN if frame.acknowledged_generation is None else str(frame.acknowledged_generation)
-    return f"control {frame.control_generation} published, {in_force} in force"
+def _control(moment: Moment) -> str:
+    published, in_force = moment.published, moment.status.acknowledged_generation
+    if in_force == published:
+        return f"control {published} in force"
+    return f"control {published} published, {UNKNOWN if in_force is None else in_force} in force"
 
 
-def _query(name: str, query: QueryFrame, batches: tuple[Batch, ...], *, now: float) -> RenderableType:
+def _query(
+    query: QueryStatus, reported: QueryMetrics, batches: tuple[Batch, ...], moment: Moment
+) -> RenderableType:
+    numbers = {
+        "interval": duration(in_seconds(query.interval)),
+        "grant": f"{amount(query.grant)}{'' if query.grant_reason is None else f' ({query.grant_reason})'}",
+        "throughput": rate(query.throughput),
+        "arriving": rate(moment.observed[query.name].arrival_rate),
+        "eta": query.eta or UNKNOWN,
+        "state rows": amount(reported.state_rows),
+    }
     return Panel(
         Group(
-            *_failure(query),
-            _numbers(query),
-            _batches(query, batches),
-            _sources(query.sources),
+            *([] if query.failure is None else [Text(query.failure, style="red")]),
+            Text("   ").join(Text.assemble((f"{name} ", "dim"), value) for name, value in numbers.items()),
+            _batches(reported, batches),
+            _sources(query, moment),
             *_remarks(query),
         ),
-        title=_title(name, query, now),
+        title=_title(query, moment.at),
         title_align="left",
     )
 
 
-def _title(name: str, query: QueryFrame, now: float) -> str:
-    since = "" if query.since is None else f" for {duration(max(0.0, now - query.since))}"
+def _title(query: QueryStatus, now: float) -> str:
+    name = f"[bold]{escape(query.name)}[/]"
+    since = "" if query.since is None else f" for {duration(max(0.0, now - query.since.timestamp()))}"
     if query.failure is not None:
-        return f"[bold]{escape(name)}[/]  [bold red]FAILED[/]"
+        return f"{name}  [bold red]FAILED[/]"
     if query.backlog:
-        return f"[bold]{escape(name)}[/]  [bold yellow]BACKLOG[/] by {query.reason}{since}"
-    return f"[bold]{escape(name)}[/]  [bold green]{live(query.real_time)}[/]{since}"
+        return f"{name}  [bold yellow]BACKLOG[/] by {query.reason}{since}"
+    return f"{name}  [bold green]{live(query.real_time)}[/]{since}"
 
 
-def _failure(query: QueryFrame) -> Iterator[Text]:
-    if query.failure is not None:
-        yield Text(query.failure, style="red")
-
-
-def _numbers(query: QueryFrame) -> Text:
-    facts = {
-        "interval": duration(query.interval_seconds),
-        "grant": _grant(query),
-        "throughput": rate(query.throughput),
-        "arriving": rate(query.arrival_rate),
-        "eta": eta(query.eta_seconds),
-        "state rows": amount(query.state_rows),
-    }
-    return Text("   ").join(Text.assemble((f"{name} ", "dim"), value) for name, value in facts.items())
-
-
-def _grant(query: QueryFrame) -> str:
-    why = "" if query.grant_reason is None else f" ({query.grant_reason})"
-    return f"{amount(query.grant_records)}{why}"
-
-
-def _batches(query: QueryFrame, batches: tuple[Batch, ...]) -> Text:
-    count = Text.assemble(("batches ", "dim"), amount(query.batches))
+def _batches(reported: QueryMetrics, batches: tuple[Batch, ...]) -> Text:
+    count = Text.assemble(("batches ", "dim"), amount(reported.data_batches))
     if not batches:
         return count
     last = batches[-1]
@@ -184,24 +178,24 @@ def _batches(query: QueryFrame, batches: tuple[Batch, ...]) -> Text:
     )
 
 
-def _sources(sources: Mapping[str, SourceFrame]) -> RenderableType:
+def _sources(query: QueryStatus, moment: Moment) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("source", "lag", "pending", "rate limit", "held by", "votes"):
         table.add_column(heading, justify="right" if heading in {"lag", "pending", "rate limit"} else "left")
-    for name, source in sources.items():
+    for source in query.sources:
         table.add_row(
-            escape(name),
-            duration(source.watermark_lag),
+            escape(source.name),
+            duration(in_seconds(source.watermark_lag)),
             amount(source.pending_records),
             rate(source.rate_limit),
-            _held(source),
+            _held(source, moment.observed[query.name].source(source.name)),
             _votes(source.votes),
         )
     return table
 
 
-def _remarks(query: QueryFrame) -> Iterator[Text]:
-    for source in query.sources.values():
+def _remarks(query: QueryStatus) -> Iterator[Text]:
+    for source in query.sources:
         if source.out_of_reach is not None:
             yield Text(source.out_of_reach, style="red")
         if source.snapshot_problem is not None:
@@ -212,17 +206,22 @@ def _remarks(query: QueryFrame) -> Iterator[Text]:
         yield Text(f"watermark held back by {query.watermark_held_by}, so that state grows", style="yellow")
 
 
-def _held(source: SourceFrame) -> str:
-    states = [word for word, holds in (("historical", source.phase), ("idle", source.idle)) if holds is True]
-    held_by = source.held_by
-    if held_by is not None and source.waits_for is not None:
-        held_by = f"{held_by}({source.waits_for})"
-    return escape(", ".join([held_by, *states] if held_by else states) or UNKNOWN)
+def _held(source: SourceStatus, observed: SourceObservation) -> str:
+    states = [
+        word for word, holds in (("historical", observed.phase), ("idle", observed.idle)) if holds is True
+    ]
+    waits_for = None if source.alignment is None else source.alignment.held_by
+    held = source.held if source.held is None or waits_for is None else f"{source.held}({waits_for})"
+    return escape(", ".join([held, *states] if held else states) or UNKNOWN)
 
 
-def _votes(votes: Mapping[str, bool | None]) -> str:
-    words = {True: "[yellow]yes[/]", False: "no", None: "[dim]unknown[/]"}
-    return "  ".join(f"{voter} {words[vote]}" for voter, vote in votes.items())
+def _votes(votes: Votes) -> str:
+    words = {
+        ConditionStatus.TRUE: "[yellow]yes[/]",
+        ConditionStatus.FALSE: "no",
+        ConditionStatus.UNKNOWN: "[dim]unknown[/]",
+    }
+    return "  ".join(f"{voter} {words[vote]}" for voter, vote in votes.given.items())
 
 
 def _events(events: Iterable[Event]) -> RenderableType:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from headgate.decision import Eta
 from headgate.reconcile.amounts import amount_text, rate_text
 from headgate.reconcile.times import duration_text
 
@@ -25,11 +24,6 @@ def rate(value: float | None) -> str:
 def duration(value: float | None) -> str:
     """Write seconds: `4.2s`, `3m20s`."""
     return UNKNOWN if value is None else duration_text(value)
-
-
-def eta(value: Eta) -> str:
-    """Write an estimate: a duration, `never` or a dash."""
-    return value if isinstance(value, str) else duration(value)
 
 
 def clock(unix_time: float) -> str:
