@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.chaos.scenarios.rights import EVERY_VERB, Right, details, rendered, rights_in
 from support.chart import CHART
 
@@ -49,6 +51,7 @@ def test_secrets_are_reached_by_their_name_or_by_none() -> None:
     assert not details(frozenset([Right("apps", "*", "list")]))["secrets"]
 
 
+@pytest.mark.programs
 def test_the_page_has_our_own_count() -> None:
     rights = rights_in(rendered(CHART))
     row = f"| Headgate | this one | {len(rights)} | {details(rights)['resources']} | no | none |"
