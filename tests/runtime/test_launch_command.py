@@ -254,3 +254,17 @@ def test_a_script_that_may_not_be_read_is_a_usage_error(tmp_path: Path) -> None:
     ended = run(tmp_path, "-m", "headgate_spark", "job.py", under=AS_ANYBODY)
     assert ended.returncode == 2
     assert "may not be read" in ended.stderr
+
+
+def test_a_control_document_in_a_folder_that_may_not_be_searched_is_told_and_not_taken_for_a_missing_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "job.py").write_text("")
+    (tmp_path / "locked").mkdir(mode=0o600)
+    options = ("--metrics-port", "0", "--control", "locked/control.json")
+    ended = run(tmp_path, "-m", "headgate_spark", *options, "job.py", under=AS_ANYBODY)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert re.search(
+        r"nothing is read: .*locked/control\.json cannot be read: Permission denied", ended.stderr
+    )

@@ -10,6 +10,7 @@ import argparse
 import atexit
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -140,18 +141,26 @@ def out_of_memory(queries: Iterable[str]) -> str:
 
 def _require_files(options: argparse.Namespace) -> None:
     """End with a usage error for a path that can mean nothing good."""
-    if not options.script.is_file():
+    if not _is_file(options.script):
         _end(f"{options.script}: no such file; name the PySpark script to run")
     if not os.access(options.script, os.R_OK):
         _end(f"{options.script}: may not be read; see to its rights")
     for option, file in (("--control", options.control), ("--announce", options.announce)):
-        if file is not None and file.exists() and not file.is_file():
+        if file is not None and _is_file(file) is False:
             _end(f"{option} {file}: is a folder or a device; give the path of a file")
     if options.properties_file is not None:
-        if not options.properties_file.is_file():
+        if not _is_file(options.properties_file):
             _end(f"--properties-file {options.properties_file}: no such file")
         if SPARK_PROPERTIES in os.environ:
             _end(f"--properties-file: {SPARK_PROPERTIES} is in the environment too; leave one of them out")
+
+
+def _is_file(path: Path) -> bool | None:
+    """Tell whether a path is a file; `None`: nothing is there, or nobody can tell, as in a folder without rights."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return None
 
 
 def _executor_template() -> Iterator[str]:
