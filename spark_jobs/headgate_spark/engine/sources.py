@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from pathlib import PurePosixPath
 from typing import Any
@@ -33,7 +33,9 @@ class RecordCounts:
 
         Raises `ValueError` if `offset` is not of this format, `RecursionError` if it is nested too deeply for JSON.
         """
-        return dict(_leaves(json.loads(offset), ()))
+        found: dict[str, int] = {}
+        _put_leaves(json.loads(offset), "", found)
+        return found
 
     def offset(self, position: Position, latest: str) -> str:
         """Return `position` as JSON, in the shape of `latest`.
@@ -41,25 +43,29 @@ class RecordCounts:
         A split that the planner has no position for is one that has just appeared: it is taken up to its latest,
         because only the source knows where it begins.
         """
-        return json.dumps(_rebuilt(json.loads(latest), (), position), separators=(",", ":"))
+        return json.dumps(_rebuilt(json.loads(latest), "", position), separators=(",", ":"))
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, (*path, key))
-    elif type(value) is int and path:
-        yield "/".join(path), value
-    else:
-        raise ValueError(
-            f"offset member {'/'.join(path) or '(all)'} is {value!r}; expected a count of records"
-        )
+def _put_leaves(value: Any, path: str, found: dict[str, int]) -> None:
+    """Put what is in an object below `path`, which ends with a slash, into `found`."""
+    if not isinstance(value, dict):
+        raise ValueError(f"offset member {path[:-1] or '(all)'} is {value!r}; expected a count of records")  # noqa: TRY004 -- of whatever form
+    for key, inner in value.items():
+        if type(inner) is int:
+            found[path + key] = inner
+        else:
+            _put_leaves(inner, f"{path}{key}/", found)
 
 
-def _rebuilt(value: Any, path: tuple[str, ...], position: Position) -> Any:
-    if isinstance(value, dict):
-        return {key: _rebuilt(inner, (*path, key), position) for key, inner in value.items()}
-    return position.get("/".join(path), value)
+def _rebuilt(value: Any, path: str, position: Position) -> Any:
+    if not isinstance(value, dict):
+        return position.get(path[:-1], value)
+    return {
+        key: position.get(path + key, inner)
+        if type(inner) is int
+        else _rebuilt(inner, f"{path}{key}/", position)
+        for key, inner in value.items()
+    }
 
 
 FORMATS: Mapping[str, RecordCounts] = {"kafka": RecordCounts(), "replay": RecordCounts()}

@@ -276,17 +276,20 @@ class Membership:
             return {Split(view.name, ""): RELEASED}
         if view.start is None:
             return {Split(view.name, ""): Standing(None)}
-        return {split: self._standing(view, split, rooms[split]) for split in view.splits}
-
-    def _standing(self, view: View, split: Split, room: Room) -> Standing:
-        end = None if view.latest is None else view.latest.get(split.split)
-        gone = view.latest is not None and end is None
-        finished = view.ends_at_latest and split in self._drained
-        if gone or finished or (end is not None and self._index.has_no_times(split, end)):
-            return RELEASED
-        since = self._drained.get(split)
-        held_until = math.inf if since is None else since + idle_after(self.controls[view.name])
-        return Standing(self._index.reached(split, room.end), held_until)
+        latest, patience = view.latest, idle_after(self.controls[view.name])
+        reached, has_no_times = self._index.reached, self._index.has_no_times
+        standings: dict[Split, Standing] = {}
+        for split in view.splits:
+            end = None if latest is None else latest.get(split.split)
+            since = self._drained.get(split)
+            gone = latest is not None and end is None
+            finished = view.ends_at_latest and since is not None
+            if gone or finished or (end is not None and has_no_times(split, end)):
+                standings[split] = RELEASED
+            else:
+                held_until = math.inf if since is None else since + patience
+                standings[split] = Standing(reached(split, rooms[split].end), held_until)
+        return standings
 
     def _note_drained(self, views: Sequence[View], now: float) -> None:
         """Note which splits have nothing pending, and since when: one that is held back is not silent."""

@@ -20,8 +20,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from headgate_contract.newer import dataclass
-
 Millis = int
 """An event time, in milliseconds since 1970: the unit of Kafka's timestamps."""
 
@@ -148,33 +146,6 @@ class NoEventTimes:
         raise EventTimesUnknownError(str(self.problem(next(iter(ends)).source)))
 
 
-@dataclass(slots=True)
-class _Step:
-    after: Millis
-    """The earliest time for which the record is known to be the answer."""
-    found: Found
-
-
-class _Offsets:
-    """The offsets of steps, to look a place up in: `bisect` takes no key before Python 3.10."""
-
-    def __init__(self, steps: Sequence[_Step]) -> None:
-        self._steps = steps
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    def __getitem__(self, index: int) -> int:
-        return self._steps[index].found.offset
-
-
-class _Times(_Offsets):
-    """Their event times."""
-
-    def __getitem__(self, index: int) -> Millis:
-        return self._steps[index].found.time
-
-
 class Bounds(NamedTuple):
     """What is known of an event time; `None`: nothing."""
 
@@ -183,15 +154,25 @@ class Bounds(NamedTuple):
 
 
 class Staircase:
-    """What is known of one split: records of which each is later than all before it, in their order."""
+    """What is known of one split: records of which each is later than all before it, in their order.
+
+    Three lists of one length, since each planning looks a place up several times for each of thousands of splits.
+    """
+
+    __slots__ = ("_afters", "_offsets", "_times")
 
     def __init__(self) -> None:
-        self._steps: list[_Step] = []
+        self._offsets: list[int] = []
+        self._times: list[Millis] = []
+        self._afters: list[Millis] = []
+        """The earliest time for which the record is known to be the answer."""
 
     def first_later(self, time: Millis) -> Found | None:
         """Return the first record later than `time`; `None`: not known."""
-        step = self._at(bisect_right(_Times(self._steps), time))
-        return step.found if step is not None and step.after <= time else None
+        index = bisect_right(self._times, time)
+        if index == len(self._times) or self._afters[index] > time:
+            return None
+        return Found(self._offsets[index], self._times[index])
 
     def reached(self, position: int) -> Millis | None:
         """Return the largest event time that is known of the records up to and including the one at `position`.
@@ -199,18 +180,17 @@ class Staircase:
         Before the first record with an event time (compaction may leave a gap there) that record is the next one. It
         is never more than the event time of the position; `None`: nothing is known.
         """
-        step = self._at(bisect_right(_Offsets(self._steps), position) - 1)
-        if step is None and self._steps and self._steps[0].after <= BEFORE_ALL:
-            step = self._steps[0]
-        return step.found.time if step is not None else None
+        index = bisect_right(self._offsets, position)
+        if index:
+            return self._times[index - 1]
+        return self._times[0] if self._times and self._afters[0] <= BEFORE_ALL else None
 
     def read(self, position: int) -> Bounds:
         """Return what is known of the largest event time of the records before `position`."""
-        index = bisect_left(_Offsets(self._steps), position)
-        below, above = self._at(index - 1), self._at(index)
+        index = bisect_left(self._offsets, position)
         return Bounds(
-            None if below is None else below.found.time,
-            None if above is None else above.after,
+            self._times[index - 1] if index else None,
+            self._afters[index] if index < len(self._afters) else None,
         )
 
     def middle(self, position: int) -> Millis | None:
@@ -218,25 +198,19 @@ class Staircase:
 
         `None`: it is known, or nothing is that could be halved.
         """
-        index = bisect_right(_Offsets(self._steps), position)
-        below, above = self._at(index - 1), self._at(index)
-        if (
-            below is None
-            or above is None
-            or below.found.offset == position
-            or above.after <= below.found.time
-        ):
+        index = bisect_right(self._offsets, position)
+        if index == 0 or index == len(self._offsets) or self._offsets[index - 1] == position:
             return None
-        return (below.found.time + above.after) // 2
+        below, above = self._times[index - 1], self._afters[index]
+        return None if above <= below else (below + above) // 2
 
     def learn(self, asked: Millis, found: Found) -> None:
         """Remember that `found` is the first record later than `asked`."""
-        index = bisect_right(_Offsets(self._steps), found.offset)
-        before = self._at(index - 1)
-        if before is not None and before.found == found:
-            before.after = min(before.after, asked)
+        index = bisect_right(self._offsets, found.offset)
+        if index and (self._offsets[index - 1], self._times[index - 1]) == found:
+            self._afters[index - 1] = min(self._afters[index - 1], asked)
         else:
-            self._insert(index, _Step(asked, found))
+            self._insert(index, asked, found)
 
     def learn_latest(self, found: Found) -> None:
         """Remember a record of which it is only known that none before it is later (one may be as late)."""
@@ -246,14 +220,21 @@ class Staircase:
 
     def forget_before(self, position: int) -> None:
         """Forget what lies before the last record that is known of those before `position`."""
-        index = bisect_left(_Offsets(self._steps), position) - 1
-        del self._steps[: max(0, index)]
+        index = bisect_left(self._offsets, position) - 1
+        if index > 0:
+            for kept in (self._offsets, self._times, self._afters):
+                del kept[:index]
 
-    def _insert(self, index: int, new: _Step) -> None:
-        """Insert a step; what contradicts it is forgotten, since the log was cut, or written anew."""
-        below = [s for s in self._steps[:index] if s.found < new.found and s.found.time < new.found.time]
-        above = [s for s in self._steps[index:] if s.found.time > new.found.time]
-        self._steps = [*below, new, *above]
+    def _insert(self, index: int, asked: Millis, found: Found) -> None:
+        """Insert a step; what contradicts it is forgotten, since the log was cut, or written anew.
 
-    def _at(self, index: int) -> _Step | None:
-        return self._steps[index] if 0 <= index < len(self._steps) else None
+        Offsets and times rise: what contradicts it lies next to it.
+        """
+        low = high = index
+        while low and (self._offsets[low - 1] == found.offset or self._times[low - 1] >= found.time):
+            low -= 1
+        while high < len(self._times) and self._times[high] <= found.time:
+            high += 1
+        self._offsets[low:high] = [found.offset]
+        self._times[low:high] = [found.time]
+        self._afters[low:high] = [asked]
