@@ -55,7 +55,7 @@ def read_documents(text: str) -> Iterator[Document | Malformed]:
         loader = _Loader(text)
         while loader.check_node():
             node = loader.get_node()
-            if node is None or _is_empty(node):
+            if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
                 continue
             _refuse_explosion(node)
             yield Document(loader.construct_document(node), node)
@@ -124,10 +124,6 @@ def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node, int] | None:
         item = node.value[step]
         return item, item.start_mark.line + 1
     return None
-
-
-def _is_empty(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
 
 
 def _refuse_explosion(root: yaml.Node) -> None:

@@ -177,17 +177,13 @@ def _source(
 
 
 def _votes(verdict: SourceVerdict) -> Votes:
-    def word(reason: Reason) -> ConditionStatus | None:
-        if reason not in verdict.votes:
-            return None
-        answers = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
-        return answers[verdict.votes[reason]]
-
+    words = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
+    said = {reason: words[vote] for reason, vote in verdict.votes.items()}
     return Votes(
-        phase=word(Reason.PHASE),
-        watermark_lag=word(Reason.WATERMARK_LAG),
-        pending_records=word(Reason.PENDING_RECORDS),
-        query=word(Reason.QUERY),
+        phase=said.get(Reason.PHASE),
+        watermark_lag=said.get(Reason.WATERMARK_LAG),
+        pending_records=said.get(Reason.PENDING_RECORDS),
+        query=said.get(Reason.QUERY),
     )
 
 
@@ -210,7 +206,7 @@ def _backlog(query: QueryStatus) -> str | None:
     """Return why the query is in backlog, or that it is not; `None`: nobody knows."""
     if query.backlog:
         return query.reason or Reason.UNKNOWN.value
-    answers = [vote for source in query.sources for vote in source.votes.model_dump().values() if vote]
+    answers = [vote for source in query.sources for vote in source.votes.given.values()]
     is_known = not answers or any(answer is not ConditionStatus.UNKNOWN for answer in answers)
     return "No" if is_known else None
 

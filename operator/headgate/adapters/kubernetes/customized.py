@@ -75,7 +75,7 @@ def volumes(conf: Conf) -> list[Manifest]:
     secrets = [
         {"name": f"{name}-volume", "secret": {"secretName": name}} for name in _below(conf, "driver.secrets.")
     ]
-    return [_volume(volume) for volume in volumes_of(conf)] + secrets
+    return [{"name": volume.name, volume.type: dict(volume.options)} for volume in volumes_of(conf)] + secrets
 
 
 def mounts(conf: Conf) -> list[Manifest]:
@@ -102,10 +102,6 @@ def volumes_of(conf: Conf) -> Iterator[Volume]:
             mount=_of(settings, "mount."),
             options=_of(settings, "options."),
         )
-
-
-def _volume(volume: Volume) -> Manifest:
-    return {"name": volume.name, volume.type: dict(volume.options)}
 
 
 def _mount(volume: Volume) -> Manifest:

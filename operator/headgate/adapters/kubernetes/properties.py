@@ -97,7 +97,11 @@ def spark_properties(
         **(
             {}
             if is_local(launch)
-            else _when_nodes_are_drained(grace_seconds) | {EXECUTOR_FAILURES: ANY_NUMBER}
+            else {  # they finish their tasks; Spark 4.0 takes the time for that from their template alone
+                DECOMMISSION: "true",
+                EXECUTOR_GRACE: f"{grace_seconds}s",
+                EXECUTOR_FAILURES: ANY_NUMBER,
+            }
         ),
         **({} if is_local(launch) else _between_driver_and_executors(launch) | scratch_properties(launch)),
         **launch.spark_conf,
@@ -106,11 +110,6 @@ def spark_properties(
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.ui.port": str(UI_PORT),
     }
-
-
-def _when_nodes_are_drained(grace_seconds: int) -> dict[str, str]:
-    """Return what lets executors finish their tasks. Spark 4.0 takes the time from their template alone."""
-    return {DECOMMISSION: "true", EXECUTOR_GRACE: f"{grace_seconds}s"}
 
 
 def _between_driver_and_executors(launch: Launch) -> dict[str, str]:
@@ -143,15 +142,11 @@ def _cluster_properties(
 
 def properties_text(properties: Mapping[str, str]) -> str:
     """Return the properties as `java.util.Properties` reads them."""
-    return "".join(f"{_key(key)}={_value(value)}\n" for key, value in sorted(properties.items()))
+    return "".join(f"{key.translate(_IN_KEY)}={_value(value)}\n" for key, value in sorted(properties.items()))
 
 
 _IN_VALUE: Final = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
 _IN_KEY: Final = _IN_VALUE | str.maketrans({mark: f"\\{mark}" for mark in " :=#!"})
-
-
-def _key(key: str) -> str:
-    return key.translate(_IN_KEY)
 
 
 def _value(value: str) -> str:

@@ -174,12 +174,10 @@ def targets(samples: Iterable[Sample[Place]], watched: Container[Key], now: floa
         if pod in contradictions:
             del found[pod]
         else:
-            found[pod] = _newest(ones)
+            found[pod] = max(
+                (target for target, _ in ones), key=lambda one: (one.at, one.job, one.instance, one.endpoint)
+            )
     return Targets(found, contradictions, frozenset(unplaced), evaluated_at)
-
-
-def _newest(ones: list[tuple[Target, Place]]) -> Target:
-    return max((target for target, _ in ones), key=lambda one: (one.at, one.job, one.instance, one.endpoint))
 
 
 def _conflict(ones: list[tuple[Target, Place]]) -> str | None:
