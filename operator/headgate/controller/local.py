@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -20,15 +19,13 @@ from headgate.adapters.local.resource_file import Back, Missing, Refused, Resour
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, summary
 from headgate.api.lanes import Lane
-from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import History, State, Step, StepReason
 from headgate.decision.words import Words
 from headgate.errors import HeadgateError, TransientError
 from headgate.reconcile.edits import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Controls, Event, Ports, Reports, Store
-from headgate_contract import ControlDocument
+from headgate.reconcile.ports import Event, Ports
 
 EXIT_KILLED = 137
 """The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
@@ -235,63 +232,27 @@ def unhindered(ports: Ports, complain: Complain) -> Ports:
     nothing goes on from: it is carried out by what the loop remembers.
     """
 
-    @contextmanager
-    def telling() -> Iterator[None]:
-        try:
-            yield
-        except TransientError as error:
-            complain(str(error))
-
-    return replace(
-        ports,
-        controls=_Controls(ports.controls, telling),
-        store=_Store(ports.store, telling),
-        reports=_Reports(ports.reports, telling),
+    controls, store, reports = (
+        _Unhindered(each, complain) for each in (ports.controls, ports.store, ports.reports)
     )
+    return replace(ports, controls=controls, store=store, reports=reports)
 
 
-Telling = Callable[[], AbstractContextManager[None]]
+class _Unhindered:
+    """A port each call of which ends; one that did not succeed returns `None`."""
 
+    def __init__(self, behind: object, complain: Complain) -> None:
+        self._behind = behind
+        self._complain = complain
 
-@dataclass(frozen=True, slots=True)
-class _Controls:
-    behind: Controls
-    telling: Telling
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._behind, name)
 
-    def published(self) -> ControlDocument | None:
-        with self.telling():
-            return self.behind.published()
-        return None
+        def tried(*arguments: object) -> Any:
+            try:
+                return call(*arguments)
+            except TransientError as error:
+                self._complain(str(error))
+                return None
 
-    def publish(self, document: ControlDocument) -> None:
-        with self.telling():
-            self.behind.publish(document)
-
-
-@dataclass(frozen=True, slots=True)
-class _Store:
-    behind: Store
-    telling: Telling
-
-    def load(self) -> Mapping[str, Any] | None:
-        return self.behind.load()
-
-    def save(self, document: Mapping[str, Any]) -> None:
-        with self.telling():
-            self.behind.save(document)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reports:
-    behind: Reports
-    telling: Telling
-
-    def last(self) -> SparkApplicationStatus | None:
-        return self.behind.last()
-
-    def write(self, status: SparkApplicationStatus) -> None:
-        with self.telling():
-            self.behind.write(status)
-
-    def tell(self, event: Event) -> None:
-        self.behind.tell(event)
+        return tried
