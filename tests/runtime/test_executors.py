@@ -1,11 +1,10 @@
 """As many executors as the document asks for: with an invented cluster, in local mode, and with real executors."""
 
-import pyspark
 import pytest
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.executors import PATIENCE_SECONDS, Executors, newest
-from support.driver import QUICK_START, SHARING, driver, recording
+from support.driver import QUICK_START, SHARING, driver
 
 
 class FakePool:
@@ -206,17 +205,6 @@ def test_the_newest_are_those_with_the_highest_numbers(names, count, chosen):
     assert newest(names, count) == chosen
 
 
-@pytest.mark.spark
-def test_where_the_driver_does_all_the_work_it_says_so_and_counts_none(tmp_path):
-    source = recording(tmp_path / "source", 100)
-    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck") as running:
-        running.control(executor_instances=3)
-        running.wait_for_log("with master local[2] the driver does all the work itself")
-        assert running.metric("headgate_executors") is None
-        assert running.metric("headgate_executors_wanted") is None
-        assert running.metric("headgate_spark_info", version=pyspark.__version__) == 1
-
-
 TICKING = """
 import sys
 from pyspark.sql import SparkSession
@@ -229,15 +217,15 @@ writer.start().awaitTermination()
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("decommissions", ["false", "true"])
-def test_real_executors_come_and_go_while_the_query_runs(tmp_path, decommissions):
+def test_real_executors_come_and_go_while_the_query_runs(tmp_path):
+    """Without decommissioning; with it, as in a cluster, they do on the nodes of `cluster/test_end_to_end.py`."""
     script = tmp_path / "ticking.py"
     script.write_text(TICKING)
     cluster = {
         "spark.master": "local-cluster[2,1,512]",
         "spark.executor.memory": "512m",
         "spark.executor.defaultJavaOptions": f"{QUICK_START} {SHARING}",
-        "spark.decommission.enabled": decommissions,
+        "spark.decommission.enabled": "false",
     }
     steady = QueryControl(interval_seconds=0.5)
     with driver(tmp_path, script, tmp_path / "ck", conf=cluster, control={"ticks": steady}) as running:

@@ -35,28 +35,10 @@ def test_an_empty_history_lets_the_live_branch_go_when_all_that_is_there_is_read
         assert sorted(ids_in(tmp_path / name)) == list(range(ROWS)), name
 
 
-def test_files_that_wait_behind_a_history_are_read_once_it_is_at_its_end(tmp_path):
+def test_a_source_that_has_been_read_may_wait_from_now_on_and_files_wait_as_well(tmp_path):
     history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
-    union = f"copy=parquet:{live}+replay:{history}"
-    control = {"copy": history_first(rate_limit_during_backlog=SLOW)}
-    with driver(
-        tmp_path / "run", "unions.py", tmp_path, "100 milliseconds", union, control=control
-    ) as running:
-        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
-        assert running.metric("headgate_source_processed_records_total", source="live") == 0
-        assert running.metric("headgate_source_phase", source="live") == 1
-        running.control(copy=history_first())
-        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == ROWS, source="live")
-        assert running.metric("headgate_source_phase", source="live") == 0
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 0
-    assert sorted(ids_in(tmp_path / "copy")) == sorted([*range(ROWS), *range(ROWS)])
-
-
-def test_a_source_that_has_been_read_may_wait_from_now_on(tmp_path):
-    history, live = recording(tmp_path / "history", ROWS), recording(tmp_path / "live", ROWS)
-    union = f"copy=replay:{history}+replay:{live}"
-    arguments = ("unions.py", tmp_path, "100 milliseconds", union)
+    of_files = f"files=parquet:{live}+replay:{history}"
+    arguments = ("unions.py", tmp_path, "100 milliseconds", f"copy=replay:{history}+replay:{live}")
     both = dict.fromkeys(("history", "live"), SourceControl(rate_limit=SLOW))
     together = {"copy": QueryControl(interval_seconds=UNHURRIED, sources=both)}
     with driver(tmp_path / "together", *arguments, control=together) as running:
@@ -64,13 +46,28 @@ def test_a_source_that_has_been_read_may_wait_from_now_on(tmp_path):
             running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source=source)
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
-    waiting = {"copy": history_first(rate_limit=SLOW, rate_limit_during_backlog=SLOW)}
-    with driver(tmp_path / "waiting", *arguments, control=waiting) as running:
-        running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0, source="history")
-        assert running.metric("headgate_source_phase", source="live") == 1
-        assert running.metric("headgate_source_planned_records_total", source="live") == 0
-        running.control(copy=history_first())
-        running.wait_for_metric("headgate_source_pending_records", lambda v: v == 0, source="live")
+    waiting = history_first(rate_limit=SLOW, rate_limit_during_backlog=SLOW)
+    names = ("copy", "files")
+    with driver(tmp_path / "waiting", *arguments, of_files, control=dict.fromkeys(names, waiting)) as running:
+        for query in names:
+            running.wait_for_metric(
+                "headgate_source_processed_records_total", lambda v: v > 0, query=query, source="history"
+            )
+            assert running.metric("headgate_source_phase", query=query, source="live") == 1
+            assert running.metric("headgate_source_planned_records_total", query=query, source="live") in (
+                0,
+                None,
+            )
+            assert running.metric("headgate_source_processed_records_total", query=query, source="live") == 0
+        running.control(**dict.fromkeys(names, history_first()))
+        running.wait_for_metric(
+            "headgate_source_processed_records_total", lambda v: v == ROWS, query="files", source="live"
+        )
+        running.wait_for_metric(
+            "headgate_source_pending_records", lambda v: v == 0, query="copy", source="live"
+        )
+        assert running.metric("headgate_source_phase", query="files", source="live") == 0
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
-    assert sorted(ids_in(tmp_path / "copy")) == sorted([*range(ROWS), *range(ROWS)])
+    for query in names:
+        assert sorted(ids_in(tmp_path / query)) == sorted([*range(ROWS), *range(ROWS)])

@@ -9,10 +9,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract import metrics as m
 from support.driver import driver, ids_in, recording, standby
+from support.go_tools import go_tool
 
 pytestmark = pytest.mark.spark
 
@@ -28,17 +31,33 @@ def governed(**members):
     return QueryControl(**{"interval_seconds": 0.2, "batch": SMALL} | members)
 
 
-def test_a_script_runs_as_it_would_plainly_and_stops_at_a_batch_boundary(tmp_path):
+def test_a_script_runs_as_it_would_plainly_is_scraped_and_stops_at_a_batch_boundary(tmp_path):
+    promtool = go_tool("promtool")
     source = recording(tmp_path / "source", 5000)
     warnings = {"spark.log.level": "WARN"}
     with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", conf=warnings) as running:
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 5000, query="copy")
+        page = running.scrape()
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
         assert "the job's own end" in running.log
         assert "mid-batch" not in running.log
         assert "falling behind" not in running.log
     assert sorted(ids_in(tmp_path / "out")) == list(range(5000))
+    has_what_the_contract_names(page, promtool)
+
+
+def has_what_the_contract_names(page, promtool):
+    """Judge a scrape by Prometheus' own checks, and by the names of the contract."""
+    command = [promtool, "check", "metrics"]
+    checked = subprocess.run(command, input=page, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    ours = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE headgate_")}
+    assert ours <= {metric.name for metric in m.ALL}
+    assert m.QUERY_BATCH_DURATION.name in ours
+    # No control document, no watermark in the job: unknown is absent, never 0.
+    assert m.CONTROL_GENERATION.name not in ours
+    assert m.SOURCE_WATERMARK_LAG.name not in ours
 
 
 def test_a_job_runs_with_what_its_environment_hands_over_and_does_not_see_it(tmp_path, monkeypatch):
@@ -77,8 +96,14 @@ def test_settings_change_while_the_query_runs(tmp_path):
         running.control(copy=governed(sources={"source": slow}))
         running.wait_for_metric("headgate_source_rate_limit_records_per_second", lambda v: v == 100)
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v > 0)
-        paused = running.control(copy=governed(sources={"source": SourceControl(paused=True)}))
+        paused = running.control(
+            executor_instances=3, copy=governed(sources={"source": SourceControl(paused=True)})
+        )
         running.wait_for_metric("headgate_control_generation", lambda v: v == paused)
+        running.wait_for_log("with master local[2] the driver does all the work itself")
+        assert running.metric("headgate_executors") is None
+        assert running.metric("headgate_executors_wanted") is None
+        assert running.metric("headgate_spark_info", version=pyspark.__version__) == 1
         running.wait_for_metric("headgate_source_held_seconds_total", lambda v: v > 0.5, reason="Paused")
         read = running.metric("headgate_source_planned_records_total")
         running.wait_for_metric("headgate_source_held_seconds_total", lambda v: v > 1.5, reason="Paused")
@@ -180,17 +205,7 @@ def test_a_checkpoint_of_another_job_gives_sparks_own_error(tmp_path):
         assert "Headgate held" not in ended.log
 
 
-def test_available_now_reads_everything_and_ends_by_itself(tmp_path):
-    source = recording(tmp_path / "source", 2000)
-    with driver(
-        tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck", control={"now": governed()}
-    ) as running:
-        assert running.wait() == 0
-        assert "the job's own end" in running.log
-    assert sorted(ids_in(tmp_path / "out")) == list(range(2000))
-
-
-def test_available_now_waits_for_tokens_and_reads_everything(tmp_path):
+def test_available_now_waits_for_tokens_reads_everything_and_ends_by_itself(tmp_path):
     source = recording(tmp_path / "source", 600)
     limited = SourceControl(rate_limit=RateControl(records_per_second=200, max_burst_seconds=1))
     (tmp_path / "control.json").write_text("")
@@ -199,6 +214,7 @@ def test_available_now_waits_for_tokens_and_reads_everything(tmp_path):
         assert running.metric("headgate_source_planned_records_total") == 0, "it may be limited"
         running.control(now=governed(sources={"source": limited}))
         assert running.wait() == 0
+        assert "the job's own end" in running.log
     assert sorted(ids_in(tmp_path / "out")) == list(range(600))
 
 
@@ -222,16 +238,6 @@ def test_a_run_that_is_stopped_before_its_end_does_not_look_complete_to_its_scri
             assert running.wait() == 0
         assert sorted(ids_in(out)) == list(range(20_000))
         assert (out / "_SUCCESS").exists()
-
-
-def test_available_now_with_everything_paused_fails_and_says_why(tmp_path):
-    source = recording(tmp_path / "source", 600)
-    paused = governed(sources={"source": SourceControl(paused=True)})
-    with driver(
-        tmp_path, "available_now.py", source, tmp_path / "out", tmp_path / "ck", control={"now": paused}
-    ) as running:
-        assert running.wait() == 1
-        assert "every source is paused" in running.log
 
 
 def test_available_now_says_at_its_end_what_it_has_left_because_it_is_paused(tmp_path):

@@ -38,7 +38,9 @@ def in_a_batch(running, tmp_path):
     wait_for((tmp_path / "signs" / "begun-0").exists, "the first batch", running)
 
 
-def test_a_document_is_in_force_before_the_batch_that_runs_has_ended(tmp_path, arguments):
+def test_in_a_batch_a_document_comes_into_force_and_a_stop_outlives_the_planner_that_was_asked_for_it(
+    tmp_path, arguments
+):
     with driver(tmp_path / "run", *arguments, control={"copy": governed()}) as running:
         in_a_batch(running, tmp_path)
         limit = RateControl(records_per_second=7)
@@ -46,13 +48,7 @@ def test_a_document_is_in_force_before_the_batch_that_runs_has_ended(tmp_path, a
         running.wait_for_metric("headgate_control_generation", lambda v: v == generation)
         running.wait_for_metric("headgate_source_rate_limit_records_per_second", lambda v: v == 7)
         assert not running.metric("headgate_query_batches_total", kind="data")
-        (tmp_path / "signs" / "go").touch()
-        running.wait_for_metric("headgate_query_batches_total", lambda v: v == 1, kind="data")
-
-
-def test_a_stop_outlives_the_planner_that_was_asked_for_it(tmp_path, arguments):
-    with driver(tmp_path / "run", *arguments, control={"copy": governed()}) as running:
-        in_a_batch(running, tmp_path)
+        assert running.metric("headgate_query_batches_repeated_total") == 0
         running.signal(signal.SIGTERM)
         running.wait_for_log("stopping at the next batch boundary")
         (planner,) = [
@@ -69,20 +65,6 @@ def test_a_stop_outlives_the_planner_that_was_asked_for_it(tmp_path, arguments):
         assert "mid-batch" not in running.log
     assert (tmp_path / "ck" / "commits" / "0").exists()
     assert not (tmp_path / "ck" / "offsets" / "1").exists()
-
-
-def test_a_batch_that_was_killed_runs_again_and_is_counted(tmp_path, arguments):
-    with driver(tmp_path / "killed", *arguments, control={"copy": governed()}) as running:
-        in_a_batch(running, tmp_path)
-        assert running.metric("headgate_query_batches_repeated_total") == 0
-        running.kill()
-    (tmp_path / "signs" / "go").touch()
-    with driver(tmp_path / "again", *arguments, control={"copy": governed()}) as running:
-        running.wait_for_metric("headgate_query_batches_total", lambda v: v > 0, kind="data")
-        assert running.metric("headgate_query_batches_repeated_total") == 1
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 0
-    assert sorted(pq.read_table(tmp_path / "out")["id"].to_pylist()) == list(range(ROWS))
 
 
 def test_a_jvm_that_was_killed_by_hand_again_and_again_makes_no_batch_smaller(tmp_path, arguments):
