@@ -54,7 +54,7 @@ SHARED = {
     **dict.fromkeys(("cli", "prometheus"), PROMETHEUS),
     **dict.fromkeys(("backfill", "spark"), SPARK),
     **dict.fromkeys(("kafka", "backfill/test_kafka.py", "runtime/test_topics.py"), KAFKA),
-    "benchmarks/test_door_streams.py": KAFKA,
+    "benchmarks/test_soak.py": KAFKA,
     "api": ADMISSION,
     "cluster": NODES,
     "dist": ARTEFACTS,

@@ -75,16 +75,12 @@ def looked(
     looks: int,
     names: int,
     governed: bool = True,
-    more: Mapping[str, str] | None = None,
 ) -> Sequence[Look]:
-    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each.
-
-    `more` are other properties of Spark.
-    """
+    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each."""
     topic = bench.topic("streams", [10])
     arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--place={place.directory}"]
     arguments += [f"--names={names}"]
-    conf = properties(place.directory / "events") | OWN_OF_SPARK | (more or {})
+    conf = properties(place.directory / "events") | OWN_OF_SPARK
     script = str((JOBS / "streams.py").resolve())
     with (
         by_door(place, script, arguments, conf, document(topic, names))

@@ -16,7 +16,7 @@ from benchmarks.kafka.scenario import properties
 from benchmarks.local.drivers import Place, publish
 from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.soak.scenario import Bench, Look, Scenario, figures, slopes
-from headgate_contract import ControlDocument, QueryControl
+from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 
 JOB = Path("benchmarks/soak/jobs/restarts.py").resolve()
 RESTARTS, VERDICTS, BATCHES = 2_000, 200, 100_000
@@ -68,11 +68,11 @@ def soaked(
     arguments += [f"--names={names}", f"--batches={batches}", f"--at-once={AT_ONCE}"]
     conf = properties(place.directory / "events") | OWN_OF_SPARK | (more or {})
     restarts, ran, verdicts, turn, found = [0], 0, 0, 0, []
-    with by_door(place, str(JOB), arguments, conf, document(0)) as child:
+    with by_door(place, str(JOB), arguments, conf, document(0, topic)) as child:
         for _ in range(looks):
             for part in parts(of_a_look, verdicts_of_a_look):
                 turn, verdicts = turn + 1, verdicts + 1
-                publish(place, document(verdicts))
+                publish(place, document(verdicts, topic))
                 asked = place.directory / f"{turn}.queries"
                 run(child, asked, part)
                 ran += int(asked.with_suffix(".done").read_text())
@@ -88,9 +88,19 @@ def parts(whole: int, count: int) -> list[int]:
     return [whole * (n + 1) // count - whole * n // count for n in range(count)]
 
 
-def document(verdicts: int) -> ControlDocument:
-    """Return the document after so many changes of the verdict."""
-    control = QueryControl(interval_seconds=0, interval_during_backlog_seconds=1, backlog=verdicts % 2 == 1)
+def document(verdicts: int, topic: str) -> ControlDocument:
+    """Return the document after so many changes of the verdict.
+
+    The topic is aligned, with nobody who could hold it, so that each query that reads it asks for event times too, on
+    a thread and by a client of its own.
+    """
+    alone = AlignmentControl(group="all", max_drift_seconds=3600, idle_after_seconds=0)
+    control = QueryControl(
+        interval_seconds=0,
+        interval_during_backlog_seconds=1,
+        backlog=verdicts % 2 == 1,
+        sources={topic: SourceControl(alignment=alone)},
+    )
     queries = {f"query-{number}": control for number in range(NAMES)}
     return ControlDocument(generation=verdicts + 1, queries=queries)
 
