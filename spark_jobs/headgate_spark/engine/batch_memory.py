@@ -1,13 +1,8 @@
 """What the batches of a checkpoint's earlier runs taught, and a later run must know.
 
-A run that is killed can report nothing. What it left in the checkpoint tells the next one, which counts it here: a
-counter of the process would start over with each. How large a batch fits in memory is here as well, since it took a
-spill to find out; and which batch did not fit, since a batch that has been planned runs again as it is.
-
-So is how long a large batch took: by that the first one of a run is made (`planner.pace`).
-
-All of it holds for the settings that it was learnt under. With more memory, fewer tasks beside each other or other
-shuffle partitions a batch of the same size may fit, and is tried again.
+How often batches ran again (a counter of the process would start over with each), how large a batch fits in memory,
+which one did not (one that has been planned runs again as it is), and how long a large one took (`planner.pace`).
+All of it holds for the settings that it was learnt under.
 """
 
 from __future__ import annotations

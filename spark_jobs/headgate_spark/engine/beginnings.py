@@ -1,10 +1,8 @@
 """Where partitions begin that a source has come to have while it runs.
 
 Spark reads a new partition from its earliest offset, but tells nobody where that is before the batch has been
-planned. Without it nothing of the partition can be counted, and the first batch would have to take it whole, past
-every limit. So the beginning is looked up by the source's own means: the source is held until it is known, most often
-for one trigger, and from then on the partition is one like the others. Spark asks for the same before it reads the
-partition, so where Headgate is not told, Spark would not be either.
+planned: nothing of it could be counted, and the first batch would take it whole, past every limit. So the beginning
+is looked up by the source's own means, and the source is held until it is known, most often for one trigger.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """As many executors as the control document asks for, in the Spark context that runs.
 
-More is one request: Spark goes on asking its cluster for what is missing, so executors that a quota refuses come when
-there is room, and meanwhile the query runs on those it has. Fewer is not: Spark takes none away because fewer are
-wanted, they have to be let go by name. One that goes in mid-batch takes its shuffle files with it, and the batch
-computes them anew; so the surplus goes between batches, newest first, since the oldest hold the most state. Where
-batches follow one another without a gap it goes when it has no task, after `PATIENCE_SECONDS`.
-
-A thread of its own does this: a request waits for Spark's scheduler, and no planning is to wait for that.
+More is one request, which Spark goes on with. Fewer have to be let go by name: between batches, since one that goes
+in mid-batch takes its shuffle files with it, newest first, since the oldest hold the most state. Where batches
+follow one another without a gap the surplus goes when it has no task, after `PATIENCE_SECONDS`. A thread of its own
+does this: a request waits for Spark's scheduler.
 """
 
 from __future__ import annotations

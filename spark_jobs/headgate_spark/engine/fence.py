@@ -1,21 +1,15 @@
 """The fence on a checkpoint: which of several drivers may commit to it, as a protocol over files and nothing else.
 
-An *epoch* is a file beside the checkpoint that one run creates and nobody writes again. Its name has a number, which
-is higher than that of all epochs that its driver found, and a token of that run alone. **A run may write an entry of
-the offset log or of the commit log while its epoch is there.** The run that comes after it deletes it. So what a run
-has to ask before it commits is whether one file exists; and once the answer was no, it is no for ever, since nobody
-creates a file of that name again. `docs/guarantees.md` has the argument, `tests/laws/test_fence.py` tries the steps
-in all orders.
+An *epoch* is a file beside the checkpoint that one run creates and nobody writes again. Its name has a number,
+higher than that of all epochs that its driver found, and a token of that run alone. **A run may write an entry of
+the offset log or of the commit log while its epoch is there.** The run that comes after it deletes it, and no file
+of that name is ever created again. Beside its epoch a driver has a *sign*, an empty file. A newcomer *knocks* by
+deleting that, and a timer in the JVM (`SignOfLife.java`), which finds it gone, writes it anew. No promise rests on
+an answer, or on its time.
 
-Whether a driver lives is asked, not guessed. Beside its epoch it has a *sign*, an empty file. A newcomer *knocks* by
-deleting that, and a timer in the JVM of the driver (`Fence.java`), which finds it gone, writes it anew. It is the
-timer's alone: a long batch, an idle topic and a planner that is gone do not keep it from answering. While nobody
-knocks the sign is there, so looking for it costs the least that a store has, and nothing is written. No promise
-rests on an answer, or on its time: an answer that comes too late only makes the driver lose its checkpoint.
-
-`take` is the newcomer's part. It does nothing itself: it yields what is to be done (`Act`) and is sent what came of
-it, so that a test may put any other step between two of its own. It asks of a store that a listing has what was
-created before it and has not what was deleted before it (HDFS, ABFS, GCS and, since December 2020, S3).
+`take` is the newcomer's part: it yields what is to be done (`Act`) and is sent what came of it, so that a test may
+put any other step between two of its own (`tests/laws/test_fence.py`). `docs/guarantees.md` has the argument, and
+what it asks of a store.
 """
 
 from __future__ import annotations

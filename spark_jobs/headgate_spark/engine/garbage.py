@@ -1,14 +1,9 @@
 """Sets aside what stays in memory, so that the garbage collector need not look at it again and again.
 
-PySpark, what the script imports and the runtime are some hundred thousand objects that live as long as the driver. A
-full collection goes through all of them and finds nothing, and nothing is planned meanwhile: with 512 partitions in
-an alignment group one planning in twenty took twice as long for it. What is there when a query has started is looked
-at once more, and then left out until another query starts.
-
-What a run of a query leaves behind hangs together in circles, and with it the JVM's objects that it had: a client
-of Kafka is twenty kilobytes there, closed or not. With most of what there is left out, Python looks for circles by
-itself only after thousands of objects more, which may be a hundred queries. So it is looked when a query has ended,
-too.
+PySpark, the script's imports and the runtime are some hundred thousand objects that live as long as the driver; with
+512 partitions in an alignment group one planning in twenty took twice as long for a full collection of them. With
+most left out, Python looks for circles by itself only after thousands of objects more, and those of a query that has
+ended hold clients of Kafka in the JVM. So it is looked when a query has started, and when one has ended.
 """
 
 from __future__ import annotations

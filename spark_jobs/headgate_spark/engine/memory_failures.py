@@ -1,12 +1,9 @@
 """Batches that do not fit in memory.
 
-A batch that has been planned is in Spark's offset log: nothing makes it smaller, and each start repeats it. The first
-failure may have had another cause (a neighbour on the node, a batch of another query), so it is tried once more.
-After the second, trying again would only burn a cluster: the driver ends with an exit code of its own, and says what
-would help.
-
-A process that was killed leaves no reason behind. Where nothing else tells it either, the first such end of a batch
-is not held against its size (`BatchMemory.failed`): nodes and people kill as well.
+A batch that has been planned is in Spark's offset log, and each start repeats it. The first failure may have had
+another cause, so it is tried once more; after the second the driver ends with an exit code of its own, and says what
+would help. A process that was killed leaves no reason behind: the first such end is not held against the batch
+(`BatchMemory.failed`).
 """
 
 from __future__ import annotations

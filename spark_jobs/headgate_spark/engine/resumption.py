@@ -1,10 +1,8 @@
 """Where a query takes up again, read from its checkpoint before Spark does.
 
-Spark plans a batch by an entry in `offsets/` and commits it by one of the same number in `commits/`. So a batch that
-has the one and not the other was running when the last run of the query ended, however that ended, and runs again.
-By the time a source is first asked it has been repeated already, so all this is read when a query is opened. The
-names of the entries are all that is needed for most of it. An entry has a line with its form, one of metadata, and
-then one per source that the plan reads, with `-` for no offset:
+Spark plans a batch by an entry in `offsets/` and commits it by one of the same number in `commits/`: what has the
+one and not the other runs again, before a source is first asked. An entry has a line with its form, one of metadata,
+and then one per source that the plan reads, with `-` for no offset:
 
 - `v1`, since Spark 2.1: the offset alone; sources are in the order of the plan, and one that the plan reads twice has
   two lines. So it is with Spark 4.2 also where its sources have names.

@@ -1,12 +1,8 @@
 """How much a Kafka source has left before retention removes records that it has not read.
 
 A limit, a pause, a group or a history can hold a source for longer than its topics keep their records, and Spark
-finds out when they are gone. So Kafka is asked now and then where the logs begin and end, and it is told how much of
-what they have has been read. Of a partition that is being overtaken that falls towards 0, and below it once records
-are gone that were not read.
-
-It is asked when somebody wants to know, so it is known as well while one batch runs for hours. Nobody waits for the
-answer: it is there for whoever wants to know next.
+finds out when they are gone. So Kafka is asked now and then where the logs begin and end, when somebody wants to
+know, also while one batch runs for hours. Nobody waits for the answer: it is there for whoever wants to know next.
 """
 
 from __future__ import annotations

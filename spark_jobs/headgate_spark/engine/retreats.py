@@ -1,14 +1,9 @@
-"""Logs that end before the position up to which they were read.
+"""Logs that end before the position up to which they were read: records were lost, or the topic was created anew.
 
-Their records were lost, or the topic was deleted and created anew under its name. Plain Spark finds out when it
-plans the next batch, and asks the option `failOnDataLoss` what to do. Here no batch is planned backwards, so Spark
-would not be asked: nothing would be read until the new log has grown past the old position, and what comes before
-that would be missing without a word. So it is noticed here, and ends as it does without Headgate: the query fails,
-or, if the job says so, goes on from the end of the log. A replica that takes over may tell less than there is for a
-moment; what does not last does not count.
-
-A split that is not listed any more is taken for a deleted one by Spark, and read from its beginning if it comes back.
-While a broker restarts, or a right is missing for a moment, one may only be away; so its source waits as long for it.
+Plain Spark finds out when it plans the next batch, and asks the option `failOnDataLoss` what to do. Here no batch is
+planned backwards, so it is noticed here, and ends as it does without Headgate. A replica that takes over may tell
+less than there is for a moment; what does not last does not count. For as long a source waits for a split that is
+not listed any more: Spark would take it for a deleted one, and read it from its beginning if it came back.
 """
 
 from __future__ import annotations

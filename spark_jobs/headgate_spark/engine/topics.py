@@ -1,15 +1,11 @@
 """Topics that were deleted and created anew under their names, known by the ids that Kafka gives them.
 
-An offset counts the records of one topic. In another of the same name it stands for other records, or for none, and
-once the new log has grown past it, nothing shows: what comes before it would be missing without a word. Plain Spark
-asks for offsets many times a second, so as a rule it meets the new log while it is short; here a source is looked at
-less often, and waits where a topic is missing for a while. So the ids of topics are compared: when a source is first
-looked at, with those that are kept beside the checkpoint; after an outage; and every few seconds in between.
+Once the new log has grown past the old offset nothing shows, and what comes before it would be missing without a
+word. So the ids of topics are compared: when a source is first looked at, with those that are kept beside the
+checkpoint; after an outage; and every few seconds in between.
 
-Kafka is asked on a thread of its own. A planning waits for it where a topic may have become another than the one
-whose id is known, and not for long: what comes later is seen later. Where no id is known yet there is nothing to
-compare, as at the first planning of a new query, and nobody waits; the ids are kept when they come, which may be
-while the first batch runs. An id that is not known changes nothing.
+Kafka is asked on a thread of its own. A planning waits for it only where a topic may have become another than the
+one whose id is known, and not for long. Where no id is known yet nobody waits: ids are kept when they come.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Offsets that Kafka's index answers with, and at which a source reads nothing: holes.
 
-At the end of each transaction the broker writes a marker. It takes an offset, and is dated when the transaction
-ended, whatever its records are dated. Kafka's index takes it for a record: it may be the first one that is later than
-asked for, and the one with the largest timestamp. To a source that reads what is committed alone (`isolation.level`),
-records of aborted transactions are such holes too.
-
-Only reading tells: what is read from a hole on begins behind it. An offset that was read once is remembered. Reading
-costs another request, so it is left out where a marker is not to be expected: in a partition whose producers have
-written no transaction, unless its latest timestamp has jumped ahead, as it does where history is replayed, or what
-was found is far later than what was asked for.
+At the end of each transaction the broker writes a marker, which takes an offset and is dated when the transaction
+ended; Kafka's index takes it for a record. To a source that reads what is committed alone (`isolation.level`),
+records of aborted transactions are such holes too. Only reading tells, and costs a request, so it is left out where
+a marker is not to be expected: in a partition whose producers have written no transaction, unless its latest
+timestamp has jumped ahead, or what was found is far later than what was asked for.
 
 All of it runs on the thread that asks for the source (`asking`).
 """

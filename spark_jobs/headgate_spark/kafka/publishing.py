@@ -1,18 +1,14 @@
-"""Committed positions, published to a consumer group of the user's name.
-
-Spark keeps positions in its checkpoint and commits none to Kafka, so Kafka's own tools, lag exporters and KEDA do not
-see a Structured Streaming job at all. Where `kafka.publishGroup` is set, they are written as that group's offsets.
-Nothing reads them back: the checkpoint alone says where a query goes on.
+"""Committed positions, published to a consumer group of the user's name (`kafka.publishGroup`). Nothing reads them
+back.
 
 Spark asks for the next batch when the last one has been committed, so the position that it hands in is what is
-published; when a query ends, and Spark asks for no more, it is the one in the checkpoint. That call must not wait for
-a broker: it leaves the position here, and a thread of its own writes the newest ones, at most once a second. A write
-that fails is counted, logged once until one succeeds, and tried again; the query never notices.
+published; when a query ends it is the one in the checkpoint. `committed` leaves it here, and a thread of its own
+writes the newest ones, at most once a second. A write that fails is counted, logged once until one succeeds, and
+tried again.
 
-A group that is in use is left alone: writing over its members' positions would make them skip or repeat records. The
-broker refuses such a write by itself, for either kind of consumer group, and it is the only one who can tell without
-a race; so a refused write is what makes the publisher look for members. One whose consumers are stopped just now is
-known by the marks of its offsets (`kafka.ownership`), which are read before the first write and after each failure.
+A group that is in use is left alone. The broker refuses a write to one with members by itself, and it alone can tell
+without a race; so a refused write is what makes the publisher look for members. One whose consumers are stopped is
+known by the marks of its offsets (`kafka.ownership`), read before the first write and after each failure.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Event times of one Kafka source by the timestamps of its records, some of which may be nonsense.
 
-Kafka finds records by timestamp from an index, exactly. A record that is dated further ahead than `maxFuture` (a
-wrong unit, a wrong clock) does not count, but it hides all that follow it: to the index it is the first one later
-than anything. Behind it records are looked at one by one (`sampling`), and so are those that a hole hides: the marker
-of a transaction, for one (`holes`). A record without a timestamp (-1) is not in the index. Each record that is dated
-too far ahead, and each partition without any timestamp, is named once in the driver's log.
+Kafka finds records by timestamp from an index, exactly. One that is dated further ahead than `maxFuture` does not
+count, but to the index it is the first one later than anything. Behind it records are looked at one by one
+(`sampling`), and so are those that a hole hides (`holes`). A record without a timestamp (-1) is not in the index.
+Each record that is dated too far ahead, and each partition without any timestamp, is named once in the driver's log.
 
 All of it runs on the thread that asks for the source (`asking`); only `sampled` is for others.
 """

@@ -1,14 +1,10 @@
 """Looks at the first unread records of Kafka sources, beside planning: how far behind each source is by them.
 
 Each source is asked on a thread of its own. A look reads the first few records from an offset on, of `SPLITS`
-partitions at most, those first whose last look is the longest ago; so the thousands of partitions of a topic take
-turns, and no look takes much memory. After a look the thread rests, so that it uses a small part of the time whatever
-it costs.
-
-Offsets at which there is nothing to read (markers of transactions, what compaction has removed) are passed over:
-what is read comes behind them. A record counts unless it has no timestamp (-1), or one that can be none: further
-ahead than `maxFuture`, or so small that it means the years to 1973, as seconds in the place of milliseconds do. Such
-a one is named once in the driver's log, with the remedy.
+partitions at most, those first whose last look is the longest ago. Offsets at which there is nothing to read are
+passed over. A record counts unless it has no timestamp (-1), or one that can be none: further ahead than
+`maxFuture`, or so small that it means the years to 1973, as seconds in the place of milliseconds do. Such a one is
+named once, with the remedy.
 """
 
 from __future__ import annotations

@@ -3,13 +3,9 @@
     floor = min over active splits of the event time they will have reached after this planning
     limit = floor + maxDrift
 
-No batch reads a record later than the limit, the first batch included. Where a split *will* be counts, not where it
-is: so progress is not capped at one drift per batch (FLINK-37399), and a planned end is a commitment, on which the
-other queries of the driver rely. Each query plans for itself (`alignment_query`) and publishes its commitments here.
-
-A split with nothing pending holds its group at its last event time for `idleAfter`. One that is paused by a person,
-finished, waits behind a history, or has no record with an event time does not hold it. The idea is that of FLIP-182
-and FLIP-217; there, everything is read before the first announcement, and it is not exact after it.
+No batch reads a record later than the limit. Where a split *will* be counts: a planned end is a commitment, on which
+the other queries of the driver rely, and progress is not capped at one drift per batch (FLINK-37399). Each query
+plans for itself (`alignment_query`) and publishes its commitments here. `docs/alignment.md` has the rules.
 """
 
 from __future__ import annotations

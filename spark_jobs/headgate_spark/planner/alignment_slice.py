@@ -2,12 +2,10 @@
 
     slice = the largest event time T <= limit such that the records not later than T fit the budget
 
-Each split then ends at its first record later than T. So whatever is read is aligned by construction: nothing
-oscillates, and nobody starves. The answer is searched for with few questions, since each costs a request to the
-broker: the first guess comes from the pace of the last slice, the next ones from the line between what is known below
-and above. It ends where these two are near to each other by the measure of the drift: a burst, a record in each of
-hundreds of partitions would otherwise be taken apart millisecond by millisecond. What remains of the budget is then
-filled from the cut above, in proportion; that way one millisecond that holds more than the budget is read too.
+Each split ends at its first record later than T, so whatever is read is aligned by construction. T is searched for
+with few questions, since each costs a request to the broker: from the pace of the last slice, then on the line
+between what is known below and above, until these two are near by the measure of the drift. What remains of the
+budget is filled from the cut above, in proportion; so one millisecond that holds more than the budget is read too.
 
 An answer that does not come in time ends the search: what was found until then is the slice. If that is nothing, the
 search of the next planning begins with what was asked in vain.

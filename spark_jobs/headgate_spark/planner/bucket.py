@@ -1,14 +1,9 @@
 """The rate limit of one source: a token bucket, and a cap per micro-batch.
 
-One token is one record. Spark asks only now and then, so the bucket is computed when it is looked at, from the
-time that has passed; no timer runs. Tokens are kept as fractions: three records a second over eight splits are
-three records a second, and those of a full bucket are kept too: batches come some milliseconds early or late, and of
-three records each second a sixth were lost where a full bucket cut the rest of one. The law that follows, over any
-window of W seconds:
+One token is one record, kept as fractions, those beside a full bucket too. It is computed when it is looked at, from
+the time that has passed. The law that follows, over any window of W seconds:
 
     planned <= rate * W + burst + 1
-
-Asked by `planner.steps`, once per source and planning.
 """
 
 from __future__ import annotations

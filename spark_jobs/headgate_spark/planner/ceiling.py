@@ -1,25 +1,11 @@
 """The size from which on a larger batch makes each of its records dearer.
 
-Up to some size a batch gets cheaper per record: its fixed cost is shared, and so is a key's write to the state.
-Beyond it records get dearer: at once, where a cache no longer holds the keys or a shuffle goes to disk, or bit by
-bit, where work grows faster than the records do. A target in seconds does not see it: two batches of half the size
-would be done sooner than the one that takes as long as it should. And the line through what smaller batches took
-leads over the cliff.
-
-So the size with the most records per second is searched for. Rates rise up to it and fall beyond it, so it is
-enclosed by three sizes of which the middle one has the highest rate (Kiefer, 1953); a batch in the wider of the two
-gaps, at its geometric mean, narrows the bracket. After about five batches the middle size is kept to. A search begins
-
-- where a larger batch had fewer records per second than a smaller one;
-- once where batches keep to a size and smaller ones did not foretell what it takes, and again where that has
-  changed: batches of a quarter and of sizes between look whether one is quicker.
-
-"Fewer" is beyond chance: how much batches of one size differ is measured. In doubt the larger size is kept, since
-it is what the target asks for, until its batches tell. One slow batch may have been a broker that was away, so its
-size is tried once more as soon as one between was quick.
-
-What made the difference may pass, so the size above is tried again: once the batches since the last try took
-`PATIENCE` times what that one cost too much, so that tries cost 2 % of the time whatever the cliff.
+Rates rise up to the size with the most records per second and fall beyond it, so it is enclosed by three sizes of
+which the middle one has the highest rate (Kiefer, 1953); a batch in the wider of the two gaps, at its geometric
+mean, narrows the bracket. A search begins where a larger batch had fewer records per second than a smaller one, and
+once where batches keep to a size that smaller ones did not foretell. "Fewer" is beyond chance: how much batches of
+one size differ is measured, and in doubt the larger size is kept. The size above is tried again as often as that
+costs 2 % of the time. The reasons are in `docs/planner.md`, "Grant".
 """
 
 from __future__ import annotations

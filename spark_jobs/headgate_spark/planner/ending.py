@@ -1,15 +1,9 @@
 """Runs that end by themselves: AvailableNow and Once.
 
-Spark ends such a run at the first trigger in which nothing is planned. Holding a source there means ending with
-its input unread, and nobody would notice. So the planner waits where waiting helps, and fails the query with the
-remedy where it does not.
-
-Spark asks the sources one by one, in an order of its own, and none again in the same trigger. What the later ones
-have is not known to the first one, and so neither its part of a grant, nor whether its history is at its end, nor the
-event times of another member of its group. So the first trigger of a query with several sources is given an empty
-batch, and everything is known in the next. Spark runs one where a source that has no offset in the checkpoint answers
-its start: it can be had in the first trigger of a query, and after a run that ended before every source had been
-planned. Where all of them have offsets, the checkpoint tells where they are, and all are looked at with the first.
+Spark ends such a run at the first trigger in which nothing is planned, and asks no source twice in one. So the
+planner waits where waiting helps, begins with an empty batch where the sources are not known before they are asked
+(Spark runs one where a source without an offset in the checkpoint answers its start), and fails the query with the
+remedy where input would stay unread.
 """
 
 from __future__ import annotations

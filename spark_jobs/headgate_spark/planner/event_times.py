@@ -1,17 +1,14 @@
 """Event times of a source's records, as the planner asks for them and remembers them.
 
-Alignment asks two things of a source: which record of a split is the first one later than a given event time, and
-which is the latest it has. Both cost a request to the broker. What has been answered stays true (records do not
-change, and new ones come after the old), so each answer is kept as a step of a staircase:
+What has been answered stays true, so each answer is kept as a step of a staircase:
 
     event time                       ____|  found: (offset, time)
                         ____________|       asked for any t in [after, time), the answer is the same record
                        offset ->
 
-Kafka's index answers exactly so, whatever the order of the records: everything before the record that is found is not
-later than what was asked for. Where there is no index, for event times inside the payload, or where what is no record
-hides some from it (the marker of a transaction), single records are looked at, and what is before the record that is
-found may be later by as much as the records are out of order. `headgate_spark.kafka` implements the port.
+Kafka's index answers exactly so, whatever the order of the records. Where there is none (payloads, what a marker of
+a transaction hides) single records are looked at, and what is before the record that is found may be later by as
+much as the records are out of order. `headgate_spark.kafka` implements the port.
 """
 
 from __future__ import annotations

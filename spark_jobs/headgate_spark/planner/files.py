@@ -1,21 +1,13 @@
 """How many files a batch may take, for sources that take a limit in files, or in bytes, and tell nothing before.
 
     files = grant / records per file
-
-Only batches teach how many records a file has, and they tell the records but not the files: there may have been
-fewer than the limit. `records / limit` is therefore a lower bound, and exact for a limit of one, so the first
-batch is one file. A batch that brings much less than expected either met the end of the input or smaller files;
-the limit is halved, and if it comes down to one, the size is known again. So a lull never lets the limit creep
-up to a batch that is far too large.
-
-The number of files says nothing of those to come where files are not alike, and a batch that spans a backlog takes
-thousands of them by what the first has shown. Where the source tells how large its files were, and takes a limit in
-bytes, such a batch goes by these:
-
     bytes = grant * bytes per record, the fewest that one of the last batches had
 
-A small file has more bytes per record than a large one of the same kind, for its header, footer and dictionaries. So
-until enough has been read to know better, a batch has no more than `max_growth` times the bytes read before it.
+Batches tell their records but not their files: `records / limit` is a lower bound, exact for a limit of one, so the
+first batch is one file. One that brings much less than expected met the end of the input or smaller files; the limit
+is halved, and if it comes down to one, the size is known again. Bytes, where the source tells them, are for a batch
+that spans a backlog. A small file has more bytes per record than a large one (header, footer, dictionaries), so
+until enough has been read a batch has no more than `max_growth` times the bytes read before it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""When a batch may be planned: the clock of commits.
+"""When a batch may be planned: the clock of commits. `due` is when the next one may be.
 
-In normal time the commit interval is a gate: records wait for it. In a backlog it is a length: a query with
-work never waits, and batches are sized to take that long (`planner.sizing`). `due` is when the next batch may
-be planned; every rule about it is a method here, and the whole of the clock's state.
-
-The interval of the job's own trigger keeps Spark's grid: an hourly trigger is due at each full hour, as in
-`ProcessingTimeExecutor.nextBatchTime` (`now / i * i + i`, in wall-clock time; the first batch runs at once). One that
-a document gives counts from planning to planning.
+In normal time the commit interval is a gate: records wait for it. In a backlog it is a length: a query with work
+never waits, and batches are sized to take that long (`planner.sizing`). The interval of the job's own trigger keeps
+Spark's grid, as `ProcessingTimeExecutor.nextBatchTime` does (`now / i * i + i`, in wall-clock time; the first batch
+runs at once). One that a document gives counts from planning to planning.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """History, then live: which sources wait behind another.
 
-`after: history` holds a source at its start until `history` has been read to its end. Where that end is was
-fixed when the query was first planned, and is remembered beside the checkpoint, as is the switch: a restart
-neither moves the end nor goes back. What arrives in a history later is ordinary input.
-
-A source whose positions cannot be counted has no end that could be fixed. It has been read to its end when it was
-asked and had nothing: no batch followed, or two batches in a row brought none of its records (two, since one file can
-be empty). It must therefore come to rest once; a directory that fills faster than it is read is no history.
+`after: history` holds a source at its start until `history` has been read to the end that was fixed when the query
+was first planned. One whose positions cannot be counted was read to its end when no batch followed, or two batches
+in a row brought none of its records (one file can be empty).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """For how long `Hold` stays the answer: what spares an idle query the triggers that change nothing.
 
-Spark triggers a query every 100 ms. Each trigger costs a report of its progress, and each question a round trip
-between JVM and Python. Between two changes of the document the answer to the same positions depends on the clock
-alone, and when the clock matters is known: when the gate opens, when a source that cannot be counted is looked at
-again. Until then the shim may hold by itself, as long as what the sources have is what it was.
-
-A lease is given once every source of the query has been held in a round, and holds for all of them.
+Between two changes of the document the answer to the same positions depends on the clock alone, and when that
+matters is known: when the gate opens, when a source that cannot be counted is looked at again. Until then the shim
+may hold by itself, as long as what the sources have is what it was. A lease holds for all sources of the query.
 """
 
 from __future__ import annotations

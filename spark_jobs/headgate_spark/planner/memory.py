@@ -3,15 +3,9 @@
     pressed          spilled > 0, or the fullest task used at least `NEARLY_FULL` of what a task may have
     spilled heavily  spilled >= working        working: peak execution memory, summed over the batch's tasks
 
-The first pressed batch ends growth: no batch is made larger than it, since more records would only move the work from
-memory to disk. One that spilled heavily wrote its whole working set to disk at least once, so the next has half the
-records. Neither is taken back when a batch is smaller and has room: it has room because it is smaller.
-
-Not every spill comes from a batch's size. A job that sorts a table of its own in every batch spills as much for ten
-records, and halving would only make it slow. So where a batch of half the size or less spills nearly as much, size is
-not to blame, and memory bounds this query's batches no longer.
-
-What was learnt outlives the run (`headgate_spark.engine.batch_memory` keeps it beside the checkpoint).
+The first pressed batch ends growth, one that spilled heavily is halved, and both hold for smaller batches with room:
+they have room because they are smaller. A batch of half the size or less that spills nearly as much shows that size
+is not to blame: then memory bounds this query no longer. The table is in `docs/planner.md`, "Memory".
 """
 
 from __future__ import annotations

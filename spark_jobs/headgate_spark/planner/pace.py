@@ -6,16 +6,10 @@
 
 until a second batch of this run was to take `T / 2` or more, or a first one had more than `initialRecords`.
 
-`n` records took `t` seconds in the largest full batch that was kept; `T` is the target now. Half of it, since a
-driver that has just started is slower, and may have fewer executors than the run that had the backlog: a batch that
-has been planned cannot be shrunk. It allows more, and never less: where it is too low a run begins as one of which
-nothing was kept. What bounds every grant (`maxRecords`, memory, what this run's own batches cost) bounds these. So
-the first batch is of `initialRecords` all the same: it costs seconds, and of a job that was changed so that its
-records are a hundred times dearer, or has far fewer executors, it tells that before a batch of hours is planned.
-
-The largest batch is kept, not the last one: weeks of small batches while a query is live tell little of a backlog.
-But one that has fewer records and takes twice as long refutes it: records have become dearer. A checkpoint in which
-no batch was planned yet has no pace, whatever is beside it: another job may have been there.
+`n` records took `t` seconds in the largest full batch that was kept; `T` is the target now. It allows more, and
+never less. The largest batch is kept, not the last one: weeks of small batches tell little of a backlog; one that
+has fewer records and takes twice as long refutes it. A checkpoint in which no batch was planned yet has no pace,
+whatever is beside it: another job may have been there.
 """
 
 from __future__ import annotations

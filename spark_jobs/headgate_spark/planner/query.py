@@ -1,13 +1,9 @@
-"""The planner of one run of one query.
+"""The planner of one run of one query, which `headgate_spark.engine` calls from one thread at a time.
 
-Spark asks every source of a query once at every trigger, in an order that nothing here relies on. The first one
-that is asked opens a *round*: the gate is looked at once, everything is planned for all sources at once, and the
-others find their part when they are asked. What a batch goes through is in `pipelines`:
-
-    gate -> history -> verdict -> reach -> rate -> grant -> shares -> alignment -> ends
-
-Three lifetimes are kept apart: the query's (`state`), the round's (`rounds`), and the batch's (`booking`).
-`headgate_spark.engine` calls from one thread at a time. `docs/planner.md` gives the reasons rule by rule.
+The first source that Spark asks in a trigger opens a *round*: the gate is looked at once, everything is planned for
+all sources, and the others find their part when they are asked. `pipelines` has the steps of that. Three lifetimes
+are kept apart: the query's (`state`), the round's (`rounds`), and the batch's (`booking`). `docs/planner.md` gives
+the reasons.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Which batches run in Spark's real-time mode: when a query goes live in it, and when it goes back to micro-batches.
 
-A micro-batch is what a backlog needs, and everything that is planned. A batch of real-time mode reads whatever comes,
-for as long as it lasts, and cannot be held to anything. So a query is in it only while there is nothing to hold: it
-is in no backlog, has caught up, and nothing is said of it that could not be kept. Both is decided between two
-batches, once what its sources have is known.
+Such a batch reads whatever comes, for as long as it lasts, and cannot be held to anything. So a query is in it only
+while it is in no backlog, has caught up, and nothing is said of it that could not be kept. Both is decided between
+two batches, once what its sources have is known.
 """
 
 from __future__ import annotations

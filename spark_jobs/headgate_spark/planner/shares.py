@@ -1,9 +1,8 @@
 """Who gets what of a grant: sources first, then the splits of each.
 
-Shares go by what is pending, so that everything ends at the same time, and what one cannot use goes to the
-others: nothing is left over while somebody has work. All numbers are whole records and sums are exact (largest
-remainder). As long as there is a record for each, each gets one, and where there is not, turns are taken: a
-split with ten records beside one with ten million would otherwise hold the watermark back for ever.
+Shares go by what is pending, so that everything ends at the same time, and what one cannot use goes to the others.
+Sums are exact (largest remainder). As long as there is a record for each, each gets one, and where there is not,
+turns are taken: else ten records beside ten million would hold the watermark back for ever.
 """
 
 from __future__ import annotations

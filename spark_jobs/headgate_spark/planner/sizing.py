@@ -2,45 +2,11 @@
 
     grant = throughput * (T - a),   T = max(target, 2 * a)
 
-so that a batch takes its target: `a` seconds of fixed cost and the rest in records (`planner.throughput`). Where
-the fixed cost alone is more than half of the target, the batch is made twice as long as it: less than half of
-the time in records, and a query that keeps up by itself could fall behind under our hand.
-
-A grant is never below what the last full batch has shown by itself: if `n` records took `t < T` seconds, then
-`n * T / t` take at most `T`, because `T / t` times the records cost at most so many times the seconds. A first
-batch that a cold JVM made ten times slower would otherwise hold the grant down for as long as it is remembered.
-
-A batch that has been planned cannot be shrunk, not even by a restart, since it is in Spark's offset log. So a
-grant also grows by a bounded factor from one full batch to the next, begins small (and goes on by what was kept of
-earlier runs where something is: `planner.pace`), and is halved after a full batch that took more than twice its
-target. (One that had less to read than it was allowed, or that a rate or a limit of alignment cut, did not take long
-because of its grant; halving for it would starve a live query on a busy cluster.)
-
-A batch that was cut to less than half of its grant tells what small batches cost. Where it took longer than its
-target and nothing else is known, it tells nothing: a cold first batch of five records, all that the rate allowed, led
-to grants of one record for twenty batches, long after the rate had been raised.
-
-Nor is it far above that. Cost that rises while sizes fall looks, on the line, as if smaller batches took longer, and
-so as if nearly all of it were fixed: grants grew fourfold into a query that had become slower. So a batch that took
-longer than its target is followed by one smaller in proportion, and for any other the line is believed up to half as
-much again as the proportion says.
-
-Batches of one size cannot tell a fixed cost from a dear record, and a grant of a few records cannot shrink further:
-a cold first batch led to grants of one record that lasted for good. So where all that is remembered has one size, and
-that is kept to although it takes longer than its target, one batch is made of half as many records, or of twice as
-many where half would be less than one for each source. If records really are that dear, this is one batch in twenty.
-
-Nor does what records cost make a grant smaller than one for each source that may read. Where sources take turns, one
-reads ahead of the others, and that takes the watermark with it: of five directories after a cold first batch a grant
-of three records read a file each of three, and the other two in the batch after it.
-
-Where larger batches make each record dearer, they are not made larger, and where nothing tells whether they do,
-smaller ones are tried (`planner.ceiling`). Memory bounds a grant as
-well (`planner.memory`): no batch is made larger than the first that spilled or nearly did.
-
-Growth and halving look at the target that holds now. A query that enters a backlog after batches of half a second
-grows from the largest of the last batches that fits the new target, even if it was too long for the old one and
-smaller ones came after it. And a batch that was too long only by the old target halves nothing.
+so that a batch takes its target: `a` seconds of fixed cost and the rest in records (`planner.throughput`). Every
+other rule keeps one wrong measurement from lasting, since a batch that has been planned cannot be shrunk: a grant is
+never below what the last full batch shows by itself nor far above it, grows by a bounded factor, is halved after an
+overrun, and puts to the test what batches of one size cannot tell. `docs/planner.md`, "Grant", has each with the run
+that it was made for.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """Change streams: whether a source is in the snapshot that its connector began with, and where that ends.
 
-A snapshot is a backlog that the log itself tells of: each of its records says that it is one of a snapshot, and
-behind the last one come changes. Where that is, somebody else searches (`SnapshotEnds`). A source of which it is not
-known yet is held, since a batch that spans the snapshot is to end there. Once it is past the snapshot nothing is held
-any more: that another one has begun is found out beside.
+Where that is, somebody else searches (`SnapshotEnds`). A source of which it is not known yet is held, since a batch
+that spans the snapshot is to end there; once it is past it, nothing is held any more. Nothing is kept of it: a run
+that goes on looks where it is.
 
     in a snapshot       what is read next is a record of one
     at an open end      all there is was read, the last of it was of a snapshot, and nothing says that this is over
     past it             what comes next is a change
-
-Nothing is kept of it: a run that goes on looks where it is.
 """
 
 from __future__ import annotations

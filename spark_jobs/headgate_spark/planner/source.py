@@ -1,8 +1,7 @@
 """One source of a query: where it is, what it may take, what has been counted.
 
-Spark serializes the batches of a query, so when a source is asked nothing of it is in flight: the position that
-Spark hands in is both planned and committed. It comes from the offset log and is always believed; what was
-handed out is only booked ahead until the source is asked again.
+The position that Spark hands in comes from the offset log and is always believed: nothing of a source is in flight
+when it is asked. What was handed out is only booked ahead until then.
 """
 
 from __future__ import annotations

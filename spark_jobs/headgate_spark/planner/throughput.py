@@ -3,18 +3,9 @@
     duration = a + b * n          n records, a: fixed seconds per batch, b: seconds per record
     throughput = 1 / b            records per second, the fixed cost left out
 
-`a` is a second or more where state stores are many; counted as cost per record it would make small batches look slow,
-and the next one smaller still. Both come from one line through the last full batches. It is drawn through pairs of
-batches that differ in size at least twofold, as the median of their slopes weighted by that difference (Theil-Sen
-with the weights of Jaeckel, 1972): a garbage collection or a cold start moves one point, not the line. While all
-batches are of one size nothing tells `a` from `b`; then all of it counts as `b`, which errs towards smaller batches.
-
-The first batch of a run is forgotten where it is the largest of three or more. A cold JVM can make it ten times
-slower, and then all the others are smaller for its sake, and the line leans on it alone: batches that take longer
-than their target whatever their size stayed at a hundredth of the best one until it was too old.
-
-Only batches that say something about larger ones are measured (`planner.sizing` decides): one that ended because
-there was no more data says little about what a large one would take.
+Both come from one line through the last full batches, drawn through pairs that differ in size at least twofold, as
+the median of their slopes weighted by that difference (Theil-Sen with the weights of Jaeckel, 1972): a garbage
+collection moves one point, not the line. Which batches are measured `planner.sizing` decides.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """What a query knows of the event times of its splits: answers kept, questions asked only where they are new.
 
 One per query run, asked by `alignment_member` under the run's lock. What is missing is asked of the port
-(`event_times.EventTimes`), for all splits at once, since a request costs about as much for a hundred as for one.
-
-An answer that comes too late for the planning that asked is learnt when the next one begins. So that a query moves on
-even behind a broker whose every answer is late, what was asked in vain is told (`asked_in_vain`), and a search begins
-there: all that it needs for that event time is known by then.
+(`event_times.EventTimes`), for all splits at once. An answer that comes too late is learnt when the next planning
+begins, and what was asked in vain is told (`asked_in_vain`), so that a search begins where all is known by then.
 """
 
 from __future__ import annotations

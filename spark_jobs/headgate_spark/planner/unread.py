@@ -2,10 +2,8 @@
 
     lag of a source = now - the least event time among the first unread records of its active splits
 
-A split is active while something of it is unread, so one without new records is never behind. Whoever looks at
-records does it beside the planner (`UnreadTimes`), and no planning waits for it. Until a split has been looked at
-where it is now, what was seen before that place stands for it: nothing unread is older than that, as far as event
-times rise with the offset.
+A split is active while something of it is unread. Until it has been looked at where it is now (`UnreadTimes`, beside
+planning), what was seen before that place is a bound, as far as event times rise with the offset.
 """
 
 from __future__ import annotations
