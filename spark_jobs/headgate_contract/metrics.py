@@ -18,7 +18,6 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-_QUERY = ("query",)
 _SOURCE = ("query", "source")
 
 
@@ -44,260 +43,242 @@ class Metric:
         return next((label for label in self.labels if label not in _SOURCE), "")
 
 
-def _gauge(name: str, labels: tuple[str, ...], text: str, *, is_signed: bool = False) -> Metric:
-    return Metric(f"headgate_{name}", Kind.GAUGE, labels, text, is_signed)
+def _labels(name: str, more: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the labels of what is said of a query, a source of it, or neither: its name begins with that."""
+    scopes = {"query": ("query",), "source": _SOURCE}
+    return (*scopes.get(name.partition("_")[0], ()), *more)
 
 
-def _counter(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    return Metric(f"headgate_{name}_total", Kind.COUNTER, labels, text)
+def _gauge(name: str, text: str, *more: str, is_signed: bool = False) -> Metric:
+    return Metric(f"headgate_{name}", Kind.GAUGE, _labels(name, more), text, is_signed)
 
 
-def _histogram(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    return Metric(f"headgate_{name}", Kind.HISTOGRAM, labels, text)
+def _counter(name: str, text: str, *more: str) -> Metric:
+    return Metric(f"headgate_{name}_total", Kind.COUNTER, _labels(name, more), text)
+
+
+def _histogram(name: str, text: str) -> Metric:
+    return Metric(f"headgate_{name}", Kind.HISTOGRAM, _labels(name, ()), text)
 
 
 # The driver ---------------------------------------------------------------------------------------
-CONTROL_GENERATION = _gauge("control_generation", (), "Generation of the control document in force.")
-CONTROL_REFUSED = _counter(
-    "control_refused", ("reason",), "Control documents that were not taken, by reason."
-)
+CONTROL_GENERATION = _gauge("control_generation", "Generation of the control document in force.")
+CONTROL_REFUSED = _counter("control_refused", "Control documents that were not taken, by reason.", "reason")
 CONTROL_FAILURES = _counter(
-    "control_failures", (), "Times that a run could not take the control document; it is tried again."
+    "control_failures", "Times that a run could not take the control document; it is tried again."
 )
-PLANNER_DURATION = _histogram("planner_duration_seconds", (), "Time one planner call took.")
-PLANNER_FAILURES = _counter(
-    "planner_failures", (), "Planner calls that failed; the source is held meanwhile."
-)
-DRIVER_STOPPING = _gauge("driver_stopping", (), "1 while a stop waits for the running batches.")
-SPARK_INFO = _gauge("spark_info", ("version",), "1; version is that of Spark in the driver.")
+PLANNER_DURATION = _histogram("planner_duration_seconds", "Time one planner call took.")
+PLANNER_FAILURES = _counter("planner_failures", "Planner calls that failed; the source is held meanwhile.")
+DRIVER_STOPPING = _gauge("driver_stopping", "1 while a stop waits for the running batches.")
+SPARK_INFO = _gauge("spark_info", "1; version is that of Spark in the driver.", "version")
 CONTROL_UNREAD = _gauge(
     "control_unread",
-    ("cause",),
     "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",
+    "cause",
 )
-EXECUTORS_WANTED = _gauge("executors_wanted", (), "Executors that the driver has asked its cluster for.")
-EXECUTORS = _gauge("executors", (), "Executors that have registered with the driver.")
+EXECUTORS_WANTED = _gauge("executors_wanted", "Executors that the driver has asked its cluster for.")
+EXECUTORS = _gauge("executors", "Executors that have registered with the driver.")
 EXECUTORS_REFUSED = _gauge(
     "executors_refused",
-    ("cause",),
     "1 while the cluster takes no request for executors that are missing; cause is what it says.",
+    "cause",
 )
 
 # A query ------------------------------------------------------------------------------------------
-QUERY_ACTIVE = _gauge("query_active", _QUERY, "1 while the query runs, 0 after it ended.")
+QUERY_ACTIVE = _gauge("query_active", "1 while the query runs, 0 after it ended.")
 QUERY_FAILED = _gauge(
     "query_failed",
-    ("query", "cause"),
     "1 while the query has failed and is not started again; cause is a sentence with the remedy.",
+    "cause",
 )
 QUERY_STARTED = _gauge(
-    "query_started_timestamp_seconds",
-    _QUERY,
-    "When this run of the query started; tells one attempt from the next.",
+    "query_started_timestamp_seconds", "When this run of the query started; tells one attempt from the next."
 )
 QUERY_OWNER = _gauge(
     "query_owner",
-    ("query", "user", "session"),
     "1; the user and the session of Spark Connect that have started this run of the query.",
+    "user",
+    "session",
 )
 QUERY_UNPLANNED = _gauge(
     "query_unplanned",
-    _QUERY,
     "1; with the trigger that the job gave it (continuous, real time) Spark plans no batches.",
 )
 SETTING_INFO = _gauge(
     "setting_info",
-    ("query", "source", "setting", "origin"),
     "1; origin says whose word holds (document, option, property) of a setting that the job itself gives.",
+    "query",
+    "source",
+    "setting",
+    "origin",
 )
 SETTING_UNMATCHED = _gauge(
     "setting_unmatched",
-    ("cause",),
     "1; a property is said of a query or a source that the job does not have; cause names the one that may be meant.",
+    "cause",
 )
 CHECKPOINT_UNFENCED = _gauge(
     "checkpoint_unfenced",
-    ("cause",),
     "1; nothing, or not enough, keeps a second driver off a checkpoint; cause names it, and says what to do.",
+    "cause",
 )
 QUERY_BACKLOG = _gauge(
     "query_backlog",
-    _QUERY,
     "1 while the query is in backlog: by the document's verdict, by Phase, or by the lag of a source.",
 )
 QUERY_VOTES = _gauge(
     "query_votes",
-    _QUERY,
     "1 where the driver itself votes by the lag of the query's sources (headgate_source_backlog_vote).",
 )
 QUERY_REAL_TIME = _gauge(
     "query_real_time",
-    _QUERY,
     "1 while batches run in Spark's real-time mode, 0 while they do not; absent where it is not asked for.",
 )
 QUERY_REAL_TIME_REFUSED = _gauge(
     "query_real_time_refused",
-    ("query", "cause"),
     "1 while the query stays in micro-batches though real-time mode is asked for; cause is a sentence.",
+    "cause",
 )
-QUERY_INTERVAL = _gauge("query_interval_seconds", _QUERY, "Commit interval in force.")
-QUERY_GRANT = _gauge("query_grant_records", _QUERY, "Records that the last batch was allowed.")
+QUERY_INTERVAL = _gauge("query_interval_seconds", "Commit interval in force.")
+QUERY_GRANT = _gauge("query_grant_records", "Records that the last batch was allowed.")
 QUERY_MEMORY_BOUND = _gauge(
-    "query_memory_bound_records", _QUERY, "The largest batch by what memory has shown; kept over restarts."
+    "query_memory_bound_records", "The largest batch by what memory has shown; kept over restarts."
 )
 QUERY_COST_BOUND = _gauge(
     "query_cost_bound_records",
-    _QUERY,
     "The size that the last grant was held to by what records of larger batches took, or to try a smaller one.",
 )
 QUERY_SPILLED = _counter(
-    "query_spilled_bytes", _QUERY, "Bytes that tasks of batches wrote to disk for want of memory."
+    "query_spilled_bytes", "Bytes that tasks of batches wrote to disk for want of memory."
 )
 QUERY_THROUGHPUT = _gauge(
-    "query_throughput_records_per_second", _QUERY, "Measured on full batches, fixed cost per batch left out."
+    "query_throughput_records_per_second", "Measured on full batches, fixed cost per batch left out."
 )
 QUERY_WATERMARK = _gauge(
-    "query_watermark_timestamp_seconds", _QUERY, "Watermark of the query, as Unix time.", is_signed=True
+    "query_watermark_timestamp_seconds", "Watermark of the query, as Unix time.", is_signed=True
 )
 QUERY_WATERMARK_HELD_BY = _gauge(
     "query_watermark_held_by",
-    ("query", "source"),
     "1; source is silent, its group reads on, and the watermark waits for it.",
+    "source",
 )
-QUERY_STATE_ROWS = _gauge("query_state_rows", _QUERY, "Rows in the state stores after the last batch.")
+QUERY_STATE_ROWS = _gauge("query_state_rows", "Rows in the state stores after the last batch.")
 QUERY_LAST_PROGRESS = _gauge(
-    "query_last_progress_timestamp_seconds", _QUERY, "When the last batch ended, as Unix time."
+    "query_last_progress_timestamp_seconds", "When the last batch ended, as Unix time."
 )
-QUERY_BATCHES = _counter("query_batches", ("query", "kind"), "Committed batches; kind is data or no_data.")
+QUERY_BATCHES = _counter("query_batches", "Committed batches; kind is data or no_data.", "kind")
 QUERY_BATCHES_REPEATED = _counter(
     "query_batches_repeated",
-    _QUERY,
     "Batches that ran again because a run ended in the middle of them; over all runs of the checkpoint.",
 )
 QUERY_FUTURE_BATCHES = _counter(
-    "query_future_batches",
-    _QUERY,
-    "Batches with an event time further ahead than maxFuture, which does not count.",
+    "query_future_batches", "Batches with an event time further ahead than maxFuture, which does not count."
 )
-QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", _QUERY, "How long batches with data took.")
+QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", "How long batches with data took.")
 
 # A source of a query ------------------------------------------------------------------------------
 SOURCE_INFO = _gauge(
-    "source_info", ("query", "source", "lane"), "1; lane tells how the source's batches are bounded: "
-    "offsets, rows, files, bytes (of files), gate (hold or all) or none."
-)  # fmt: skip
+    "source_info",
+    "1; lane tells how the source's batches are bounded: offsets, rows, files, bytes (of files), gate (hold or all) "
+    "or none.",
+    "lane",
+)
 SOURCE_OUT_OF_REACH = _gauge(
     "source_out_of_reach",
-    ("query", "source", "cause"),
     "1 while the source cannot be asked what it has; cause is a sentence with the remedy.",
+    "cause",
 )
-SOURCE_PHASE = _gauge(
-    "source_phase", _SOURCE, "1 while the source is in a historical part or waits behind one."
-)
+SOURCE_PHASE = _gauge("source_phase", "1 while the source is in a historical part or waits behind one.")
 SOURCE_SNAPSHOT_PROBLEM = _gauge(
     "source_snapshot_problem",
-    ("query", "source", "cause"),
     "1 while the source cannot tell where its snapshot ends; cause is a sentence with partition and remedy.",
+    "cause",
 )
 SOURCE_BACKLOG_VOTE = _gauge(
     "source_backlog_vote",
-    ("query", "source", "voter"),
     "1 while the source's lag puts the query into backlog; voter is WatermarkLag or PendingRecords.",
+    "voter",
 )
-SOURCE_IDLE = _gauge(
-    "source_idle_seconds", _SOURCE, "How long nothing was pending, in flight or new; 0 while active."
-)
-SOURCE_PENDING = _gauge("source_pending_records", _SOURCE, "Latest offset minus committed position.")
+SOURCE_IDLE = _gauge("source_idle_seconds", "How long nothing was pending, in flight or new; 0 while active.")
+SOURCE_PENDING = _gauge("source_pending_records", "Latest offset minus committed position.")
 SOURCE_RETENTION_MARGIN = _gauge(
     "source_retention_margin_ratio",
-    _SOURCE,
     "Part of what its topics keep that was read, of the partition with the least; below 0: records unread are gone.",
 )
-SOURCE_PLANNED = _counter("source_planned_records", _SOURCE, "Records in planned batches.")
-SOURCE_PROCESSED = _counter("source_processed_records", _SOURCE, "Records in committed batches.")
+SOURCE_PLANNED = _counter("source_planned_records", "Records in planned batches.")
+SOURCE_PROCESSED = _counter("source_processed_records", "Records in committed batches.")
 SOURCE_WATERMARK = _gauge(
     "source_watermark_timestamp_seconds",
-    _SOURCE,
     "Event time up to which the source was read, as Unix time.",
     is_signed=True,
 )
 SOURCE_WATERMARK_LAG = _gauge(
-    "source_watermark_lag_seconds", _SOURCE, "Now minus the watermark of the source.", is_signed=True
+    "source_watermark_lag_seconds", "Now minus the watermark of the source.", is_signed=True
 )
 SOURCE_WATERMARK_HELD_BY_SPLIT = _gauge(
     "source_watermark_held_by_split",
-    ("query", "source", "split"),
     "1; split is the one whose first unread record is the oldest of the source.",
+    "split",
 )
 SOURCE_EVENT_TIME_LAG = _gauge(
     "source_event_time_lag_seconds",
-    _SOURCE,
     "End of the last batch minus the largest event time in it.",
     is_signed=True,
 )
 SOURCE_RATE_LIMIT = _gauge(
-    "source_rate_limit_records_per_second", _SOURCE, "Rate limit in force; absent where there is none."
+    "source_rate_limit_records_per_second", "Rate limit in force; absent where there is none."
 )
 SOURCE_ALIGNMENT_LIMIT = _gauge(
     "source_alignment_limit_timestamp_seconds",
-    _SOURCE,
     "No batch reads past this event time, as Unix time.",
     is_signed=True,
 )
 SOURCE_ALIGNMENT_DRIFT = _gauge(
     "source_alignment_drift_seconds",
-    _SOURCE,
     "How far the source has been read ahead of the floor of its group.",
     is_signed=True,
 )
 SOURCE_PUBLISH_FAILURES = _counter(
     "source_publish_failures",
-    _SOURCE,
     "Positions that could not be published to the source's consumer group (publishGroup).",
 )
 SOURCE_ALIGNMENT_FLOOR = _gauge(
     "source_alignment_floor_timestamp_seconds",
-    _SOURCE,
     "Event time that the slowest active split of its group has reached.",
     is_signed=True,
 )
 SOURCE_ALIGNMENT_HELD_BY = _gauge(
-    "source_alignment_held_by",
-    ("query", "source", "member"),
-    "1; member is the slowest of its group, as query/source.",
+    "source_alignment_held_by", "1; member is the slowest of its group, as query/source.", "member"
 )
 SOURCE_ALIGNMENT_HELD_BY_SPLIT = _gauge(
     "source_alignment_held_by_split",
-    ("query", "source", "split"),
     "1; split is the one by which the slowest member of its group is the slowest.",
+    "split",
 )
 SOURCE_OUT_OF_ORDERNESS = _gauge(
     "source_event_time_out_of_orderness_seconds",
-    _SOURCE,
     "The most by which a sampled record's event time was later than one behind it.",
 )
 SOURCE_UNREADABLE_SPLITS = _gauge(
-    "source_event_time_unreadable_splits", _SOURCE, "Splits with records, none of which has an event time."
+    "source_event_time_unreadable_splits", "Splits with records, none of which has an event time."
 )
 SOURCE_UNREADABLE = _gauge(
     "source_event_time_unreadable_offset",
-    ("query", "source", "split"),
     "Offset of a record in a split of which no record that was looked at has an event time; five splits at most.",
+    "split",
 )
 SOURCE_FAR_AHEAD = _gauge(
     "source_event_time_far_ahead_offset",
-    ("query", "source", "split"),
     "Offset of the first record met in split whose event time is further ahead than maxFuture; five splits at most.",
+    "split",
 )
-SOURCE_PAUSED = _gauge("source_paused", _SOURCE, "1 while the source is paused by a person.")
-SOURCE_FINISHED = _gauge("source_finished", _SOURCE, "1 when the source is at its frozen end.")
-SOURCE_HELD = _counter(
-    "source_held_seconds", ("query", "source", "reason"), "Time for which the source was held, by reason."
-)
+SOURCE_PAUSED = _gauge("source_paused", "1 while the source is paused by a person.")
+SOURCE_FINISHED = _gauge("source_finished", "1 when the source is at its frozen end.")
+SOURCE_HELD = _counter("source_held_seconds", "Time for which the source was held, by reason.", "reason")
 SOURCE_HELD_BACK = _gauge(
     "source_held_back_seconds",
-    ("query", "source", "reason"),
     "Time of the last minute for which the source was kept from what it could read, by reason.",
+    "reason",
 )
 
 ALL: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
