@@ -1,8 +1,8 @@
 """What takes long to make is made once, however often and at once it is asked for.
 
-The shim asks again for a stream whose answer has not come in time (`Patience.java`), while the first call is still
-under way. A run holds the lock on a checkpoint and clients of brokers, so a second one would be refused by the first,
-or, where nothing can be locked, both would plan the same query.
+The shim asks again for a stream whose answer has not come in time (`PlannerClient.java`), while the first call is
+still under way. A run holds the lock on a checkpoint and clients of brokers: a second one would be refused by the
+first, or, where nothing can be locked, both would plan the same query.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import json
-import zlib
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -90,7 +89,7 @@ class JvmLookups:
         "Lately" is the last day, unless the broker is set up otherwise (`producer.id.expiration.ms`).
         """
         told = self._logs.transactions(json.dumps(list(partitions)), PRODUCERS_SECONDS * 1000)
-        return frozenset(split for split, has_some in json.loads(unpacked(told)).items() if has_some is False)
+        return frozenset(split for split, has_some in json.loads(told).items() if has_some is False)
 
     def close(self) -> None:
         """Give the client's thread and connections back."""
@@ -116,7 +115,7 @@ class JvmReads:
         """
         room = VALUE_BYTES if self._values else 0
         told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
-        answers = json.loads(unpacked(told))
+        answers = json.loads(told)
         read = {split: [_record(*record) for record in records] for split, records in answers.items()}
         is_full = self._values and _bytes_in(read) >= room
         if (silent := sorted(asked.keys() - read.keys())) and not is_full:
@@ -166,7 +165,7 @@ def reads_committed(options: Mapping[str, str]) -> bool:
 
 def find(logs: Any, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
     """Ask a `Logs` of the shim. Returns and raises as `JvmLookups.find`."""
-    answers = json.loads(unpacked(logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000)))
+    answers = json.loads(logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
     return {split: _found(split, answer) for split, answer in answers.items()}
 
 
@@ -191,13 +190,3 @@ def _found(split: str, answer: list[int] | str) -> Found | None:
     if isinstance(answer, str):
         raise PartitionError(f"partition {split}: {answer}")
     return None if answer[0] < 0 else Found(*answer)
-
-
-_MARK = "deflated:"
-
-
-def unpacked(text: str) -> str:
-    """Return a text as it was before the shim made it shorter; one that was short enough is as it was."""
-    if not text.startswith(_MARK):
-        return text
-    return zlib.decompress(base64.b64decode(text.removeprefix(_MARK))).decode()

@@ -24,13 +24,13 @@ final class CheckpointFiles {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointFiles.class);
   private static final Pattern OF_HADOOP = Pattern.compile("(fs|dfs|ipc|hadoop)\\..*");
 
-  private final Configuration conf;
+  final Configuration settings;
   private final boolean isOfOwnSettings;
   private FileSystem own;
   private boolean isClosed;
 
-  private CheckpointFiles(Configuration conf, boolean isOfOwnSettings) {
-    this.conf = conf;
+  private CheckpointFiles(Configuration settings, boolean isOfOwnSettings) {
+    this.settings = settings;
     this.isOfOwnSettings = isOfOwnSettings;
   }
 
@@ -49,17 +49,13 @@ final class CheckpointFiles {
     }
   }
 
-  Configuration settings() {
-    return conf;
-  }
-
   /** A job may close the one that all of a JVM share; then this is another one, else it is looked up in a map. */
   synchronized FileSystem at(Path path) throws IOException {
     if (!isOfOwnSettings || isClosed) {
-      return path.getFileSystem(conf);
+      return path.getFileSystem(settings);
     }
     if (own == null) {
-      own = FileSystem.newInstance(path.toUri(), conf);
+      own = FileSystem.newInstance(path.toUri(), settings);
     }
     return own;
   }

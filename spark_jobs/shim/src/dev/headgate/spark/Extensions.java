@@ -18,7 +18,6 @@ import scala.Function1;
 import scala.Option;
 import scala.Some;
 import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -29,8 +28,7 @@ import scala.runtime.BoxedUnit;
  *
  * <p>The job's script stays as it is, so the sources are swapped in the plan, and only there where a plan is about to be written
  * by a stream: earlier, {@code df.select("_metadata.file_path")} and the rules of other extensions must find the relations they
- * know; batch reads are never touched. Relations are copied through their product elements, found by name or type, because
- * {@code StreamingRelation} moved between packages and both relations gained fields between Spark 4.0 and 4.3.
+ * know; batch reads are never touched.
  */
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
     implements SparkSessionExtensionsProvider {
@@ -47,7 +45,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   private static final class TakeSettings extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-      return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(() -> plan.transform(new JobSettings.Take()));
+      return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(() -> Plans.with(plan, JobSettings::isSaidOf, JobSettings::taken));
     }
   }
 
@@ -57,21 +55,12 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
       if (!(plan instanceof WriteToStream)) {
         return plan;
       }
-      return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(() -> plan.transform(new GovernRelation()));
+      return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(() -> Plans.with(plan, Extensions::isRelation, Extensions::governed));
     }
   }
 
-  private static final class GovernRelation extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
-    @Override
-    public boolean isDefinedAt(LogicalPlan node) {
-      return isRelation(node, "StreamingRelation") || isRelation(node, "StreamingRelationV2");
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-      return isDefinedAt(node) ? (B) governed(node) : otherwise.apply(node);
-    }
+  private static boolean isRelation(LogicalPlan node) {
+    return isRelation(node, "StreamingRelation") || isRelation(node, "StreamingRelationV2");
   }
 
   private static boolean isRelation(Object node, String name) {
@@ -80,13 +69,16 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
 
   /** Copies a relation with its table, or its V1 source, behind a gate; one that has it already comes back as it is. */
   private static LogicalPlan governed(LogicalPlan relation) {
-    Object[] elements = new Object[relation.productArity()];
-    boolean changed = false;
-    for (int i = 0; i < elements.length; i++) {
-      elements[i] = governed(relation, relation.productElement(i));
-      changed |= elements[i] != relation.productElement(i);
-    }
-    return changed ? relation.makeCopy(elements) : relation;
+    boolean[] changed = {false};
+    Object[] elements =
+        Plans.elements(
+            relation,
+            (name, element) -> {
+              Object other = governed(relation, element);
+              changed[0] |= other != element;
+              return other;
+            });
+    return changed[0] ? relation.makeCopy(elements) : relation;
   }
 
   private static Object governed(LogicalPlan relation, Object element) {

@@ -83,7 +83,7 @@ final class Fence {
     this.location = location;
     this.epoch = new Path(location);
     this.query = query;
-    this.hasObservers = files.settings().getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
+    this.hasObservers = files.settings.getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
     this.sign = new SignOfLife(this, epoch);
   }
 

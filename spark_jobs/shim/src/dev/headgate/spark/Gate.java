@@ -53,8 +53,8 @@ final class Gate implements Governed.Handler {
     this.handle = Shim.open(this);
     String name = "source " + stream + " of " + thread.getName();
     this.source = new GatedStream(stream, another, new Outage(name, handle, query));
-    String descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits(), source.isV1());
-    query.protection().reads(origin.options());
+    String descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits, source.isV1());
+    query.protection.reads(origin.options());
     this.client = new PlannerClient(query, handle, descriptor, name, this::problemOf);
   }
 
@@ -101,7 +101,7 @@ final class Gate implements Governed.Handler {
       case "getDefaultReadLimit":
         if (Shim.planner() != null) {
           awaitFence();
-          query.trigger().handOver();
+          query.trigger.handOver();
         }
         break;
       case "reportLatestOffset":
@@ -145,7 +145,7 @@ final class Gate implements Governed.Handler {
     triggers.asks(handle);
     Offset end = planned(start, limit);
     if (!live) {
-      query.realTime().leave();
+      query.realTime.leave();
     }
     position = end != null ? end : start;
     return end;
@@ -168,7 +168,7 @@ final class Gate implements Governed.Handler {
         return hold(start);
       }
       if (answer != null && answer.is("realtime")) {
-        live = query.realTime().enter(answer.millis(), positions());
+        live = query.realTime.enter(answer.millis(), positions());
         if (live) {
           triggers.passed(handle);
           return start;
@@ -189,7 +189,7 @@ final class Gate implements Governed.Handler {
       Shim.awaitRecall(asked.recalls(), answer == null ? RETRY_MILLIS : Math.max(1, answer.millis()));
     }
     PlannerProcess.requireIfWanted(query);
-    return query.trigger().isDue(triggers.number()) ? source.latest(start, own) : hold(start);
+    return query.trigger.isDue(triggers.number()) ? source.latest(start, own) : hold(start);
   }
 
   /** The planner's last word on this planning, or null if it failed. */
@@ -233,7 +233,7 @@ final class Gate implements Governed.Handler {
         throw new PlannerException(answer.rest());
       }
       if (answer.is("prepare")) {
-        query.realTime().prepareState();
+        query.realTime.prepareState();
       }
       if (answer.is("resume") && position == null && !source.isV1()) {
         position = source.parsed(answer.rest());

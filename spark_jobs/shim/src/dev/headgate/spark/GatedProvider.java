@@ -50,14 +50,7 @@ public final class GatedProvider implements StreamSourceProvider {
 
   private static DataSource copy(DataSource source, String provider, scala.collection.immutable.Map<String, String> options)
       throws ReflectiveOperationException {
-    Object[] elements = new Object[source.productArity()];
-    for (int i = 0; i < elements.length; i++) {
-      elements[i] = switch (source.productElementName(i)) {
-        case "className" -> provider;
-        case "options" -> options;
-        default -> source.productElement(i);
-      };
-    }
+    Object[] elements = Plans.elements(source, (name, element) -> name.equals("className") ? provider : name.equals("options") ? options : element);
     return (DataSource) DataSource.class.getConstructors()[0].newInstance(elements);
   }
 

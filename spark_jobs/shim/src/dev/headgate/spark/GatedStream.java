@@ -26,7 +26,7 @@ final class GatedStream {
   private static final Logger LOG = LoggerFactory.getLogger(GatedStream.class);
 
   private final SparkDataStream stream;
-  private final ReadLimits limits;
+  final ReadLimits limits;
   private final Outage outage;
 
   private Offset initial;
@@ -44,10 +44,6 @@ final class GatedStream {
 
   boolean isV1() {
     return !(stream instanceof MicroBatchStream);
-  }
-
-  ReadLimits limits() {
-    return limits;
   }
 
   /** Whether a batch from here is not the first one. */

@@ -15,9 +15,7 @@ import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * What a job says of its queries and sources by options and properties, on its way to the planner.
@@ -92,29 +90,17 @@ final class JobSettings {
     return relation.getTagValue(TAG).getOrElse(Map::of);
   }
 
-  /** Takes them out of the streams that have no source yet. */
-  static final class Take extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
-    @Override
-    public boolean isDefinedAt(LogicalPlan node) {
-      return node instanceof UnresolvedDataSource stream && stream.isStreaming() && !in(CollectionConverters.asJava(stream.options().originalMap())).isEmpty();
-    }
+  /** Whether a stream that has no source yet has some. */
+  static boolean isSaidOf(LogicalPlan node) {
+    return node instanceof UnresolvedDataSource stream && stream.isStreaming() && !in(CollectionConverters.asJava(stream.options().originalMap())).isEmpty();
+  }
 
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-      return isDefinedAt(node) ? (B) taken((UnresolvedDataSource) node) : otherwise.apply(node);
-    }
-
-    private static LogicalPlan taken(UnresolvedDataSource stream) {
-      Object[] elements = new Object[stream.productArity()];
-      for (int i = 0; i < elements.length; i++) {
-        Object element = stream.productElement(i);
-        elements[i] = element instanceof CaseInsensitiveMap ? without(stream.options()) : element;
-      }
-      LogicalPlan copy = stream.makeCopy(elements);
-      copy.setTagValue(TAG, in(CollectionConverters.asJava(stream.options().originalMap())));
-      return copy;
-    }
+  /** Takes them out of such a stream. */
+  static LogicalPlan taken(LogicalPlan node) {
+    var options = ((UnresolvedDataSource) node).options();
+    LogicalPlan copy = node.makeCopy(Plans.elements(node, (name, element) -> element instanceof CaseInsensitiveMap ? without(options) : element));
+    copy.setTagValue(TAG, in(CollectionConverters.asJava(options.originalMap())));
+    return copy;
   }
 
   /** The properties of the session that a query runs in, which has those of the application. */

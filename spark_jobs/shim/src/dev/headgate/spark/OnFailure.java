@@ -34,7 +34,7 @@ record OnFailure(String said, String document) {
     if (FAIL.equals(said)) {
       return "it ends, as " + PROPERTY + "=" + FAIL + " wants it";
     }
-    return CONTINUE.equals(said) || !query.protection().holds(document)
+    return CONTINUE.equals(said) || !query.protection.holds(document)
         ? null
         : "it ends, since nobody would keep its rate limit, alignment, `after` or pause; with " + PROPERTY + "=" + CONTINUE + " it runs without";
   }

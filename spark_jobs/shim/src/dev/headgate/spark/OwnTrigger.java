@@ -44,7 +44,7 @@ final class OwnTrigger {
       return;
     }
     asked = true;
-    if (realTime.ownTrigger() instanceof ProcessingTimeTrigger own) {
+    if (realTime.ownTrigger instanceof ProcessingTimeTrigger own) {
       try {
         boolean isLong = own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS;
         replaceExecutor(isLong);
@@ -77,11 +77,11 @@ final class OwnTrigger {
 
   /** Has batches that fail in real-time mode mended, and, where the trigger is long, streams asked more often. */
   private void replaceExecutor(boolean isLong) throws ReflectiveOperationException {
-    Object executor = RunningQuery.call(query, "triggerExecutor");
+    Object executor = new Execution(query).call("triggerExecutor");
     String name = executor.getClass().getName();
     if (isLong) {
       Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
-      executor = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), RunningQuery.call(query, "triggerClock"));
+      executor = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), new Execution(query).call("triggerClock"));
     }
     Method setter = Arrays.stream(query.getClass().getMethods()).filter(m -> m.getName().equals("triggerExecutor_$eq")).findFirst().orElseThrow();
     setter.invoke(query, realTime.mending(executor));

@@ -1,14 +1,17 @@
 package dev.headgate.spark;
 
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What one stream tells a planner, and asks it.
+ * What one stream tells a planner, and asks it; and how long it bears with one that fails, since nobody is to be asked then.
  *
- * <p>A call that fails, or that is answered with what cannot be carried out, is answered with null here, and costs {@link Patience}.
+ * <p>A planner that does not answer must neither read data nobody granted nor stall the query in silence. So each call has a budget; one
+ * that fails, or is answered with what cannot be carried out, is answered with null here, and means hold; and after a time of nothing
+ * but failures the query fails with the last reason, or goes on without a planner.
  */
 final class PlannerClient {
   private static final Logger LOG = LoggerFactory.getLogger(PlannerClient.class);
@@ -18,7 +21,13 @@ final class PlannerClient {
   private final String descriptor;
   private final String stream;
   private final Function<Answer, String> problem;
-  private final Patience patience;
+  private long failingSince;
+  private int failures;
+
+  /** A question to the planner. */
+  private interface Question {
+    String ask() throws Planner.Failed, InterruptedException;
+  }
 
   /**
    * @param descriptor of the stream, as {@link Planner#opened} is told it
@@ -31,7 +40,6 @@ final class PlannerClient {
     this.descriptor = descriptor;
     this.stream = stream;
     this.problem = problem;
-    this.patience = new Patience(stream, this::patienceIsOver);
   }
 
   Answer opened(Planner planner) throws InterruptedException {
@@ -70,26 +78,47 @@ final class PlannerClient {
     }
   }
 
-  /** Notes that the planner has said what is to be done. */
+  /** Notes that the planner has answered, and in words that could be carried out. */
   void served() {
-    patience.served();
+    if (failures > 0) {
+      LOG.info("Headgate: the planner answers {} again after {} failed calls", stream, failures);
+    }
+    failures = 0;
   }
 
-  private Answer ask(Patience.Question question, Set<String> understood) throws InterruptedException {
-    String text = patience.ask(question);
-    if (text == null) {
-      return null;
+  private Answer ask(Question question, Set<String> understood) throws InterruptedException {
+    long asked = System.nanoTime();
+    String why;
+    try {
+      String text = question.ask();
+      Answer answer = text == null ? null : Answer.parse(text, understood);
+      why = text == null ? "it answered null" : answer == null ? "unknown answer \"" + text + "\"" : problem.apply(answer);
+      if (why == null) {
+        return answer;
+      }
+    } catch (Planner.Failed e) {
+      why = e.getMessage();
     }
-    Answer answer = Answer.parse(text, understood);
-    String why = answer == null ? "unknown answer \"" + text + "\"" : problem.apply(answer);
-    if (why != null) {
-      patience.failed(why);
-      return null;
-    }
-    return answer;
+    failed(why, asked);
+    return null;
   }
 
-  private void patienceIsOver(String why) {
+  /**
+   * Notes a failed call. The first is borne however long it took: a process that stood still in it (a paused container, a virtual machine
+   * that moved) finds minutes gone of which nobody was asked anything.
+   */
+  private void failed(String reason, long asked) {
+    if (failures++ == 0) {
+      failingSince = asked;
+      LOG.warn("Headgate holds {}, because the planner failed: {}", stream, reason);
+      return;
+    }
+    long failing = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - failingSince);
+    if (failing < Shim.patienceMillis()) {
+      return;
+    }
+    String why =
+        String.format("Headgate held %s for %d ms, because the planner failed %d times in a row, the last time with: %s.", stream, failing, failures, reason);
     String end = PlannerProcess.whyItEnds(query);
     if (end != null) {
       throw new PlannerException(why + " The query ends rather than stall in silence; see the driver's log, then start it again. (" + end + ")");

@@ -6,6 +6,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
+import java.net.SocketException;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -19,7 +20,9 @@ import org.apache.spark.SparkContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import py4j.CallbackClient;
+import py4j.DefaultGatewayServerListener;
 import py4j.GatewayServer;
+import py4j.Py4JServerConnection;
 import scala.Option;
 import scala.Tuple2;
 
@@ -29,7 +32,7 @@ import scala.Tuple2;
  *
  * <p>It is a Python process of its own, so that no planning waits for the job's Python code. It ends when this JVM does: that closes
  * its standard input. Where it dies, another one is started, and each query is told to it anew; until then streams are held, see
- * {@link Patience}. What it asks of the driver (Kafka's clients, the checkpoint's file system) comes by a Py4J gateway that takes
+ * {@link PlannerClient}. What it asks of the driver (Kafka's clients, the checkpoint's file system) comes by a Py4J gateway that takes
  * calls from whoever has its token, and from nobody else. All of its threads are daemons: none keeps a job's JVM from ending.
  */
 public final class PlannerProcess {
@@ -308,6 +311,17 @@ public final class PlannerProcess {
             .callbackClient(new CallbackClient(0, here, 0, TimeUnit.SECONDS)) // never used; the usual one has a thread that is no daemon
             .authToken(gatewayToken)
             .build();
+    gateway.addListener(
+        new DefaultGatewayServerListener() {
+          @Override
+          public void connectionStarted(Py4JServerConnection connection) {
+            try {
+              connection.getSocket().setTcpNoDelay(true); // Py4J writes 8 KB at a time, and all but the first would wait for 40 ms
+            } catch (SocketException e) {
+              LOG.debug("long answers come late", e);
+            }
+          }
+        });
     gateway.start(true);
   }
 

@@ -17,7 +17,6 @@ import scala.Function1;
 import scala.Option;
 import scala.Some;
 import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Has single batches of a running query run in Spark's real-time mode, and the others as micro-batches.
@@ -56,7 +55,10 @@ final class RealTime {
   private final StreamingQuery query;
   private final Execution execution;
   private final RealTimeChecks checks;
-  private final Object ownTrigger;
+
+  /** The trigger that the job has given the query. */
+  final Object ownTrigger;
+
   private final Map<String, Option<String>> before = new LinkedHashMap<>();
   private LogicalPlan ownPlan;
   private long millis;
@@ -67,11 +69,6 @@ final class RealTime {
     this.execution = new Execution(query);
     this.checks = new RealTimeChecks(execution);
     this.ownTrigger = execution.call("trigger");
-  }
-
-  /** The trigger that the job has given the query. */
-  Object ownTrigger() {
-    return ownTrigger;
   }
 
   boolean isOn() {
@@ -203,31 +200,14 @@ final class RealTime {
 
   /** The plan with relations that real-time mode reads for so long. */
   private static LogicalPlan reading(LogicalPlan plan, long duration) {
-    return plan.transform(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return node.getClass().getSimpleName().equals("StreamingDataSourceV2ScanRelation");
-          }
-
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            if (!isDefinedAt(node)) {
-              return otherwise.apply(node);
-            }
-            LogicalPlan relation = (LogicalPlan) node.productElement(0);
-            return (B) with(node, "relation", with(relation, "realTimeModeDuration", Some.apply(duration)));
-          }
-        });
+    return Plans.with(
+        plan,
+        node -> node.getClass().getSimpleName().equals("StreamingDataSourceV2ScanRelation"),
+        node -> with(node, "relation", with((LogicalPlan) node.productElement(0), "realTimeModeDuration", Some.apply(duration))));
   }
 
   private static LogicalPlan with(LogicalPlan node, String name, Object value) {
-    Object[] elements = new Object[node.productArity()];
-    for (int i = 0; i < elements.length; i++) {
-      elements[i] = node.productElementName(i).equals(name) ? value : node.productElement(i);
-    }
-    return node.makeCopy(elements);
+    return node.makeCopy(Plans.elements(node, (each, element) -> each.equals(name) ? value : element));
   }
 
   // a batch that fails ---------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ final class RunningQuery {
   private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
 
   private final StreamingQuery query;
-  private final RealTime realTime;
+  final RealTime realTime;
   private final String thread = Thread.currentThread().getName();
   private final Map<String, String> options;
   private Planner begunBy;
@@ -46,9 +46,9 @@ final class RunningQuery {
   private StreamingQueryProgress told;
   private final String user;
   private final String session;
-  private final Protection protection;
-  private final OwnTrigger trigger;
-  private final CheckpointFiles files;
+  final Protection protection;
+  final OwnTrigger trigger;
+  final CheckpointFiles files;
   private boolean fenceIsKnown;
   private volatile Fence fence;
   private String toldProblem;
@@ -97,7 +97,7 @@ final class RunningQuery {
 
   /** The ids of the runs that have streams open and are planned. */
   static List<String> planned() {
-    return BY_RUN.values().stream().filter(run -> run.query.isActive() && !run.leftAlone && isPlanned(run.realTime.ownTrigger())).map(RunningQuery::runId).toList();
+    return BY_RUN.values().stream().filter(run -> run.query.isActive() && !run.leftAlone && isPlanned(run.realTime.ownTrigger)).map(RunningQuery::runId).toList();
   }
 
   private static boolean isPlanned(Object trigger) {
@@ -137,10 +137,10 @@ final class RunningQuery {
   private String describe() {
     Map<String, Object> members = new LinkedHashMap<>(named(query));
     members.put("thread", thread);
-    Object trigger = realTime.ownTrigger();
+    Object trigger = realTime.ownTrigger;
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
-    Object plan = call("analyzedPlan");
+    Object plan = new Execution(query).call("analyzedPlan");
     members.put("plan", String.valueOf(plan));
     members.put("sources", plan instanceof LogicalPlan known ? occurrences(known) : null);
     members.put("options", options);
@@ -186,7 +186,7 @@ final class RunningQuery {
     if (!(found instanceof StreamingQuery query)) {
       return null;
     }
-    Object trigger = call(query, "trigger");
+    Object trigger = new Execution(query).call("trigger");
     Map<String, Object> members = named(query);
     members.put("unplanned", isPlanned(trigger) ? null : kindOf(trigger));
     return Origin.json(members);
@@ -196,18 +196,6 @@ final class RunningQuery {
   private static String kindOf(Object trigger) {
     String name = trigger.getClass().getSimpleName().replaceAll("Trigger\\$?$", "");
     return name.equals("OneTime") ? "once" : name.substring(0, 1).toLowerCase(java.util.Locale.ROOT) + name.substring(1);
-  }
-
-  Protection protection() {
-    return protection;
-  }
-
-  RealTime realTime() {
-    return realTime;
-  }
-
-  OwnTrigger trigger() {
-    return trigger;
   }
 
   /** No planner is asked about it any more. */
@@ -279,10 +267,6 @@ final class RunningQuery {
     return 0;
   }
 
-  CheckpointFiles files() {
-    return files;
-  }
-
   /** Its last stream is closed. */
   void ends() {
     realTime.ends();
@@ -294,19 +278,6 @@ final class RunningQuery {
     BY_RUN.remove(runId());
     if (OF_THIS_THREAD.get() == this) {
       OF_THIS_THREAD.remove();
-    }
-  }
-
-  private Object call(String method) {
-    return call(query, method);
-  }
-
-  /** Asks the execution, whose class has moved between versions of Spark. */
-  static Object call(StreamingQuery query, String method) {
-    try {
-      return query.getClass().getMethod(method).invoke(query);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("Headgate does not know this version of Spark", e);
     }
   }
 }

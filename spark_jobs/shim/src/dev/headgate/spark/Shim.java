@@ -142,7 +142,7 @@ public final class Shim {
   /** The file system of a path, by the settings of the session that a run of a query is in. */
   public static FileSystem files(String runId, Path path) throws IOException {
     RunningQuery query = RunningQuery.run(runId);
-    return query == null ? path.getFileSystem(PlannerProcess.context().hadoopConfiguration()) : query.files().at(path);
+    return query == null ? path.getFileSystem(PlannerProcess.context().hadoopConfiguration()) : query.files.at(path);
   }
 
   static long open(Gate gate) {

@@ -3,7 +3,6 @@ package dev.headgate.spark.kafka;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.headgate.spark.Packed;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -25,8 +24,7 @@ import org.apache.kafka.common.TopicPartition;
  * What a broker knows of the logs of partitions, for hundreds of them in one call from Python: offsets by timestamp, and which have
  * transactions.
  *
- * <p>None of it joins a consumer group or commits to one. Answers are {@link Packed} where they are long; a partition that could not
- * be asked has a text instead: why.
+ * <p>None of it joins a consumer group or commits to one. A partition that could not be asked has a text instead: why.
  */
 public final class Logs {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -95,7 +93,7 @@ public final class Logs {
         told.put(name, e.toString());
       }
     }
-    return Packed.of(JSON.writeValueAsString(told));
+    return JSON.writeValueAsString(told);
   }
 
   /** What {@code topic/partition} names. */

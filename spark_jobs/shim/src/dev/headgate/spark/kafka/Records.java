@@ -3,7 +3,6 @@ package dev.headgate.spark.kafka;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.headgate.spark.Packed;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -79,8 +78,7 @@ public final class Records {
     if (room.isLeft()) {
       waiting.forEach((name, partition) -> noteGap(name, begins.get(name), consumer.position(partition)));
     } // else records may have come of the others, too, and not been told
-    String told = JSON.writeValueAsString(found);
-    return room.hasValues() ? told : Packed.of(told); // values would not become shorter
+    return JSON.writeValueAsString(found);
   }
 
   private void noteGap(String name, long begin, long position) {
