@@ -26,8 +26,10 @@ KAFKA_CLIENT = SHIM / "kafka-client"
 JAR = SHIM.parent / "headgate_spark" / "jars" / "headgate-shim.jar"
 MANIFEST = "META-INF/MANIFEST.MF"
 EPOCH = (1980, 1, 1, 0, 0, 0)
-SERVICE = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
-PROVIDER = b"dev.headgate.spark.Extensions\n"
+SERVICES = {
+    "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider": b"dev.headgate.spark.Extensions\n",
+    "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister": b"dev.headgate.spark.LateJar\n",
+}
 
 
 class BuildError(Exception):
@@ -102,9 +104,7 @@ def compile_jar() -> Path:
         if done.returncode:
             raise BuildError(f"Headgate's shim does not compile with {javac}:\n{done.stderr.strip()}")
         files = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
-        pack(
-            Path(scratch) / JAR.name, {MANIFEST: manifest(), SERVICE: PROVIDER} | dict(sorted(files.items()))
-        )
+        pack(Path(scratch) / JAR.name, {MANIFEST: manifest(), **SERVICES} | dict(sorted(files.items())))
         (Path(scratch) / JAR.name).replace(JAR)
     return JAR
 

@@ -160,6 +160,20 @@ def test_a_connector_that_comes_after_the_session_is_asked_for_event_times(kafka
         assert floors, kind.log[-4000:]
 
 
+def test_a_jar_of_ours_that_comes_after_the_session_says_so_once_and_keeps_no_query(folder: Path):
+    with Notebook(folder, "") as kind:
+        kind.start([], {})
+        kind.run(f'spark.sql("ADD JAR {jar_path()}")')
+        for name in ("first", "second"):
+            kind.run(f'spark.range(3).write.parquet("{folder}/{name}")')
+            kind.run(f'rows = spark.readStream.schema("id LONG").parquet("{folder}/{name}")')
+            kind.run('writer = rows.writeStream.format("noop").trigger(availableNow=True)')
+            kind.run(f'query = writer.option("checkpointLocation", "{folder}/checkpoint-{name}").start()')
+            assert kind.run(f"print(query.awaitTermination({WAIT_SECONDS}))").strip() == "True"
+            assert kind.run("print(query.lastProgress['numInputRows'])").strip() == "3"
+        assert kind.log.count("its jar came after the session had begun") == 1, kind.log[-4000:]
+
+
 class Sql(Kind):
     """A session of SQL, by `spark-sql`."""
 

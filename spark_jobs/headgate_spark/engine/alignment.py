@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
-from headgate_spark.engine.asked import AskedOfSources, NothingAsked
+from headgate_spark.engine.asked import AskedOfSources
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.event_time import Decoder
 from headgate_spark.planner.alignment import Groups, idle_after
@@ -25,7 +25,7 @@ class SourceTimes(EventTimes, AskedOfSources, Protocol):
     """The event times of the sources of one run."""
 
 
-class NoSourceTimes(NoEventTimes, NothingAsked):
+class NoSourceTimes(NoEventTimes, AskedOfSources):
     """Of a driver in which no source tells event times."""
 
 

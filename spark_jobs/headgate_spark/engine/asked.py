@@ -10,7 +10,7 @@ from headgate_spark.event_time import Decoder
 
 
 class AskedOfSources(Protocol):
-    """Holds the clients of one run's sources. None of it waits."""
+    """Holds the clients of one run's sources. None of it waits; where nobody asks, nothing is done."""
 
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
         """The payloads of these sources are decoded so, and those of no others; before a source of them is opened."""
@@ -29,22 +29,3 @@ class AskedOfSources(Protocol):
 
     def close(self) -> None:
         """The run has ended."""
-
-
-class NothingAsked:
-    """Of a driver in which nobody asks the sources."""
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Nothing will be decoded."""
-
-    def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Nothing will be asked."""
-
-    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """Nothing will be asked."""
-
-    def forget(self, source: str) -> None:
-        """Nothing was asked."""
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from headgate_contract import QueryControl
-from headgate_spark.engine.asked import AskedOfSources, NothingAsked
+from headgate_spark.engine.asked import AskedOfSources
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.event_time import Decoder
 from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds
@@ -20,7 +20,7 @@ class SourceUnreadTimes(UnreadTimes, AskedOfSources, Protocol):
     """Looks for the first unread records of the sources of one run."""
 
 
-class NobodyLooksAtSources(NobodyLooks, NothingAsked):
+class NobodyLooksAtSources(NobodyLooks, AskedOfSources):
     """Of a driver in which nobody looks at records."""
 
 
@@ -28,7 +28,7 @@ class SourceSnapshotEnds(SnapshotEnds, AskedOfSources, Protocol):
     """Searches where snapshots end in the sources of one run."""
 
 
-class NobodySearchesSources(NobodySearches, NothingAsked):
+class NobodySearchesSources(NobodySearches, AskedOfSources):
     """Of a driver in which nobody searches."""
 
 

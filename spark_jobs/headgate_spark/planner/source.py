@@ -15,7 +15,7 @@ from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.files import FileCount
 from headgate_spark.planner.hybrid import Hybrid, Progress
-from headgate_spark.planner.model import Answer, Hold, Lane, Position, Source, SourceSnapshot, Wait
+from headgate_spark.planner.model import Answer, Hold, Lane, Position, Source, Wait
 from headgate_spark.planner.shares import room
 
 SURVEY_SECONDS = 2.0
@@ -249,21 +249,3 @@ class SourceState:
         if in_flight or self.pending or (held is not None and held.keeps_from_reading):
             return 0.0
         return None if self.pending is None else max(0.0, now - self._active_at)
-
-    def snapshot(self, now: float, *, in_flight: bool, phase: bool, finished: bool) -> SourceSnapshot:
-        """Return the source for metrics and status."""
-        return SourceSnapshot(
-            name=self.name,
-            lane=Lane.BYTES if self.is_cut_in_bytes else self.lane,
-            pending_records=None if in_flight and not self.is_counted else self.pending,
-            planned_records_total=self.planned_total,
-            processed_records_total=self.processed_total,
-            idle_seconds=self.idle_seconds(now, in_flight=in_flight),
-            phase=phase,
-            paused=self.control.paused,
-            finished=finished,
-            rate_limit_records_per_second=self.rate.records_per_second,
-            held_seconds=self.held.seconds(now),
-            held_lately_seconds=self.held.lately(now),
-            held_by=self.held.reason,
-        )

@@ -20,6 +20,7 @@ from headgate_spark.planner.lease import look_seconds
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
     HybridMemory,
+    Lane,
     Position,
     Source,
     SourceSnapshot,
@@ -291,9 +292,18 @@ class QueryState:
         state = self.sources[source]
         is_available_now = self.settings.trigger.kind is TriggerKind.AVAILABLE_NOW
         at_end = is_available_now or self.hybrid.has_finished(source)
-        return state.snapshot(
-            now,
-            in_flight=in_flight,
+        return SourceSnapshot(
+            name=source,
+            lane=Lane.BYTES if state.is_cut_in_bytes else state.lane,
+            pending_records=None if in_flight and not state.is_counted else state.pending,
+            planned_records_total=state.planned_total,
+            processed_records_total=state.processed_total,
+            idle_seconds=state.idle_seconds(now, in_flight=in_flight),
             phase=self.hybrid.phase(source) or self.snapshots.phase(source),
+            paused=state.control.paused,
             finished=at_end and state.pending == 0,
+            rate_limit_records_per_second=state.rate.records_per_second,
+            held_seconds=state.held.seconds(now),
+            held_lately_seconds=state.held.lately(now),
+            held_by=state.held.reason,
         )

@@ -32,8 +32,16 @@ import scala.runtime.BoxedUnit;
  */
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
     implements SparkSessionExtensionsProvider {
+  private static volatile boolean inPlace;
+
+  /** Whether a session was made with them. */
+  static boolean areInPlace() {
+    return inPlace;
+  }
+
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    inPlace = true;
     Function1<SparkSession, Rule<LogicalPlan>> taker = session -> new TakeSettings();
     extensions.injectHintResolutionRule(taker); // of the rules that can be added, these alone come before sources are looked for
     Function1<SparkSession, Rule<LogicalPlan>> builder = session -> new GovernStreams();

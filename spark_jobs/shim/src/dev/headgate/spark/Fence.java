@@ -28,11 +28,10 @@ import org.slf4j.LoggerFactory;
  * takes it; here it is looked at before each entry of the offset log and of the commit log, and given back. {@link SignOfLife} answers
  * newcomers meanwhile.
  *
- * <p>Spark writes both logs through a {@code CheckpointFileManager}, an interface that has moved between versions; each log has one of
- * its own, in a field called {@code fileManager} (read in the bytecode of {@code HDFSMetadataLog}, 4.0.5 and 4.3.0: every entry goes
- * through {@code createAtomic}). A stand-in takes its place. Spark's own setting for that, {@code
- * spark.sql.streaming.checkpointFileManagerClass}, would have executors load the class as well, for the state; they need nothing of
- * ours. A manager that a job has set there writes entries as it likes: it is asked as before, after the look.
+ * <p>Spark writes both logs through a {@code CheckpointFileManager}, which each log has in a field called {@code fileManager} (read in the
+ * bytecode of {@code HDFSMetadataLog}, 4.0.5 and 4.3.0: every entry goes through {@code createAtomic}). A stand-in takes its place: by
+ * {@code spark.sql.streaming.checkpointFileManagerClass} executors would have to load it, too. A manager that a job has set there writes
+ * entries as it likes, after the look.
  *
  * <p>Spark's source of files keeps a third log, in {@code metadataLog}: which files belong to which of its offsets. It writes an entry
  * while it is asked for its latest offset, so before that of the offset log, and ends the query where one is there ({@code

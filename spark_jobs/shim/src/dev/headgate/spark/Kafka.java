@@ -6,11 +6,9 @@ import java.io.InputStream;
 /**
  * Makes what asks Kafka by a client that is there already, for Python.
  *
- * <p>The package {@code dev.headgate.spark.kafka} is compiled against Kafka's client, which comes with Spark's connector: on the same
- * class path as this jar, or by {@code --packages} through a class loader below it, or with {@code ADD JAR} through one that there
- * was not yet when this jar was loaded; a driver without Kafka has none. So it is linked where the client is: by a loader below that
- * of the client, which takes our class files for itself instead of asking its parents for them. A jar of its own beside this one
- * would be linked in the wrong place as soon as both are in Spark's {@code jars} folder, and one inside it needs the same loader.
+ * <p>The package {@code dev.headgate.spark.kafka} is compiled against Kafka's client, which comes with Spark's connector, through whatever
+ * class loader that is, or never. So it is linked where the client is: by a loader below that of the client, which takes our class files
+ * for itself instead of asking its parents for them ({@code docs/why.md}).
  */
 public final class Kafka {
   private static final String PACKAGE = "dev.headgate.spark.kafka.";

@@ -8,14 +8,9 @@ import java.util.concurrent.TimeUnit;
 /**
  * A hold that stands for a while without another question: the answer {@code lease} of a planner.
  *
- * <p>A query that has nothing to do is triggered ten times a second. Each trigger costs Spark a progress report that nobody reads,
- * and each question to the planner a round trip to Python. So a planner that knows for how long its answer stays the same says
- * so, once for all streams of the query, and the first stream of the next trigger, whichever Spark asks first, waits for the end of
- * the lease: its time is over, the planner recalls it because it was told something, or a stream that it names has something new.
- * That trigger ends without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as
- * long as the wait.
- *
- * <p>How long it stands and how often streams are looked at is the planner's word; what is here is how one waits in Spark.
+ * <p>It is for all streams of the query. The first stream of the next trigger, whichever Spark asks first, waits for the end of the lease:
+ * its time is over, the planner recalls it because it was told something, or a stream that it names has something new. That trigger
+ * ends without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as long as the wait.
  *
  * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
  */

@@ -13,15 +13,9 @@ import org.slf4j.LoggerFactory;
 /**
  * How long a stream bears with a source that cannot be asked what it has.
  *
- * <p>A broker that is restarted is back within a minute, and a query that fails of it reads nothing for longer than that. So a
- * source that is out of reach is held, as one whose answer is not known, while the other sources of the query go on; and after a
- * time of nothing but failure the query fails with what the source says, as it would have at once without Headgate. What does
- * not pass by itself (wrong credentials, lost records) fails at once. What may pass, and for how long, a planner has said before,
- * see {@link Forbearance}.
- *
- * <p>The planner is told of it, and of a source that is silent: Kafka's client tries for minutes before it says anything, and
- * Spark's exception need not name the source. It is told on a thread of its own, in the order in which it happened, so that
- * nothing waits for it but a query that ends.
+ * <p>It is held, while the other sources of the query go on; and after a time of nothing but failure the query fails with what the source
+ * says. What may pass, and for how long, a planner has said before, see {@link Forbearance}; anything else fails at once. The planner is
+ * told of it, and of a source that is silent, on a thread of its own.
  */
 final class Outage {
   private static final Logger LOG = LoggerFactory.getLogger(Outage.class);

@@ -13,11 +13,9 @@ import org.slf4j.LoggerFactory;
 /**
  * The trigger that the job gave to its query: how often Spark asks its streams.
  *
- * <p>It becomes the planner's affair, and Spark asks ten times a second. The query's execution has a trigger executor, which it makes
- * before it asks its streams for their default limit and starts after that, in 4.0 to 4.3 (read in the bytecode of {@code
- * MicroBatchExecution.logicalPlan}); at that question another one is put in its place, by the public setter. That class has moved
- * between versions, so it is reached by name. Where it cannot be done, the job's own trigger stays: a stream is asked less often, and
- * nothing is lost.
+ * <p>It becomes the planner's affair, and Spark asks ten times a second: when a stream is first asked for its default limit, another
+ * executor of triggers is put in the place of Spark's (read in the bytecode of {@code MicroBatchExecution.logicalPlan}, 4.0 to 4.3). Where
+ * that cannot be done, the job's own trigger stays: a stream is asked less often, and nothing is lost.
  */
 final class OwnTrigger {
   private static final Logger LOG = LoggerFactory.getLogger(OwnTrigger.class);

@@ -30,10 +30,9 @@ import scala.Tuple2;
  * The planner's process: starts it beside the JVM, or finds the one that {@code headgate-run} has started, and tells it where this
  * driver is.
  *
- * <p>It is a Python process of its own, so that no planning waits for the job's Python code. It ends when this JVM does: that closes
- * its standard input. Where it dies, another one is started, and each query is told to it anew; until then streams are held, see
- * {@link PlannerClient}. What it asks of the driver (Kafka's clients, the checkpoint's file system) comes by a Py4J gateway that takes
- * calls from whoever has its token, and from nobody else. All of its threads are daemons: none keeps a job's JVM from ending.
+ * <p>It ends when this JVM does: that closes its standard input. Where it dies, another one is started, and each query is told to it anew;
+ * until then streams are held, see {@link PlannerClient}. What it asks of the driver comes by a Py4J gateway that takes calls from whoever
+ * has its token. All threads are daemons: none keeps a job's JVM from ending.
  */
 public final class PlannerProcess {
   private static final Logger LOG = LoggerFactory.getLogger(PlannerProcess.class);

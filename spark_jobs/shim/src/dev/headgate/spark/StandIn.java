@@ -19,12 +19,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Makes {@link Governed} stand-ins for tables, scans and streams of any class.
  *
- * <p>Sources implement any subset of a dozen optional interfaces, and Spark asks for each with {@code instanceof}, so a stand-in
- * must have exactly those of its delegate. {@link java.lang.reflect.Proxy} could do that, but it wraps every checked exception
- * that an interface does not declare, and Scala code throws those freely: an {@code InterruptedException} would turn a clean
- * {@code query.stop()} into a failure, and a {@code SparkException} would lose its error class. So the class is generated, with
- * the ASM that Spark itself carries. Spark tests streams and tables for interfaces only, never for a concrete class (checked in
- * the bytecode of 4.0 to 4.3).
+ * <p>Spark asks for each of a dozen optional interfaces with {@code instanceof}, so a stand-in has exactly those of its delegate. Why the
+ * class is generated, and is no {@link java.lang.reflect.Proxy}, is in the README of the shim.
  */
 final class StandIn {
   private static final Logger LOG = LoggerFactory.getLogger(StandIn.class);
