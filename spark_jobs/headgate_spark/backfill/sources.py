@@ -7,19 +7,22 @@ every start, whatever has arrived meanwhile. No row is in both parts, and none i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from headgate_spark.backfill import kafka_history, kafka_offsets
+from headgate_spark.backfill import kafka_history
 from headgate_spark.backfill.kafka_history import EARLIEST
 from headgate_spark.backfill.refusals import BackfillError, refuse
+from headgate_spark.kafka.lookups import settings_of
 
 Cut = Any
 """Where a history ends, as a JSON value; what it means is known to its source alone."""
@@ -84,7 +87,56 @@ class Kafka:
 
     def _kept(self, spark: SparkSession) -> kafka_history.Spans:
         topics = [topic.strip() for topic in self.subscribe.split(",")]
-        return kafka_offsets.kept(spark, topics, self.options)
+        return kafka_keeps(spark, topics, self.options)
+
+
+_ALONE = {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
+
+
+def kafka_keeps(
+    spark: SparkSession, topics: Sequence[str], options: Mapping[str, str]
+) -> kafka_history.Spans:
+    """Return which offsets Kafka keeps of each partition of `topics`; `options` are those of Spark's source.
+
+    It is asked by the client that Spark's connector has brought into the JVM; the shim need not be there. Raises
+    `BackfillError` where there is no such topic, no broker that answers, or no connector.
+    """
+    try:
+        with _consumer(spark, options) as consumer:
+            return {topic: _kept_of(spark, consumer, topic) for topic in topics}
+    except Py4JJavaError as error:
+        cause = error.java_exception.getMessage()
+        raise BackfillError(
+            f"topics {', '.join(topics)}: Kafka does not tell their offsets ({cause}); check the `kafka.` options"
+        ) from None
+
+
+@contextmanager
+def _consumer(spark: SparkSession, options: Mapping[str, str]) -> Iterator[Any]:
+    kafka = spark._jvm.org.apache.kafka
+    if isinstance(kafka.clients.consumer.KafkaConsumer, JavaPackage):
+        raise BackfillError(
+            "Spark's Kafka source is not on the class path: add it by spark.jars.packages, "
+            "org.apache.spark:spark-sql-kafka-0-10_2.13 in the version of Spark"
+        )
+    bytes_of = kafka.common.serialization.ByteArrayDeserializer
+    settings = settings_of(spark._jvm, options, "headgate-backfill", _ALONE)
+    consumer = kafka.clients.consumer.KafkaConsumer(settings, bytes_of(), bytes_of())
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _kept_of(spark: SparkSession, consumer: Any, topic: str) -> dict[str, tuple[int, int]]:
+    asked = spark._jvm.java.util.ArrayList()
+    for partition in consumer.partitionsFor(topic) or ():
+        asked.add(spark._jvm.org.apache.kafka.common.TopicPartition(topic, partition.partition()))
+    if not len(asked):
+        raise BackfillError(f"topic {topic} does not exist: create it, or subscribe to another")
+    # In this order: what retention takes away between the two answers is missed later, not passed over.
+    firsts, ends = consumer.beginningOffsets(asked), consumer.endOffsets(asked)
+    return {str(partition.partition()): (int(firsts[partition]), int(ends[partition])) for partition in asked}
 
 
 @dataclass(frozen=True)
