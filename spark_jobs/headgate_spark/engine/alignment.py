@@ -12,8 +12,6 @@ import structlog
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.asked import AskedOfSources
-from headgate_spark.engine.sources import Descriptor
-from headgate_spark.event_time import Decoder
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import EventTimes, NoEventTimes
@@ -36,20 +34,11 @@ class RunAlignment:
     """
 
     def __init__(self, query: str, groups: Groups, times: SourceTimes) -> None:
-        self._times = times
+        self.times = times
         self._query = query
         self._warned_of: Mapping[str, str] = {}
         self._is_closed = False
         self.part = QueryAlignment(query, groups, times)
-
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """The query names these for its sources."""
-        self._times.decode_by(decoders)
-
-    def opened(self, source: str, descriptor: Descriptor) -> None:
-        """A stream was opened."""
-        if not self._is_closed and descriptor.format == "kafka" and descriptor.offset_format is not None:
-            self._times.open(source, descriptor.options)
 
     def join(self, control: QueryControl | None, sources: Iterable[str], now: float) -> None:
         """Join the groups before the first planning, so that the others wait for it."""
@@ -65,13 +54,12 @@ class RunAlignment:
             return
         for name, source in ({} if control is None else control.sources).items():
             if source.alignment is not None:
-                self._times.prepare(name, source.max_future_seconds, source.event_time)
+                self.times.prepare(name, source.max_future_seconds, source.event_time)
 
     def forget(self, source: str) -> None:
         """The records of a source are others than those that were asked about."""
         if not self._is_closed:
             self.part.forget(source)
-            self._times.forget(source)
 
     def warn(self) -> None:
         """Say once which sources cannot be aligned."""
@@ -86,7 +74,7 @@ class RunAlignment:
         if not self._is_closed:
             self._is_closed = True
             self.part.leave()
-            self._times.close()
+            self.times.close()
 
 
 class DriverAlignment:

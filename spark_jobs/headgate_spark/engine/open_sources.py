@@ -14,7 +14,7 @@ from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.topics import Topics
-from headgate_spark.engine.unread import RunUnread
+from headgate_spark.engine.unread import RunRecords
 from headgate_spark.planner.model import Position, Source
 
 
@@ -34,7 +34,7 @@ class OpenSources:
         self._services = services
         self._state = state
         self.alignment = alignment
-        self.unread = RunUnread(services.unread(), services.snapshots())
+        self.records = RunRecords(alignment.times, services.unread(), services.snapshots())
         self._topics_came = topics_came
         self._occurrences = tuple(occurrences)
         self.by_handle: dict[int, OpenSource] = {}
@@ -56,7 +56,7 @@ class OpenSources:
     def forget(self, name: str) -> None:
         """The records of a source are others than those that were asked about."""
         self.alignment.forget(name)
-        self.unread.forget(name)
+        self.records.forget(name)
 
     def handle(self, name: str) -> int:
         """Return the handle of a source."""
@@ -92,8 +92,7 @@ class OpenSources:
 
     def _opened(self, descriptor: Descriptor, name: str) -> OpenSource:
         services, is_kafka = self._services, descriptor.format == "kafka"
-        self.alignment.opened(name, descriptor)
-        self.unread.opened(name, descriptor)
+        self.records.opened(name, descriptor)
         topics = beginnings = None
         if services.open_topic_ids is not None and is_kafka and descriptor.offset_format is not None:
             connect = partial(services.open_topic_ids, descriptor.options)
@@ -110,7 +109,7 @@ class OpenSources:
 
     def close(self) -> None:
         """Give back the clients of all."""
-        self.unread.close()
+        self.records.close()
         for opened in self:
             _disconnect(opened)
 

@@ -123,14 +123,12 @@ class QueryRun:
         told = {names[each.handle]: each.settings for each in every}
         of_job = OfJob() if self.started is None else self.started.settings
         job = of_job.read(self.name, told)
-        decoders = named(self.name, job, of_job.properties)
-        self.alignment.decode_by(decoders)
-        self.sources.unread.decode_by(decoders)
+        self.sources.records.decode_by(named(self.name, job, of_job.properties))
         self.settings.job_says(job)
         self.sources.open(descriptor)
         self.planner = None
         self.alignment.join(self.settings.control, names.values(), self._clock())
-        self.sources.unread.follow(self.settings.control)
+        self.sources.records.follow(self.settings.control)
 
     def admit(self, handle: int, asking: Asking, start: str | None) -> Reply:
         """Answer the first step of a planning: a batch that would begin at the offset `start`."""
@@ -186,7 +184,7 @@ class QueryRun:
             return
         self.settings.document_says(control)
         self.alignment.follow(self.settings.control)
-        self.sources.unread.follow(self.settings.control)
+        self.sources.records.follow(self.settings.control)
         if self.planner is not None:
             self.planner.control(self.settings.control, self._clock())
             self._warn_of_settings()
@@ -250,8 +248,8 @@ class QueryRun:
                     memory=self.state.memory.bound,
                     pace=self.state.memory.pace_at(time.time()),
                     alignment=self.alignment.part,
-                    unread=self.sources.unread.times,
-                    snapshots=self.sources.unread.snapshots,
+                    unread=self.sources.records.unread,
+                    snapshots=self.sources.records.snapshots,
                 )
             )
             planner.control(self.settings.control, self._clock())

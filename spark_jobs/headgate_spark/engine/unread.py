@@ -32,36 +32,40 @@ class NobodySearchesSources(NobodySearches, AskedOfSources):
     """Of a driver in which nobody searches."""
 
 
-class RunUnread:
-    """The unread records of one run."""
+class RunRecords:
+    """The records of one run's Kafka sources: who looks something up in them, and that they are told of all alike."""
 
-    def __init__(self, times: SourceUnreadTimes, snapshots: SourceSnapshotEnds) -> None:
-        self.times = times
+    def __init__(
+        self, times: AskedOfSources, unread: SourceUnreadTimes, snapshots: SourceSnapshotEnds
+    ) -> None:
+        """`times` are the event times of alignment."""
+        self.unread = unread
         self.snapshots = snapshots
+        self._every = (times, unread, snapshots)
 
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
         """Take the decoders that the query names for its sources."""
-        self.times.decode_by(decoders)
-        self.snapshots.decode_by(decoders)
+        for each in self._every:
+            each.decode_by(decoders)
 
     def opened(self, source: str, descriptor: Descriptor) -> None:
         """A stream was opened."""
         if descriptor.format == "kafka" and descriptor.offset_format is not None:
-            self.times.open(source, descriptor.options)
-            self.snapshots.open(source, descriptor.options)
+            for each in self._every:
+                each.open(source, descriptor.options)
 
     def follow(self, control: QueryControl | None) -> None:
-        """Take a document."""
+        """Take a document: whose lag counts is to be looked at."""
         for name, source in ({} if control is None else control.sources).items():
             if source.asks_for_lag:
-                self.times.prepare(name, source.max_future_seconds, source.event_time)
+                self.unread.prepare(name, source.max_future_seconds, source.event_time)
 
     def forget(self, source: str) -> None:
         """The records of a source are others than those that were looked at."""
-        self.times.forget(source)
-        self.snapshots.forget(source)
+        for each in self._every:
+            each.forget(source)
 
     def close(self) -> None:
         """The run has ended."""
-        self.times.close()
-        self.snapshots.close()
+        for each in self._every:
+            each.close()
