@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.engine.settings import Unheeded, unheeded
+from headgate_spark.engine.settings import Settings, unheeded
 from headgate_spark.engine.sources import Descriptor
 
 
@@ -65,9 +65,11 @@ def test_what_a_source_cannot_do_is_named_with_the_remedy(
 
 
 def test_it_is_told_once_however_often_a_document_comes_and_anew_when_it_returns() -> None:
-    query = Unheeded("copy")
+    query = Settings("copy")
     wrong, right = about(rate_limit=CUT), QueryControl()
     with capture_logs() as log:
         for control in (wrong, wrong, right, wrong):
-            query.tell(control, JOB)
-    assert [entry["query"] for entry in log] == ["copy", "copy"]
+            query.document_says(control)
+            query.tell(JOB)
+    told = [entry for entry in log if entry["event"] == "a setting is not heeded"]
+    assert [entry["query"] for entry in told] == ["copy", "copy"]

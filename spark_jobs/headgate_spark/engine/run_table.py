@@ -11,6 +11,7 @@ import threading
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl
+from headgate_spark.engine.bounded import News
 from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.queries import ShimQuery, Started
 from headgate_spark.engine.refusals import unplanned
@@ -36,7 +37,7 @@ class RunTable:
         """By run, the names of queries that have started and have not ended."""
         self._unplanned: dict[str, str] = {}
         """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
-        self._told_unplanned: frozenset[str] = frozenset()
+        self._news_of_unplanned: News[str] = News()
         self.has_had_any = False
         """Whether the job has ever started a query."""
         self.is_stopping = False
@@ -111,8 +112,8 @@ class RunTable:
             document = self._documents.newest
             listed = {} if document is None else document.queries
             found = {query: argument for query, argument in self._unplanned.items() if query in listed}
-            news, self._told_unplanned = found.keys() - self._told_unplanned, frozenset(found)
-        for query in sorted(news):
+            news = self._news_of_unplanned.among(sorted(found))
+        for query in news:
             log.warning(unplanned(query, found[query]))
 
     # Runs --------------------------------------------------------------------------------------------

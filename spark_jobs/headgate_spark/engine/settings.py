@@ -17,6 +17,7 @@ from headgate_contract.settings.layers import SAYS_NOTHING, Job, circles, held, 
 from headgate_contract.settings.said import Origin, in_options, in_properties, over
 from headgate_contract.settings.strangers import of_sources
 from headgate_contract.settings.table import BY_NAME, OF_THE_JOB, OPTION, Scope
+from headgate_spark.engine.bounded import News
 from headgate_spark.engine.forbearance import outage_in
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Lane
@@ -76,7 +77,8 @@ class Settings:
         self._origins: tuple[tuple[str, str, str], ...] | None = None
         self._document: QueryControl | None = None
         self._job = SAYS_NOTHING
-        self._unheeded = Unheeded(query)
+        self._unheeded: News[str] = News()
+        self._strange: News[str] = News()
         self.control: QueryControl | None = None
         """What the query is to do; `None`: nobody says anything of it."""
         self.unmatched: tuple[str, ...] = ()
@@ -124,15 +126,15 @@ class Settings:
     def tell(self, sources: Mapping[str, Descriptor]) -> None:
         """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
         unmatched = tuple(of_sources(self._query, self._job.sources, sources))
-        for problem in unmatched:
-            if problem not in self.unmatched:
-                log.warning("a setting is said of a source that the query does not have", problem=problem)
+        for problem in self._strange.among(unmatched):
+            log.warning("a setting is said of a source that the query does not have", problem=problem)
         self.unmatched = unmatched
         told = tuple(self._words(*each) for each in self.origins)
         if told != self._told:
             self._told = told
             log.info("settings of the job", query=self._query, holds=list(told))
-        self._unheeded.tell(self.control, sources)
+        for problem in self._unheeded.among(unheeded(self.control, sources)):
+            log.warning("a setting is not heeded", query=self._query, problem=problem)
         histories = {
             name: each.after for name, each in self.sources.items() if name in sources and each.after
         }
@@ -187,22 +189,3 @@ def _of_source(name: str, control: SourceControl, described: Descriptor) -> Iter
             f"rateLimit.recordsPerCheckpoint of source {name} does nothing: it {WHOLE}; use recordsPerSecond, which "
             "holds in the long run, or the source's own limit in the job"
         )
-
-
-class Unheeded:
-    """Tells of one query's, each once.
-
-    The query goes on without it; whoever wrote it would wait in vain for what it was to do, so it is told, once.
-    """
-
-    def __init__(self, query: str) -> None:
-        self._query = query
-        self._told: frozenset[str] = frozenset()
-
-    def tell(self, control: QueryControl | None, sources: Mapping[str, Descriptor]) -> None:
-        """A document is in force: log what is new of what is not done. What was mended is told anew if it returns."""
-        found = unheeded(control, sources)
-        for problem in found:
-            if problem not in self._told:
-                log.warning("a setting is not heeded", query=self._query, problem=problem)
-        self._told = frozenset(found)

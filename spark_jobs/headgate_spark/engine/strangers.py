@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from headgate_contract.settings.strangers import named_query, of_queries
-from headgate_spark.engine.bounded import put_last, trim
+from headgate_spark.engine.bounded import News, put_last, trim
 
 log = structlog.get_logger("headgate")
 
@@ -32,7 +32,7 @@ class Strangers:
         self._settled_at: float | None = None
         self._tells_at = math.inf
         """When what is named in vain is to be logged; infinite: it has been."""
-        self._told: frozenset[str] = frozenset()
+        self._news: News[str] = News()
 
     def begins(self, query: str, properties: Mapping[str, str]) -> None:
         """A query begins, in a session with these properties."""
@@ -61,8 +61,5 @@ class Strangers:
         if self._clock() < self._tells_at:
             return
         self._tells_at = math.inf
-        found = self.sentences
-        for problem in found:
-            if problem not in self._told:
-                log.warning("a setting is said of a query that the job does not have", problem=problem)
-        self._told = frozenset(found)
+        for problem in self._news.among(self.sentences):
+            log.warning("a setting is said of a query that the job does not have", problem=problem)
