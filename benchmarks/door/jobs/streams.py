@@ -2,17 +2,15 @@
 
 python streams.py --bootstrap HOST:PORT --topic NAME --place DIR --names N
 
-A file `DIR/<n>.queries` asks for as many queries as is written in it, of five streams each: two of files, two of
-Kafka and one of numbers. Every other one ends by itself, the others are stopped after a batch. They have N names.
-`DIR/<n>.done` appears when all have ended.
+The queries that `asked.py` hands out have five streams each: two of files, two of Kafka and one of numbers. Every
+other one ends by itself, the others are stopped after a batch. They have N names.
 """
 
 import argparse
-import itertools
 import time
 from functools import reduce
-from pathlib import Path
 
+from asked import options, parts
 from pyspark.sql import DataFrame, SparkSession
 
 BATCH_SECONDS = 240.0
@@ -48,22 +46,13 @@ def run(spark: SparkSession, args: argparse.Namespace, number: int) -> None:
 
 def main() -> None:
     """Run until the process is stopped."""
-    parser = argparse.ArgumentParser(description="Start queries and end them, as many as are asked for.")
-    for option in ("bootstrap", "topic"):
-        parser.add_argument(f"--{option}", required=True)
-    parser.add_argument("--place", type=Path, required=True, help="where files ask for queries")
-    parser.add_argument("--names", type=int, required=True, help="how many names the queries have")
-    args = parser.parse_args()
+    args = options().parse_args()
     (args.place / "in").mkdir(exist_ok=True)
     spark = SparkSession.builder.appName("streams").getOrCreate()
-    numbers = itertools.count()
-    for turn in itertools.count(1):
-        asked = args.place / f"{turn}.queries"
-        while not asked.exists():
-            time.sleep(0.05)
-        for number in itertools.islice(numbers, int(asked.read_text())):
+    for numbers, done in parts(args.place):
+        for number in numbers:
             run(spark, args, number)
-        asked.with_suffix(".done").touch()
+        done.touch()
 
 
 if __name__ == "__main__":

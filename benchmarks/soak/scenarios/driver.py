@@ -18,7 +18,7 @@ from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.soak.scenario import Bench, Look, Scenario, figures, slopes
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 
-JOB = Path("benchmarks/soak/jobs/restarts.py").resolve()
+JOB = Path("benchmarks/door/jobs/restarts.py").resolve()
 RESTARTS, VERDICTS, BATCHES = 2_000, 200, 100_000
 NAMES, AT_ONCE = 16, 4
 LOOKS, LEFT_OUT = 20, 5

@@ -2,23 +2,22 @@
 
 python restarts.py --bootstrap HOST:PORT --topic NAME --place DIR --names N --batches B --at-once A
 
-A file `DIR/<n>.queries` asks for as many queries as is written in it; `DIR/<n>.done` says how many batches those ran,
-when Python holds nothing of them any more.
-They have N names and the checkpoints of these; the i-th has i % 8 + 1 sources, in each fifth one of them on Kafka.
+`asked.py` hands out queries; what says that they are done has how many batches those ran, when Python holds nothing
+of them any more. They have N names and the checkpoints of these; the i-th has i % 8 + 1 sources, in each fifth one of
+them on Kafka.
 Each ends after B batches: stopped, failed by a row that it refuses, or, asked for what there is, by itself after one.
 """
 
 import argparse
 import gc
-import itertools
 import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
+from asked import options, parts
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -111,27 +110,19 @@ def let_go(spark: SparkSession) -> None:
 
 def main() -> None:
     """Run until the process is stopped."""
-    parser = argparse.ArgumentParser(description="Start queries and end them, as many as are asked for.")
-    for option in ("bootstrap", "topic"):
-        parser.add_argument(f"--{option}", required=True)
-    parser.add_argument("--place", type=Path, required=True, help="where files ask for queries")
-    parser.add_argument("--names", type=int, required=True, help="how many names the queries have")
+    parser = options()
     parser.add_argument("--batches", type=int, required=True, help="after which each ends")
     parser.add_argument("--at-once", type=int, required=True, help="how many run side by side")
     args = parser.parse_args()
     spark = SparkSession.builder.appName("restarts").getOrCreate()
     queries = Queries(spark, args)
-    numbers = itertools.count()
     with ThreadPoolExecutor(args.at_once) as pool:
-        for turn in itertools.count(1):
-            asked = args.place / f"{turn}.queries"
-            while not asked.exists():
-                time.sleep(0.05)
-            batches = sum(pool.map(queries.run, itertools.islice(numbers, int(asked.read_text()))))
+        for numbers, done in parts(args.place):
+            batches = sum(pool.map(queries.run, numbers))
             let_go(spark)
-            unfinished = asked.with_suffix(".unfinished")
+            unfinished = done.with_suffix(".unfinished")
             unfinished.write_text(str(batches))
-            unfinished.replace(asked.with_suffix(".done"))
+            unfinished.replace(done)
 
 
 if __name__ == "__main__":
