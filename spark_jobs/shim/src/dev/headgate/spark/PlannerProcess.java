@@ -24,7 +24,6 @@ import py4j.DefaultGatewayServerListener;
 import py4j.GatewayServer;
 import py4j.Py4JServerConnection;
 import scala.Option;
-import scala.Tuple2;
 
 /**
  * The planner's process: starts it beside the JVM, or finds the one that {@code headgate-run} has started, and tells it where this
