@@ -105,25 +105,25 @@ def test_a_failure_is_told_without_the_name_of_its_class(failure: str, words: st
 
 def test_a_query_has_failed_of_what_was_told_first() -> None:
     query = ShimQuery("33-44", print)
-    assert (query.failure(), query.causes()) == (None, None)
+    assert (query.failure, query.causes) == (None, None)
     query.ended(json.dumps({"failure": "a.B: no room", "causes": "c.D: disk\ne.F: full"}))
     query.ended(json.dumps({"failure": "a.B: no room", "causes": ""}))
     query.ended(None)
-    assert (query.failure(), query.causes()) == ("no room", "c.D: disk\ne.F: full")
+    assert (query.failure, query.causes) == ("no room", "c.D: disk\ne.F: full")
 
 
 def test_one_that_ends_without_a_failure_has_none() -> None:
     query = ShimQuery("33-44", print)
     query.ended(None)
-    assert (query.failure(), query.causes()) == (None, None)
+    assert (query.failure, query.causes) == (None, None)
 
 
 def test_what_is_known_of_its_batches_is_what_was_told_last() -> None:
     query = ShimQuery("33-44", print)
-    assert query.last_progress() is None
+    assert query.last_progress is None
     for batch in ('{"batchId":0}', '{"batchId":1}'):
-        query.progressed(batch)
-    assert query.last_progress() == '{"batchId":1}'
+        query.last_progress = batch
+    assert query.last_progress == '{"batchId":1}'
 
 
 def test_a_query_is_stopped_by_the_id_of_its_run() -> None:

@@ -7,7 +7,7 @@ seconds, starting a query a tenth of one; tests of whole drivers are in `tests/r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.kafka.event_times import by_clients_of
-from headgate_spark.kafka.lookups import JvmLookups, beginnings
+from headgate_spark.kafka.lookups import beginnings
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
@@ -76,7 +76,7 @@ class Driver:
                 open_fence=self._fence if is_fenced else lambda *_: None,
                 observer=Unmeasured(),
                 positions=positions,
-                find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
+                find_beginnings=lambda options, splits: beginnings(spark.sparkContext._jvm, options, splits),
                 open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
                 file_bytes=jvm.file_bytes,
                 alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
@@ -128,9 +128,6 @@ class Driver:
             if found:
                 return found[0]
         return None
-
-    def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
-        return JvmLookups(self.spark.sparkContext._jvm, options)
 
     def _fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
         return open_fence(described, checkpoint, self.jvm, application="tests", is_locked=is_locked)

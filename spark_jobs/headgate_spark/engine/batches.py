@@ -177,7 +177,7 @@ class Batches:
             return
         self._watched_triggers = NO_DATA_TRIGGERS if self.in_flight else max(0, self._watched_triggers - 1)
         self.in_flight = False
-        text = started.query.last_progress() if started else None
+        text = started.query.last_progress if started else None
         progress = parse(text) if text else None
         if progress is None or (self.last is not None and progress.batch_id <= self.last.batch_id):
             return

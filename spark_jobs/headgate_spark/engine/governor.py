@@ -71,7 +71,7 @@ class Governor:
 
     def progressed(self, run_id: str, progress: str) -> None:
         """A batch of a query has ended."""
-        self.table.query(run_id).progressed(progress)
+        self.table.query(run_id).last_progress = progress
 
     def ended(self, run_id: str, failure: str | None) -> None:
         """A query has ended, and some of its sources may never have been opened, or not be closed."""

@@ -26,31 +26,18 @@ class ShimQuery:
         """`stop` stops a run as the job itself would."""
         self._run_id = run_id
         self._stop = stop
-        self._progress: str | None = None
-        self._failure: str | None = None
-        self._causes: str | None = None
-
-    def progressed(self, progress: str) -> None:
-        """A batch has ended; `progress` is a JSON object."""
-        self._progress = progress
+        self.last_progress: str | None = None
+        """What was told of the last batch that has ended, as JSON."""
+        self.failure: str | None = None
+        """What it has failed of; `None`: it has not."""
+        self.causes: str | None = None
+        """The causes of its failure, by class and message and without its plan; `None`: it has not failed."""
 
     def ended(self, failure: str | None) -> None:
         """It has ended; `failure` is a JSON object: what it has failed of; `None`: it has not failed."""
-        if failure is not None and self._failure is None:
+        if failure is not None and self.failure is None:
             members = json.loads(failure)
-            self._failure, self._causes = in_words(members["failure"]), members["causes"]
-
-    def last_progress(self) -> str | None:
-        """Return what was told of the last batch that has ended, as JSON."""
-        return self._progress
-
-    def failure(self) -> str | None:
-        """Return what it has failed of; `None`: it has not."""
-        return self._failure
-
-    def causes(self) -> str | None:
-        """Return the causes of its failure, by class and message and without its plan; `None`: it has not failed."""
-        return self._causes
+            self.failure, self.causes = in_words(members["failure"]), members["causes"]
 
     def stop(self) -> None:
         """Stop the query, whatever it is doing."""

@@ -169,8 +169,9 @@ def find(logs: Any, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
     return {split: _found(split, answer) for split, answer in answers.items()}
 
 
-def beginnings(lookups: JvmLookups, splits: Collection[str]) -> dict[str, int]:
-    """Return the first offset of each partition, and close the client. Raises as `JvmLookups.find`."""
+def beginnings(jvm: Any, options: Mapping[str, str], splits: Collection[str]) -> dict[str, int]:
+    """Return the first offset of each partition, asked with the options of a source. Raises as `JvmLookups.find`."""
+    lookups = JvmLookups(jvm, options)
     try:
         found = lookups.find(dict.fromkeys(splits, BEGINNING))
     finally:

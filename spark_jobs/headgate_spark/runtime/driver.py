@@ -35,7 +35,7 @@ from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
-from headgate_spark.kafka.lookups import JvmLookups, beginnings
+from headgate_spark.kafka.lookups import beginnings
 from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.topics import JvmTopicIds
@@ -76,11 +76,11 @@ class Runtime:
             observer=self._exporter,
             gauge=lambda: self._gauge,
             give_up=self._wants_to_end.set,
-            stop_query=self._stop_query,
+            stop_query=lambda run_id: self._driver.stop(run_id),  # noqa: PLW0108 -- it is not there yet
             positions=self._publisher,
-            find_beginnings=lambda options, splits: beginnings(self._look_up(options), splits),
+            find_beginnings=lambda options, splits: beginnings(self._driver.view, options, splits),
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
-            file_bytes=self._file_bytes,
+            file_bytes=lambda handle: self._driver.file_bytes(handle),  # noqa: PLW0108
             alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
             unread=lambda: by_consumers_of(self._driver.view),
             snapshots=lambda: snapshots_by_consumers_of(self._driver.view),
@@ -270,15 +270,6 @@ class Runtime:
     def _open_fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
         name = self._full_name()
         return open_fence(described, checkpoint, self._driver, application=name, is_locked=is_locked)
-
-    def _stop_query(self, run_id: str) -> None:
-        self._driver.stop(run_id)
-
-    def _file_bytes(self, handle: int) -> int | None:
-        return self._driver.file_bytes(handle)
-
-    def _look_up(self, options: Mapping[str, str]) -> JvmLookups:
-        return JvmLookups(self._driver.view, options)
 
     def _full_name(self) -> str:
         """Say whose positions are published, where two applications in a cluster may have one name."""
