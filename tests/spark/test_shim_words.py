@@ -16,6 +16,7 @@ from support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
+
 def test_what_is_told_of_a_progress_is_what_spark_tells(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
 ) -> None:
