@@ -354,6 +354,14 @@ def by_batches(topics: Topics, checkpoint: Path) -> DataStreamWriter:
     )
 
 
+def to_files(topics: Topics, checkpoint: Path) -> DataStreamWriter:
+    events = topics.frame().selectExpr("timestamp_seconds(n) AS at").withWatermark("at", "1 second")
+    writer = events.groupBy(window("at", "10 seconds")).count().writeStream.queryName(NAME)
+    return writer.option("checkpointLocation", str(checkpoint)).option(
+        "path", str(checkpoint.parent / "files")
+    )
+
+
 def limited(topics: Topics, checkpoint: Path) -> DataStreamWriter:
     return topics.writer(numbers(topics.frame(maxOffsetsPerTrigger="1000")), checkpoint)
 
@@ -373,6 +381,7 @@ def within_watermark(topics: Topics, checkpoint: Path) -> DataStreamWriter:
         Refused("append", appending, "Update"),
         Refused("join", joining, ""),
         Refused("foreachBatch", by_batches, "whole batches"),
+        Refused("windows to Parquet", to_files, "whole batches"),
         Refused("a limit of the source", limited, "maxOffsetsPerTrigger"),
         Refused("more partitions than slots", plain, "task slots", partitions=8),
         Refused("an operator", within_watermark, "allowlist"),

@@ -21,7 +21,7 @@ from headgate_contract import (
 )
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import GoLive, Lane, Trigger, TriggerKind
-from headgate_spark.planner.real_time import FELL_BEHIND
+from headgate_spark.planner.real_time import FELL_BEHIND, RealTime
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
 PER_SECOND = 1000
@@ -205,19 +205,41 @@ def test_a_query_of_which_it_is_not_asked_says_nothing_of_it() -> None:
     assert spark.snapshot.real_time_refused is None
 
 
-def test_a_refusal_is_answered_by_a_micro_batch_in_the_same_trigger_and_tried_again_later() -> None:
+@pytest.mark.parametrize(
+    ("passes", "retries"),
+    [(False, [60, 120, 240]), (True, [5, 10, 20])],
+    ids=["what the query is like", "slots that others hold"],
+)
+def test_a_refusal_is_answered_by_a_micro_batch_in_the_same_trigger_and_tried_again_later(
+    passes: bool, retries: list[float]
+) -> None:
     spark, stream = spark_with(control())
     spark.run_until(lambda: is_live(spark), within=10)
     stream.arrive(10)
     spark.planner.trigger_begins(("flights",), spark.now)
     assert spark.ask("flights") == GoLive(BATCH)
-    spark.planner.real_time_refused("too few slots", spark.now)
-    again = spark.ask("flights")
-    assert not isinstance(again, GoLive)
-    assert spark.snapshot.real_time_refused == "too few slots"
-    refused, before = spark.now, len(spark.live_batches)
+    for retry in retries:
+        spark.planner.real_time_refused("too few slots", spark.now, passes=passes)
+        again = spark.ask("flights")
+        assert not isinstance(again, GoLive)
+        assert spark.snapshot.real_time_refused == "too few slots"
+        refused = spark.now
+        assert next_live_batch(spark) - refused == pytest.approx(retry, abs=1)
+        spark.planner.trigger_begins((), spark.now)
+    spark.run_until(lambda: spark.snapshot.real_time_refused is None, within=600)
+
+
+def next_live_batch(spark: ScriptedSpark) -> float:
+    before = len(spark.live_batches)
     spark.run_until(lambda: len(spark.live_batches) > before, within=600)
-    assert spark.live_batches[-1].planned_at - refused == pytest.approx(60, abs=1)
+    return spark.live_batches[-1].planned_at
+
+
+def test_a_query_that_is_refused_for_days_is_tried_again_each_hour() -> None:
+    real_time = RealTime(has_run=True)
+    for _ in range(5000):
+        real_time.refused("too few slots", 0.0, passes=False)
+    assert real_time.changes_at(0.0) == 3600
 
 
 def test_a_batch_that_has_not_come_to_pass_is_none() -> None:

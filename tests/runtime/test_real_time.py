@@ -78,7 +78,7 @@ def test_a_refusal_has_a_micro_batch_planned_in_the_same_trigger_and_is_told() -
     governor = governor_with(resumed())
     open_query(governor, options=LIVE)
     run_until_live(governor)
-    governor.refused("r1", "it needs 9 task slots all the time")
+    governor.refused("r1", "it needs 9 task slots all the time", passes=True)
     (run,) = governor.runs
     assert not run.batches.in_flight
     answer = planned(governor)
@@ -90,7 +90,7 @@ def test_a_refusal_has_a_micro_batch_planned_in_the_same_trigger_and_is_told() -
 
 
 def test_a_refusal_of_a_query_that_has_ended_is_nothing() -> None:
-    governor_with().refused("gone", "too late")
+    governor_with().refused("gone", "too late", passes=False)
 
 
 def test_what_keeps_it_from_it_is_in_the_log_once() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, expr
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from support.spark import ScriptedPlanner, be_patient, governed, once, running, wait_until
@@ -35,11 +35,11 @@ class Live(ScriptedPlanner):
         super().opened(handle, descriptor)
         return self.to_opened
 
-    def refused(self, run_id: str, why: str) -> None:
+    def refused(self, run_id: str, why: str, *, passes: bool) -> None:
         if self.lost == []:
             self.lost.append(why)
             raise ValueError("it is not taken")
-        super().refused(run_id, why)
+        super().refused(run_id, why, passes=passes)
         self.answer = "all"
 
 
@@ -82,18 +82,22 @@ def counted(memory: Memory, sink: Path) -> DataStreamWriter:
     return counts.writeStream.outputMode("update").foreach(appending(sink))
 
 
-def written(sink: Path) -> dict[int, int]:
+def written(sink: Path) -> dict[int, str]:
     """The last value of each key."""
     lines = sink.read_text().splitlines() if sink.exists() else []
-    return {int(key): int(count) for key, _, count in (line.partition(" ") for line in lines)}
+    return {int(key): value for key, _, value in (line.partition(" ") for line in lines)}
+
+
+def await_rows(query: StreamingQuery, sink: Path, expected: Mapping[int, str]) -> None:
+    def are_there() -> bool:
+        assert query.exception() is None, query.exception()
+        return written(sink) == expected
+
+    wait_until(are_there, f"{expected}, but {written(sink)}")
 
 
 def await_counts(query: StreamingQuery, sink: Path, memory: Memory) -> None:
-    def are_there() -> bool:
-        assert query.exception() is None, query.exception()
-        return written(sink) == memory.counts
-
-    wait_until(are_there, f"{memory.counts}, but {written(sink)}")
+    await_rows(query, sink, {key: str(count) for key, count in memory.counts.items()})
 
 
 @pytest.fixture
@@ -138,6 +142,46 @@ def test_switches_both_ways_in_one_run_and_counts_each_row_once(
     assert len(planner.begun) == 1
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "concat_ws(' ', avg(value), round(stddev(value), 6), max_by(value, value))",
+        "approx_count_distinct(value)",
+        "concat_ws(' ', sort_array(collect_set(value)))",
+        "percentile_approx(value, 0.5)",
+    ],
+    ids=["of numbers", "of a sketch in words", "of a set", "of a sketch in bytes"],
+)
+def test_state_of_each_form_goes_on_in_the_other_mode(
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession, expression: str
+) -> None:
+    """In real-time mode an aggregation has other operators: they have to read and write the same state."""
+    sink = tmp_path / "rows"
+
+    def aggregated(frame: DataFrame) -> DataFrame:
+        return frame.groupBy((col("value") % KEYS).alias("key")).agg(expr(f"CAST({expression} AS STRING)"))
+
+    def goes_on() -> None:
+        memory.add(50)
+        rows = aggregated(spark.range(memory.size).withColumnRenamed("id", "value")).collect()
+        expected = {int(key): str(value) for key, value in rows}
+        await_rows(query, sink, expected)
+
+    memory.add(1000)
+    writer = aggregated(memory.frame).writeStream.outputMode("update").foreach(appending(sink))
+    with running(writer, tmp_path / "checkpoint") as query:
+        for answer, mode in (
+            ("all", "Processing"),
+            (LIVE, "RealTime"),
+            ("all", "Processing"),
+            (LIVE, "RealTime"),
+        ):
+            planner.answer = answer
+            wait_until(lambda mode=mode: mode in trigger_of(query), mode)
+            goes_on()
+    assert planner.refusals == []
+
+
 @pytest.mark.usefixtures("logs_are_forged")
 def test_another_writer_of_its_checkpoint_ends_it_as_in_micro_batches(
     planner: Live, memory: Memory, tmp_path: Path
@@ -176,6 +220,24 @@ def test_stays_in_micro_batches_with_what_the_job_says_of_its_state(
     finally:
         spark.conf.unset(key)
     assert words in planner.refusals[0]
+
+
+def test_state_stays_in_micro_batches_where_executors_come_and_go_by_themselves(
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession
+) -> None:
+    planner.answer = LIVE
+    memory.add(100)
+    conf = spark.sparkContext._jsc.sc().conf()  # that of the running driver
+    keys = [f"spark.dynamicAllocation.{key}" for key in ("enabled", "testing")]
+    for key in keys:
+        conf.set(key, "true")
+    try:
+        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
+            await_counts(query, tmp_path / "rows", memory)
+    finally:
+        for key in keys:
+            conf.remove(key)
+    assert "dynamic allocation" in planner.refusals[0]
 
 
 def test_a_refusal_is_told_again_where_the_planner_did_not_take_it(

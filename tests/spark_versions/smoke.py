@@ -75,7 +75,7 @@ class Planner:
     def thrown(self, handle: int, failure: str) -> None:
         pass
 
-    def refused(self, run_id: str, why: str) -> None:
+    def refused(self, run_id: str, why: str, *, passes: bool) -> None:
         self.answers = ["all"]
 
     def unfenced(self, run_id: str, why: str) -> None:

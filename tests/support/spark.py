@@ -136,7 +136,7 @@ class ScriptedPlanner:
     def thrown(self, handle: int, failure: str) -> None:
         self.thrown_by.append((self.sources[handle]["index"], failure))
 
-    def refused(self, run_id: str, why: str) -> None:
+    def refused(self, run_id: str, why: str, *, passes: bool) -> None:
         self.refusals.append(why)
 
     def unfenced(self, run_id: str, why: str) -> None:

@@ -141,12 +141,12 @@ class Governor:
             with run.lock:
                 run.sources[handle].thrown = failure
 
-    def refused(self, run_id: str, why: str) -> None:
-        """A query cannot run in real-time mode, for this reason."""
+    def refused(self, run_id: str, why: str, *, passes: bool) -> None:
+        """A query cannot run in real-time mode, for this reason, which may pass in seconds."""
         run = self.table.run(run_id)
         if run is not None:
             with run.lock:
-                run.real_time_refused(why)
+                run.real_time_refused(why, passes=passes)
 
     def unfenced(self, run_id: str, why: str) -> None:
         """The fence on a query's checkpoint is not what it should be, for this reason; the JVM has logged it."""

@@ -94,7 +94,7 @@ def verbs(planner: Governor) -> dict[str, Verb]:
         "plan": lambda handle, *about: planner.plan(int(handle), *about),
         "outage": lambda handle, failure: planner.outage(int(handle), failure),
         "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
-        "refused": planner.refused,
+        "refused": lambda run_id, why, lasts: planner.refused(run_id, why, passes=lasts == "passes"),
         "unfenced": planner.unfenced,
         "closed": lambda handle, failure: planner.closed(int(handle), failure),
         "noticed": planner.noticed,

@@ -189,14 +189,13 @@ class QueryRun:
             self.planner.control(self.settings.control, self._clock())
             self._warn_of_settings()
 
-    def real_time_refused(self, why: str) -> None:
-        """Spark does not run it in real-time mode; `why` is a sentence."""
-        log.warning(
-            "real-time mode is refused; the query stays in micro-batches", query=self.name, reason=why
-        )
+    def real_time_refused(self, why: str, *, passes: bool) -> None:
+        """Spark does not run it in real-time mode; `why` is a sentence, and may pass in seconds."""
+        tell = log.info if passes else log.warning
+        tell("real-time mode is refused; the query stays in micro-batches", query=self.name, reason=why)
         self.batches.none_runs()
         if self.planner is not None:
-            self.planner.real_time_refused(why, self._clock())
+            self.planner.real_time_refused(why, self._clock(), passes=passes)
 
     def stop(self) -> None:
         """Plan nothing more; `at_boundary` is set when the running batch has ended."""

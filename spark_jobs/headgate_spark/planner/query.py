@@ -91,9 +91,9 @@ class QueryPlanner:
         """A batch of so many records has failed for want of memory."""
         self._query.sizer.memory = self._query.sizer.memory.halved(records)
 
-    def real_time_refused(self, why: str, now: float) -> None:
+    def real_time_refused(self, why: str, now: float, *, passes: bool) -> None:
         """Spark cannot run the query in real-time mode; whoever was told to in this trigger asks again."""
-        self._query.real_time.refused(why, now)
+        self._query.real_time.refused(why, now, passes=passes)
         if self._round is not None:
             self._round.live = False
             answers = self._round.answers

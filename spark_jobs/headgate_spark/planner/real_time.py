@@ -19,8 +19,12 @@ CAUGHT_UP_SECONDS = 5.0
 """A query has caught up when a batch took all there was and was over so soon: what has come in meanwhile is little.
 Real-time mode takes it at its own pace, which is several times slower, beside what goes on coming in."""
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 60.0, 3600.0
-"""From a refusal to the next try: executors come and go, but what a query is like does not change."""
+"""From a refusal to the next try: what a query is like does not change."""
+FIRST_SOON_SECONDS, LAST_SOON_SECONDS = 5.0, 60.0
+"""The same where slots are lacking: executors come and go, and the batches of other queries are soon over."""
 NEVER = math.inf
+MOST_DOUBLINGS = 10
+"""After so many each retry is the last one's; a float is not to run over."""
 FELL_BEHIND = (
     "it has fallen behind in real-time mode, and goes back there after backlog.reentry.dwell, or after twice as long "
     "each time within an hour; give it more task slots, or have it live in micro-batches (live.mode: MicroBatch)"
@@ -43,7 +47,7 @@ class RealTime:
         """The last batch that was planned is one of real-time mode: it runs, or it has just ended."""
         self.fall: str | None = None
         """That it has fallen behind there and stays away for a while: a sentence; `None`: it has not, lately."""
-        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._refusals = 0
         self._not_before = -math.inf
         self._falls, self._fell_at = 0, -math.inf
         self._is_drained = False
@@ -58,16 +62,22 @@ class RealTime:
         """Take trigger and document. Whoever declares it anew may have done something about a refusal."""
         control = settings.control.live if settings.control else LiveControl()
         if control != self._control:
-            self.refusal, self.fall, self._retry_seconds = None, None, FIRST_RETRY_SECONDS
+            self.refusal, self.fall, self._refusals = None, None, 0
             self._not_before, self._falls = -math.inf, 0
         self._control = control
         self.hindrance = _hindrance(settings, sources) if control.real_time else None
 
-    def refused(self, why: str, now: float) -> None:
-        """Spark cannot run the query so, or a batch has failed there; `why` is a sentence."""
+    def refused(self, why: str, now: float, *, passes: bool) -> None:
+        """Spark cannot run the query so, or a batch has failed there; `why` is a sentence, and may pass in seconds.
+
+        Each try after the first waits twice as long as the one before.
+        """
         self.is_on, self.refusal = False, why
-        self._not_before = now + self._retry_seconds
-        self._retry_seconds = min(2 * self._retry_seconds, LAST_RETRY_SECONDS)
+        first, last = (
+            (FIRST_SOON_SECONDS, LAST_SOON_SECONDS) if passes else (FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS)
+        )
+        self._not_before = now + min(first * 2**self._refusals, last)
+        self._refusals = min(self._refusals + 1, MOST_DOUBLINGS)
 
     def trigger_begins(self, passed: Collection[str]) -> None:
         """Spark asks again; `passed` are the sources of which it was told to read before. None: no batch was."""
@@ -144,7 +154,7 @@ class RealTime:
             self.fall = FELL_BEHIND
             return False
         if was_on:
-            self.refusal, self.fall, self._retry_seconds = None, None, FIRST_RETRY_SECONDS
+            self.refusal, self.fall, self._refusals = None, None, 0
         elif not self._is_drained and any(state.pending for state in sources):
             return False
         self._before = self._began if was_on else {}

@@ -134,9 +134,13 @@ final class Planner {
     ask("thrown", Long.toString(handle), failure);
   }
 
-  /** The query cannot run in real-time mode, or a batch of it has failed there: it goes on in micro-batches. A sentence. */
-  void refused(String runId, String why) throws Failed, InterruptedException {
-    ask("refused", runId, why);
+  /**
+   * The query cannot run in real-time mode, or a batch of it has failed there: it goes on in micro-batches.
+   *
+   * <p>It is told in a sentence, and whether that may be over in seconds: {@code passes} or {@code lasts}.
+   */
+  void refused(String runId, RealTime.Refusal refusal) throws Failed, InterruptedException {
+    ask("refused", runId, refusal.why(), refusal.passes() ? "passes" : "lasts");
   }
 
   /** The fence on the query's checkpoint is not what it should be. A sentence with the remedy. */

@@ -42,6 +42,12 @@ final class RealTime {
   private static final String ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
   static final String FORMAT = STATE + "checkpointFormatVersion";
   private static final String OTHER_WRITER = "CONCURRENT_STREAM_LOG_UPDATE"; // so called in 4.0 to 4.3
+
+  /**
+   * Of a batch with a shuffle, which needs a slot for each task of its stages: other jobs had tasks outstanding when it was submitted
+   * (read in the bytecode of {@code DAGScheduler.rejectUnadmittablePipelinedGroup}, 4.3: free are all slots less those tasks).
+   */
+  private static final String NO_FREE_SLOTS = "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT";
   private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
   static final String SORTS = "spark.sql.execution.sortBeforeRepartition";
 
@@ -62,7 +68,13 @@ final class RealTime {
   private final Map<String, Option<String>> before = new LinkedHashMap<>();
   private LogicalPlan ownPlan;
   private long millis;
-  private String refusal;
+  private Refusal refusal;
+
+  /**
+   * @param why a sentence
+   * @param passes whether it may be over in seconds, without a change of the query: slots that others hold
+   */
+  record Refusal(String why, boolean passes) {}
 
   RealTime(StreamingQuery query) {
     this.query = query;
@@ -76,7 +88,7 @@ final class RealTime {
   }
 
   /** Why it was not entered, or had to be left, since that was last told; null: nothing happened. */
-  String refusal() {
+  Refusal refusal() {
     return refusal;
   }
 
@@ -86,13 +98,14 @@ final class RealTime {
   }
 
   /**
-   * Of a query that has never run: its state is to have the form that real-time mode needs, unless the job has a store of its own.
+   * Of a query that has never run: its state is to have the form that real-time mode needs, unless the job has a store of its own,
+   * or a sink that real-time mode never writes to.
    *
    * <p>Spark's provider that is not RocksDB's throws where it is given format 2, when it makes its first store.
    */
   void prepareState() {
     var conf = execution.session().conf();
-    if (RealTimeChecks.isPossibleWithState() && conf.get(PROVIDER, ROCKS_DB).equals(ROCKS_DB)) {
+    if (RealTimeChecks.isPossibleWithState() && checks.problemOfSink() == null && conf.get(PROVIDER, ROCKS_DB).equals(ROCKS_DB)) {
       OF_STATE.forEach((key, value) -> {
         if (!conf.contains(key)) {
           conf.set(key, value);
@@ -112,27 +125,31 @@ final class RealTime {
       if (isOn() && duration != millis) {
         leave();
       }
-      String why = isOn() ? checks.tooFewSlots(starts) : checks.whyNot(duration, starts);
-      if (why == null && !isOn()) {
-        swap(duration);
+      String why = isOn() ? null : checks.whyNot(duration);
+      boolean passes = why == null;
+      if (passes) {
+        why = checks.tooFewSlots(starts);
       }
-      refuse(why);
-      return why == null;
+      if (why == null) {
+        if (!isOn()) {
+          swap(duration);
+        }
+        return true;
+      }
+      refuse(why, passes);
     } catch (InvocationTargetException e) {
-      refuse("Spark says: " + e.getCause().getMessage());
+      refuse("Spark says: " + e.getCause().getMessage(), false);
     } catch (ReflectiveOperationException | RuntimeException e) {
       LOG.warn("Headgate cannot have {} run in real-time mode", query.id(), e);
-      refuse("Headgate does not know real-time mode as this version of Spark has it: " + e);
+      refuse("Headgate does not know real-time mode as this version of Spark has it: " + e, false);
     }
     return false;
   }
 
-  private void refuse(String why) {
-    if (why != null) {
-      leave();
-      checks.release();
-      refusal = why;
-    }
+  private void refuse(String why, boolean passes) {
+    leave();
+    checks.release();
+    refusal = new Refusal(why, passes);
   }
 
   /** The batch that is being planned is a micro-batch. */
@@ -243,8 +260,9 @@ final class RealTime {
         if (!isOn() || !(e instanceof Exception) || !query.isActive() || Thread.currentThread().isInterrupted() || isFinal(e)) {
           throw Governed.<RuntimeException>asThrown(e);
         }
-        LOG.warn("A batch of {} has failed in real-time mode; it goes on in micro-batches, from its last commit", query.id(), e);
-        refuse("Spark says: " + e.getMessage());
+        boolean passes = has(e, NO_FREE_SLOTS);
+        LOG.warn("A batch of {} has failed in real-time mode; it goes on in micro-batches, from its last commit", query.id(), passes ? null : e);
+        refuse("Spark says: " + e.getMessage(), passes);
         takeUpCheckpoint(e);
         return true;
       }
@@ -253,7 +271,16 @@ final class RealTime {
     /** Whether a restart would be wrong: another driver writes to the checkpoint, or the planner has said that the query is to end. */
     private static boolean isFinal(Throwable failure) {
       for (Throwable e = failure; e != null; e = e.getCause()) {
-        if (e instanceof FencedException || e instanceof PlannerException || e instanceof SparkThrowable known && OTHER_WRITER.equals(known.getCondition())) {
+        if (e instanceof FencedException || e instanceof PlannerException) {
+          return true;
+        }
+      }
+      return has(failure, OTHER_WRITER);
+    }
+
+    private static boolean has(Throwable failure, String condition) {
+      for (Throwable e = failure; e != null; e = e.getCause()) {
+        if (e instanceof SparkThrowable known && condition.equals(known.getCondition())) {
           return true;
         }
       }

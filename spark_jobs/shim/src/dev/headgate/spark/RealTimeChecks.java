@@ -40,8 +40,8 @@ final class RealTimeChecks {
     return Version.OF_SPARK.compareTo(Version.WITH_STATE) >= 0;
   }
 
-  /** Why the query cannot run in real-time mode, with batches of so many milliseconds; null: it can. */
-  String whyNot(long duration, Map<SparkDataStream, Offset> starts) throws ReflectiveOperationException {
+  /** Why the query cannot run in real-time mode, with batches of so many milliseconds; null: it can, if there are slots. */
+  String whyNot(long duration) throws ReflectiveOperationException {
     if (Version.OF_SPARK.compareTo(Version.WITH_IT) < 0) {
       return "Spark " + Version.OF_SPARK + " has no real-time mode; it takes Spark 4.1, or 4.3 where the query keeps state";
     }
@@ -61,10 +61,11 @@ final class RealTimeChecks {
     if (execution.sources().stream().distinct().count() < execution.sources().size()) {
       return "a source is read twice by the query; read it by two sources that differ in an option";
     }
-    Object sink = execution.call("sink");
-    if (!(sink instanceof SupportsWrite)) {
-      return "its sink (" + sink.getClass().getSimpleName() + ") takes whole batches; write to Kafka, or by foreach";
+    String problem = problemOfSink();
+    if (problem != null) {
+      return problem;
     }
+    Object sink = execution.call("sink");
     boolean asked = Boolean.parseBoolean(conf.get(ALLOWLIST, "true"));
     statically(RealTime.STREAMING + "runtime.RealTimeModeAllowlist", "checkAllowedSink", sink, asked);
     statically("org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker", "checkAdditionalRealTimeModeConstraints", execution.call("analyzedPlan"), execution.call("outputMode"));
@@ -74,11 +75,20 @@ final class RealTimeChecks {
     if (keepsState() && !isPossibleWithState()) {
       return "the query keeps state, which Spark " + Version.OF_SPARK + " does not in real-time mode; it takes Spark 4.3";
     }
+    if (keepsState() && (boolean) statically("org.apache.spark.util.Utils", "isDynamicAllocationEnabled", execution.session().sparkContext().conf())) {
+      return "dynamic allocation is on (spark.dynamicAllocation.enabled), with which Spark shuffles nothing in real-time mode; turn it off";
+    }
     boolean mayBeOld = !Boolean.parseBoolean(conf.get(ALLOWS_V1, "false"));
     if (mayBeOld && keepsState() && Integer.parseInt(conf.get(RealTime.FORMAT, "1")) < 2) {
       return "the checkpoint's state has format 1, with which a failed batch could lose state; start the query on a new checkpoint";
     }
-    return tooFewSlots(starts);
+    return null;
+  }
+
+  /** Why nothing can be written to its sink row by row; null: as far as its class tells, it can. */
+  String problemOfSink() {
+    Object sink = execution.call("sink");
+    return sink instanceof SupportsWrite ? null : "its sink (" + sink.getClass().getSimpleName() + ") takes whole batches; write to Kafka, or by foreach";
   }
 
   /** Tasks hold their slots until the batch ends: those that get none read nothing, and so do other queries. */
@@ -137,8 +147,8 @@ final class RealTimeChecks {
     return Arrays.stream(ofRealTime().getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name + " of " + stream));
   }
 
-  private static void statically(String type, String name, Object... arguments) throws ReflectiveOperationException {
-    Arrays.stream(Class.forName(type).getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name)).invoke(null, arguments);
+  private static Object statically(String type, String name, Object... arguments) throws ReflectiveOperationException {
+    return Arrays.stream(Class.forName(type).getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name)).invoke(null, arguments);
   }
 
   /** A version of Spark, as far as it tells what real-time mode can do. */

@@ -211,7 +211,7 @@ final class RunningQuery {
 
   /** Tells the planner of what has happened since it was last told: what Spark has reported, and that real-time mode was refused. */
   void progressed(Planner planner) throws Planner.Failed, InterruptedException {
-    String refusal = realTime.refusal();
+    RealTime.Refusal refusal = realTime.refusal();
     if (refusal != null) {
       planner.refused(runId(), refusal); // may fail, and is told again then
       realTime.refusalIsTold();
