@@ -14,17 +14,16 @@ from headgate.adapters.metrics.prometheus.answer import (
     Labels,
     SeriesDecoder,
     VectorDecoder,
-    labels_called,
 )
 from headgate.adapters.metrics.prometheus.client import PrometheusClient
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
-from headgate.adapters.metrics.prometheus.options import LabelNames, PrometheusOptions
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.reconcile.ports import Outage, OutageReason
 from support.certificates import Authority
 from support.fake_prometheus import NOW, Answer, fake_prometheus, refused, vector
 from support.servers import free_port
 
-SERIES = VectorDecoder(labels_called(LabelNames()))
+SERIES = VectorDecoder(Labels)
 
 
 def ask(url: str, *, seconds: float = 60.0, largest_bytes: int = 10_000, **options: object) -> object:
@@ -184,18 +183,6 @@ def test_a_user_signs_in_with_the_password_of_the_file(tmp_path: Path) -> None:
     with fake_prometheus(vector([])) as server:
         ask(server.url, username="me", password_file=tmp_path / "password")
     assert server.headers[0]["Authorization"] == "Basic bWU6c2VjcmV0"
-
-
-def test_labels_may_have_other_names() -> None:
-    decoder = VectorDecoder(labels_called(LabelNames(namespace="kubernetes_namespace", pod="kubernetes_pod")))
-    labels = {
-        "__name__": "up",
-        "kubernetes_namespace": "team",
-        "kubernetes_pod": "a-driver-1",
-        "pod": "exporter",
-    }
-    found = decoder.decode(vector([(labels, 1.0)]).body).samples[0].metric
-    assert (found.name, found.namespace, found.pod) == ("up", "team", "a-driver-1")
 
 
 @pytest.mark.parametrize(

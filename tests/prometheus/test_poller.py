@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adapters.metrics.prometheus.options import LabelNames, PrometheusOptions
+from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.key import Key
 from headgate.reconcile.metric_table import since
@@ -266,10 +266,6 @@ def test_series_without_the_name_of_a_pod_are_told_of(fleet: Fleet) -> None:
     assert outage(poller).message.endswith(
         "it has some of an application flights without the labels that name a pod"
     )
-    labels = LabelNames(namespace="kubernetes_namespace", pod="kubernetes_pod_name")
-    poller = fleet.poller(labels=labels)
-    poller.poll(time.time())
-    assert not isinstance(sample(poller), Outage)
 
 
 def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fleet) -> None:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 import pytest
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
-from headgate.adapters.metrics.prometheus.options import LabelNames
-from headgate.adapters.metrics.prometheus.targets import Place, Pod, Run, Targets, place_reader, targets
+from headgate.adapters.metrics.prometheus.targets import Place, Pod, Run, Targets, place_of, targets
 from headgate.key import Key
 
 WATCHED = {Key("team", "flights")}
 SERVER_NOW, OUR_NOW = 5000.0, 90.0
 
 
-READ = place_reader(LabelNames())
+READ = place_of
 
 
 def scraped(seconds_ago: float, pod: str = "flights-driver-1", **labels: str) -> Sample[Place]:

@@ -16,14 +16,13 @@ from typing import Generic, TypeVar, cast
 import msgspec
 
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
-from headgate.adapters.metrics.prometheus.options import LabelNames
 from headgate.reconcile.ports import OutageReason
 
 LabelsT = TypeVar("LabelsT")
 AnyLabels = dict[str, str]
 
 
-class Labels(msgspec.Struct, gc=False):
+class Labels(msgspec.Struct, gc=False, rename={"name": "__name__"}):
     """The labels by which a sample finds its place; an empty one is not there."""
 
     name: str = ""
@@ -191,10 +190,3 @@ def error_of(body: bytes) -> tuple[str, str] | None:
     except _NO_ANSWER:
         return None
     return error.error_type, error.error
-
-
-def labels_called(names: LabelNames) -> type[Labels]:
-    """Return `Labels` for a Prometheus that calls namespace and pod by other names."""
-    called = {"name": "__name__", "namespace": names.namespace, "pod": names.pod}
-    fields = [(field, str, "") for field in Labels.__struct_fields__]
-    return cast("type[Labels]", msgspec.defstruct("Labels", fields, rename=called, gc=False))

@@ -14,12 +14,11 @@ from headgate.adapters.metrics.prometheus.answer import (
     SeriesDecoder,
     Vector,
     VectorDecoder,
-    labels_called,
 )
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried
 from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.options import PrometheusOptions
-from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_reader
+from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_of
 from headgate.reconcile.metric_table import Asked, asked
 from headgate.reconcile.readings import Column
 from headgate.threads import DaemonThreads
@@ -39,8 +38,8 @@ class Fetch:
         self._matchers = options.matchers
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
         self._threads = DaemonThreads(AT_ONCE, "prometheus")
-        self._targets = SeriesDecoder(place_reader(options.labels))
-        self._series = VectorDecoder(labels_called(options.labels))
+        self._targets = SeriesDecoder(place_of)
+        self._series = VectorDecoder(Labels)
 
     def scrape_times(self) -> Vector[Place]:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""

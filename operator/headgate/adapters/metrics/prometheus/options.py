@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelNames:
-    """What the labels are called by which Prometheus tells targets apart; a PodMonitor sets these."""
-
-    namespace: str = "namespace"
-    pod: str = "pod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +23,6 @@ class PrometheusOptions:
     matchers: str = ""
     """Label matchers for every query of the operator, as `cluster="a"`: where one server knows several
     clusters. Expressions of users are left as they are."""
-    labels: LabelNames = field(default_factory=LabelNames)
     expressions_per_tick: int = 20
     """Different expressions of users that are evaluated in one tick at most; the others wait for their turn."""
     expression_timeout_seconds: float = 2.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,7 +21,6 @@ from typing import NamedTuple
 import msgspec
 
 from headgate.adapters.metrics.prometheus.answer import AnyLabels, Labels, Sample
-from headgate.adapters.metrics.prometheus.options import LabelNames
 from headgate.api.labels import driver_name
 from headgate.key import Key
 
@@ -126,23 +125,19 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 _ANY = msgspec.json.Decoder(AnyLabels)
 
 
-def place_reader(names: LabelNames) -> Callable[[bytes], Place]:
-    """Return what reads the labels of a target, where namespace and pod have these names."""
-
-    def place(text: bytes) -> Place:
-        labels = _ANY.decode(text)
-        pod = Pod(labels.get(names.namespace, ""), labels.get(names.pod, ""))
-        return Place(
-            pod=pod,
-            run=pod.run,
-            job=labels.get("job", ""),
-            instance=labels.get("instance", ""),
-            endpoint=labels.get("endpoint", ""),
-            application=labels.get("application", ""),
-            text=text,
-        )
-
-    return place
+def place_of(text: bytes) -> Place:
+    """Read the labels of a target."""
+    labels = _ANY.decode(text)
+    pod = Pod(labels.get("namespace", ""), labels.get("pod", ""))
+    return Place(
+        pod=pod,
+        run=pod.run,
+        job=labels.get("job", ""),
+        instance=labels.get("instance", ""),
+        endpoint=labels.get("endpoint", ""),
+        application=labels.get("application", ""),
+        text=text,
+    )
 
 
 def targets(samples: Iterable[Sample[Place]], watched: Container[Key], now: float) -> Targets:
