@@ -86,6 +86,9 @@ property or the control document says it of the query. What it says is not looke
 read protects; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
 Under `headgate-run` it is `fail` that holds where nothing is said.
 
+A planner that is there, and finds a control document that it cannot read, holds the queries until there is one
+([rules](control-document.md#rules)), but for those with `continue`: they run at their own trigger.
+
 ## Where a source is out of reach
 
 `spark.headgate.sourceOutage` says how long a source that cannot be asked what it has is waited for, of all queries of
