@@ -48,6 +48,7 @@ def test_an_operator_that_is_rolled_out_anew_takes_over_with_every_edit_and_touc
         served.driver(name)
         served.runs(f"{name}-driver-1")
         served.becomes("Running", name)
+    generations = {name: served.document(name)["generation"] for name in names}
     uids = {name: [pod["metadata"]["uid"] for pod in served.pods(name)] for name in names}
 
     assert leader.stop() == 0
@@ -59,7 +60,6 @@ def test_an_operator_that_is_rolled_out_anew_takes_over_with_every_edit_and_touc
         )
         interval = [{"op": "replace", "path": "/spec/queries/0/checkpoint/interval", "value": "7s"}]
         served.kubectl("patch", "sparkapplication", name, "--type=json", "-p", json.dumps(interval))
-    generations = {name: served.document(name)["generation"] for name in names}
     other.begin_leading()
 
     for name in names:
