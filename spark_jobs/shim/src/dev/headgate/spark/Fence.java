@@ -96,8 +96,8 @@ final class Fence {
         fence.guard(execution.getClass().getMethod(log).invoke(execution), true);
       }
       for (SparkDataStream source : new Execution(execution).sources()) {
-        Object stream = source instanceof Governed governed ? governed.delegate : source;
-        if (stream.getClass().getName().endsWith(".FileStreamSource")) {
+        SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.stream() : source;
+        if (GatedStream.keepsLog(stream)) {
           fence.guard(field(stream, "metadataLog").get(stream), false);
         }
       }

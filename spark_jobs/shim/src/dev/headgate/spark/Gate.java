@@ -29,7 +29,6 @@ final class Gate implements Governed.Handler {
   private static final Logger LOG = LoggerFactory.getLogger(Gate.class);
   private static final long RETRY_MILLIS = 500;
 
-  private final SparkDataStream stream;
   private final GatedStream source;
   private final RunningQuery query;
   private final Thread thread = Thread.currentThread();
@@ -49,7 +48,6 @@ final class Gate implements Governed.Handler {
   private Gate(
       RunningQuery query, SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
     this.query = query;
-    this.stream = stream;
     this.handle = Shim.open(this);
     String name = "source " + stream + " of " + thread.getName();
     this.source = new GatedStream(stream, another, new Outage(name, handle, query));
@@ -116,6 +114,10 @@ final class Gate implements Governed.Handler {
         break;
     }
     return source.call(method, arguments);
+  }
+
+  SparkDataStream stream() {
+    return source.stream();
   }
 
   long fileBytes() {
@@ -246,10 +248,15 @@ final class Gate implements Governed.Handler {
   /** Waits until the checkpoint is this run's, or has no fence. */
   private void awaitFence() throws InterruptedException {
     Planner planner;
+    boolean waited = false;
     while (!query.isFenceKnown() && (planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
       Answer answer = areOpenedBy(planner) ? client.fence(planner) : null;
       if (answer != null) {
         client.served();
+        waited |= answer.is("wait");
+        if (waited && answer.is("held")) {
+          Shim.gates().stream().filter(gate -> gate.query == query).forEach(gate -> gate.source.reopen());
+        }
       }
       Thread.sleep(answer == null ? RETRY_MILLIS : query.isFenced(answer));
     }

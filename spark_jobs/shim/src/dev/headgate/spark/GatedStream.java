@@ -25,9 +25,10 @@ import org.slf4j.LoggerFactory;
 final class GatedStream {
   private static final Logger LOG = LoggerFactory.getLogger(GatedStream.class);
 
-  private final SparkDataStream stream;
-  final ReadLimits limits;
+  private final Supplier<? extends SparkDataStream> another;
   private final Outage outage;
+  private SparkDataStream stream;
+  ReadLimits limits; // of the stream that is open
 
   private Offset initial;
   private Offset known;
@@ -38,8 +39,34 @@ final class GatedStream {
 
   GatedStream(SparkDataStream stream, Supplier<? extends SparkDataStream> another, Outage outage) {
     this.stream = stream;
+    this.another = another;
     this.limits = new ReadLimits(stream, another);
     this.outage = outage;
+  }
+
+  SparkDataStream stream() {
+    return stream;
+  }
+
+  /** Whether it is Spark's source of files, whose class has moved between versions. */
+  static boolean keepsLog(SparkDataStream stream) {
+    return stream.getClass().getName().endsWith(".FileStreamSource");
+  }
+
+  /**
+   * Opens the stream anew, before it was asked for anything, where it has read of the checkpoint when it was opened: another driver may
+   * have gone on meanwhile. Spark's source of files reads its log then, by which it knows the files that were read ({@code
+   * FileStreamSource.<init>}, 4.0.5 and 4.3.0); with an old one it ends with "Concurrent update to the log".
+   */
+  void reopen() {
+    if (keepsLog(stream)) {
+      stream.stop();
+      stream = another.get();
+      limits = new ReadLimits(stream, another);
+      if (availableNow && stream instanceof SupportsTriggerAvailableNow freezing) {
+        freezing.prepareForTriggerAvailableNow();
+      }
+    }
   }
 
   boolean isV1() {

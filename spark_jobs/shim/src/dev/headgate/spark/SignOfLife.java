@@ -1,7 +1,13 @@
 package dev.headgate.spark;
 
+import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.attribute.FileTime;
 import java.security.PrivilegedExceptionAction;
+import java.time.Instant;
+import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -30,6 +36,9 @@ final class SignOfLife {
   /** {@code ANSWER_SECONDS} in {@code headgate_spark.engine.fence}; a newcomer waits several times that long. */
   private static final long LOOK_SECONDS = 5;
 
+  /** Looks between two moments at which local files are touched: an hour. */
+  private static final int LOOKS_UNTOUCHED = 720;
+
   private static final ThreadFactory DAEMONS =
       work -> {
         Thread thread = new Thread(work, "headgate-sign-of-life");
@@ -40,14 +49,17 @@ final class SignOfLife {
   private static final ExecutorService POOL = Executors.newCachedThreadPool(DAEMONS);
 
   private final Fence fence;
+  private final Path epoch;
   private final Path sign;
   private final AtomicBoolean looks = new AtomicBoolean();
   private volatile boolean ended;
+  private int untouched;
   private UserGroupInformation user;
   private Future<?> timer;
 
   SignOfLife(Fence fence, Path epoch) {
     this.fence = fence;
+    this.epoch = epoch;
     this.sign = new Path(epoch.getParent(), epoch.getName().replaceFirst("epoch", "sign"));
   }
 
@@ -88,6 +100,10 @@ final class SignOfLife {
   /** Writes the sign where it is not there and the epoch is; who was shut out meanwhile leaves none. */
   private Void answer() throws IOException {
     FileSystem store = fence.files();
+    if (++untouched >= LOOKS_UNTOUCHED && store.getUri().getScheme().equals("file")) {
+      untouched = 0;
+      touch(epoch.toUri().getPath());
+    }
     if (ended || Fence.isThere(store, sign)) {
       return null;
     }
@@ -100,6 +116,22 @@ final class SignOfLife {
       store.delete(sign, false);
     }
     return null;
+  }
+
+  /**
+   * Makes a local epoch, and the lock on the checkpoint, as young as what is written just now; what is gone stays so.
+   *
+   * <p>Neither is written or read as long as a run lasts, and who cleans temporary folders goes by age (systemd-tmpfiles: ten days in
+   * {@code /tmp}): without its epoch a run would end, and without that name of the lock another one could have it, too.
+   */
+  public static void touch(String epoch) {
+    for (String name : List.of(new File(epoch).getName(), "lock")) {
+      try {
+        Files.setLastModifiedTime(new File(epoch).toPath().resolveSibling(name), FileTime.from(Instant.now()));
+      } catch (IOException | InvalidPathException e) {
+        LOG.debug("{} beside {} was not touched", name, epoch, e);
+      }
+    }
   }
 
   /** Nobody is answered any more. */
