@@ -14,25 +14,20 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from support.spark import local_files
+
 pytestmark = pytest.mark.spark
 
 TEMPORARY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def install(spark: SparkSession, hadoop: Any = None, **said: str) -> None:
-    conf = spark._jvm.org.apache.spark.SparkConf(False)
-    for name, value in said.items():
-        conf.set(name.replace("_", "."), value)
-    spark._jvm.dev.headgate.spark.LocalFiles.install(conf, hadoop or spark._jsc.hadoopConfiguration())
-
-
 @contextmanager
 def written_by_us(spark: SparkSession, *, ours: bool = True) -> Iterator[None]:
-    install(spark, spark_headgate_localFiles=str(ours).lower())
+    local_files(spark, spark_headgate_localFiles=str(ours).lower())
     try:
         yield
     finally:
-        install(spark, spark_headgate_localFiles="false")
+        local_files(spark)
 
 
 def writer(spark: SparkSession, hadoop: Any = None) -> str:
@@ -253,13 +248,13 @@ def test_what_somebody_has_chosen_stays(spark: SparkSession) -> None:
     with written_by_us(spark):
         ours, hadoops = ("LocalFiles", "Forkless"), ("LocalFs", "RawLocalFileSystem")
         assert writers() == ours
-        install(spark, chosen)
+        local_files(spark, chosen)
         assert writers(chosen) == hadoops
-        install(spark)
+        local_files(spark)
         assert writers() == ours
-        install(spark, other)
+        local_files(spark, other)
         assert writers() == hadoops
-        install(spark, spark_sql_streaming_checkpointFileManagerClass="org.example.Manager")
+        local_files(spark, spark_sql_streaming_checkpointFileManagerClass="org.example.Manager")
         assert writers() == hadoops
-        install(spark, spark_headgate_enabled="false")
+        local_files(spark, spark_headgate_enabled="false")
         assert writers() == hadoops

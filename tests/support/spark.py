@@ -60,7 +60,20 @@ def shared_session() -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    local_files(session)
     return session
+
+
+def local_files(session: SparkSession, hadoop: Any = None, **said: str) -> None:
+    """Have local checkpoints written as drivers under Headgate have them, or as `said` (`_` for each dot).
+
+    Hadoop starts ten processes for a batch without data, and more for each store of state, which was most of what
+    queries of tests took.
+    """
+    conf = session._jvm.org.apache.spark.SparkConf(False)
+    for name, value in said.items():
+        conf.set(name.replace("_", "."), value)
+    session._jvm.dev.headgate.spark.LocalFiles.install(conf, hadoop or session._jsc.hadoopConfiguration())
 
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
