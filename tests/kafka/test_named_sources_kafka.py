@@ -6,6 +6,7 @@ Spark 4.3 and later let them, and write their offset log in a form of its own fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from functools import reduce
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
-from support.governed import driver_in
+from support.governed import NAME, driver_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, fill
 from support.spark import batch_sizes
@@ -88,3 +89,29 @@ def test_an_aligned_run_that_ends_by_itself_goes_on_whatever_became_of_its_sourc
             ends = {name: f'{{"{topics[name]}":{{"0":{written[name]}}}}}' for name in names}
             assert {name: positions.last[name] for name in names} == ends
     assert (tmp_path / "offsets" / "0").read_text().startswith("v2\n"), "the form that this is about"
+
+
+def test_a_checkpoint_of_theirs_goes_from_governed_to_plain_and_back(
+    named: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    topics = {name: kafka.topic() for name in ("flights", "bookings")}
+    for number, is_governed in enumerate((True, False, True, False)):
+        for topic in topics.values():
+            fill(kafka.bootstrap, topic, [Ramp(0, RECORDS, START_MS + number * 100_000, 1_000)])
+        streams = [
+            named.readStream.name(name).format("kafka").options(**kafka.options(topic)).load()
+            for name, topic in topics.items()
+        ]
+        writer = reduce(DataFrame.union, streams).writeStream.queryName(NAME).format("noop")
+        writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        with ExitStack() as stack:
+            if is_governed:
+                small = QueryControl(batch=BatchControl(initial_records=60, max_records=60))
+                stack.enter_context(driver_in(named)).control(small)
+            query = writer.start()
+            assert query.awaitTermination(120)
+        assert query.exception() is None
+        sizes = batch_sizes(query)
+        assert (sum(sizes), len(sizes) > 1) == (len(topics) * RECORDS, is_governed), f"run {number}: {sizes}"
+    entries = [path for path in (tmp_path / "offsets").iterdir() if path.name.isdigit()]
+    assert all(path.read_text().startswith("v2\n") for path in entries)
