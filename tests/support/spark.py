@@ -26,9 +26,11 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import DriverJvm, jar_path
 from support import faulty_files
+from support.driver import QUICK_START
 from support.kafka_connector import connector_conf
 
 SETTINGS = {
+    "spark.driver.defaultJavaOptions": QUICK_START,  # each test is new code: what C2 compiles is not run for long
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.headgate.enabled": "false",  # tests put planners of their own in charge
