@@ -169,7 +169,7 @@ def test_a_stop_refuses_what_begins_and_holds_what_another_planner_has_begun(gov
     assert answer.startswith("refuse:") != resumed
     if resumed:
         assert [run.run_id for run in governor.runs] == ["r1"]
-        assert admit(governor, 1, '{"row":0}') == "hold"
+        assert admit(governor, 1, '{"row":0}').startswith("wait:")
 
 
 def test_a_governed_query_looks_before_it_reads(governor):
@@ -384,12 +384,14 @@ def test_a_new_document_and_a_stop_recall_leases_once_every_query_knows(governor
     assert recalls[1:] == [None]
 
 
-def test_a_query_that_stops_is_asked_about_at_each_trigger(governor):
+def test_a_query_that_stops_waits_inside_its_trigger_where_spark_can_begin_no_batch_without_data(governor):
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=60)}))
     ask = a_leased_query(governor)
     ask()
-    governor.stop()
-    assert ask() == "hold"
+    (run,) = governor.stop()
+    assert not run.at_boundary.is_set()
+    assert ask() == "wait:1000"
+    assert run.at_boundary.is_set()
 
 
 def test_a_run_whose_streams_were_never_closed_gives_its_checkpoint_to_the_next(governor, locks):

@@ -252,6 +252,8 @@ class GovernedQuery:
             return None
         answer = self._ask(question)
         while answer.startswith("wait:"):
+            if self.governor.table.is_stopping:
+                return None  # the stop interrupts it
             self.now += int(answer.removeprefix("wait:")) / 1000
             answer = self._ask(question)
         if fault == "doubled":

@@ -111,9 +111,6 @@ class Waits:
 
 NO_DATA_TRIGGERS = 3
 """Triggers after a batch in which progress is still read: Spark runs its no-data batch in the next one or two."""
-QUIET_TRIGGERS = 2
-"""Held triggers after a stop until the query is at a batch boundary. One is not enough: in the trigger in which every
-source was held, Spark may still run a no-data batch."""
 
 REMARK_SECONDS = 2.0
 """Between two looks for what is to be said in the log."""
@@ -139,14 +136,13 @@ class Batches:
         self.event_time: ReachedEventTime | None = None
         """How far it has been read; `None` before its first batch."""
         self._watched_triggers = 0
-        self._quiet_triggers = 0
         self._remarked: set[Remark] = set()
         self._remarks_at = -math.inf
 
     @property
     def are_watched(self) -> bool:
         """Whether the next trigger may tell of a batch, or of there being none."""
-        return self.in_flight or self._watched_triggers > 0 or self.are_to_end
+        return self.in_flight or self._watched_triggers > 0
 
     def planned(self) -> None:
         """A batch, or a part of one, was planned."""
@@ -165,10 +161,6 @@ class Batches:
         self.waits.trigger_begins()
         self._take_in(planner, started, sources, settings)
         self._remark(planner)
-        if self.are_to_end:
-            self._quiet_triggers += 1
-            if self._quiet_triggers >= QUIET_TRIGGERS:
-                self.at_boundary.set()
 
     def _take_in(
         self, planner: QueryPlanner, started: Started | None, sources: OpenSources, settings: Settings

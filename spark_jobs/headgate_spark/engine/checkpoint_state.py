@@ -78,11 +78,8 @@ class CheckpointState:
         if self.resumption.batch is not None and with_topics:
             self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
         if self.resumption.repeats:
-            log.warning(
-                "the last run ended in mid-batch; that batch runs again",
-                query=self._query,
-                batch=self.resumption.batch,
-            )
+            event = "the last run ended in mid-batch; that batch runs again"  # as where a job stops its query
+            log.info(event, query=self._query, batch=self.resumption.batch)
 
     def stand(self) -> Standing:
         """Return whether this run has the checkpoint, and by what. Raises `CheckpointInUseError` and what the file

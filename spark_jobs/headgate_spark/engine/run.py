@@ -134,8 +134,8 @@ class QueryRun:
         """Answer the first step of a planning: a batch that would begin at the offset `start`."""
         if self._has_ended or self._trigger.is_over_for(asking):
             return protocol.HOLD
-        if self.batches.are_to_end and self.ends_by_itself:
-            return self._waits_to_be_stopped()
+        if self.batches.are_to_end:
+            return self._waits_to_be_stopped(asking)
         if (refused := self._refusal()) is not None:
             return protocol.fail(refused)
         planner, problem = self._planner(), self.state.histories_problem
@@ -163,8 +163,8 @@ class QueryRun:
         """Answer the second step, now that the latest offsets of some sources are known, by handle."""
         if self._has_ended or asking.trigger != self._trigger.number:
             return protocol.HOLD
-        if self.batches.are_to_end and self.ends_by_itself:
-            return self._waits_to_be_stopped()
+        if self.batches.are_to_end:
+            return self._waits_to_be_stopped(asking)
         deadline = time.monotonic() + BUDGET_SECONDS
         looked_at = [(self.sources[int(key)], offset) for key, offset in latest.items()]
         for opened, offset in looked_at:
@@ -300,11 +300,15 @@ class QueryRun:
 
         return self._replies.to(opened, answer, lease, ends_by_itself=self.ends_by_itself)
 
-    def _waits_to_be_stopped(self) -> Reply:
-        """Return the reply for a run that holding would end, as if it had read everything.
+    def _waits_to_be_stopped(self, asking: Asking) -> Reply:
+        """Return the reply by which a run waits inside its trigger until the stop interrupts it.
 
         Nothing of this trigger is in the offset log before its last source is planned, so it is at a batch boundary.
+        Held, a run that ends by itself would seem to have read everything, and for any other Spark might begin a
+        batch without data, in whose midst the stop would come.
         """
+        if self.planner is not None and asking.trigger != self._trigger.number:
+            self._begin_trigger(self.planner, asking)  # it tells of the last batch
         self.batches.none_runs()
         return protocol.fail(self.cut_message) if self.is_cut else protocol.wait(STOP_WAIT_SECONDS)
 

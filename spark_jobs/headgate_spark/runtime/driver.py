@@ -170,7 +170,8 @@ class Runtime:
         """Plan nothing more. Returns what there is to stop."""
         runs = self.governor.stop()
         every = [*runs, *self.governor.endings.runs]
-        log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
+        if runs or not self._settings.follows_jvm:  # else a JVM has just ended
+            log.info("stopping at the next batch boundary", queries=[run.name for run in runs])
         ends = bool(every) and all(run.ends_by_itself for run in every)
         some = any(run.ends_by_itself for run in runs)
         return written(Stopping([run.name for run in runs], ends, some))
