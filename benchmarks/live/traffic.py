@@ -122,6 +122,8 @@ class Sender:
         self._producer = Producer(client_settings(bootstrap, **{"linger.ms": 0, "acks": 1}))
         self._topic, self._partitions, self._numbers = topic, partitions, numbers
         self.sent = 0
+        self.last_ms = 0
+        """When the last record was due, in milliseconds since 1970: a busy sender may be seconds behind."""
 
     def at_once(self, records: int, dated: float | None = None) -> None:
         """Send so many, as fast as it goes; with the timestamps of now, or of another moment (Unix seconds)."""
@@ -143,7 +145,7 @@ class Sender:
 
     def _send(self, ms: int, timestamp: int = 0) -> None:
         """`timestamp` 0: Kafka's client dates it."""
-        numbers = self._numbers
+        numbers, self.last_ms = self._numbers, ms
         number = self.sent if numbers is None else numbers[self.sent % len(numbers)]
         value = f"{number} {ms}".encode()
         while True:

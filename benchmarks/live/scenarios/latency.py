@@ -80,17 +80,15 @@ def steadily(child: Child, sender: Sender, output: Output, rate: int, seconds: f
     child.wait_for("the first output", lambda: True if output.seen else None, START_SECONDS)
     counts_from = time.time() + seconds * (1 - COUNTED)
     sender.steadily(rate, seconds)
-    last = sender.sent - 1
-    due = time.time()
-    child.wait_for("the last output", lambda: is_there(output, last, due), START_SECONDS)
+    child.wait_for("the last output", lambda: is_there(output, sender.last_ms), START_SECONDS)
     dues = ((each.at, int(each.value.rsplit(" ", 1)[1]) / 1000) for each in output.seen)
     return [at - due for at, due in dues if due >= counts_from]
 
 
-def is_there(output: Output, last: int, due: float) -> bool | None:
+def is_there(output: Output, last_ms: int) -> bool | None:
     """Tell whether the last record was seen, or a count with it."""
-    ends = [each.value.split(" ") for each in output.seen[-1000:]]
-    return True if any(int(e[0]) == last or int(e[-1]) / 1000 >= due - 1 for e in ends) else None
+    ends = (int(each.value.rsplit(" ", 1)[1]) for each in output.seen[-1000:])
+    return True if any(ms >= last_ms for ms in ends) else None
 
 
 SCENARIO = Scenario(

@@ -78,11 +78,12 @@ def run(bench: Bench, kind: str, records: int, seconds: float) -> Sequence[tuple
                 sender = Sender(bench.broker.bootstrap, used.into, PARTITIONS, keys)
                 began = time.time()
                 sender.steadily(PER_SECOND, seconds)
-                due = time.time() - 1
                 child.wait_for(
                     "the last output",
                     lambda: (
-                        True if any(ms(each.value) / 1000 >= due for each in output.seen[-MOST:]) else None
+                        True
+                        if any(ms(each.value) >= sender.last_ms for each in output.seen[-MOST:])
+                        else None
                     ),
                     START_SECONDS,
                 )
