@@ -117,7 +117,7 @@ class Killed:
 def killed_at(session: Session, asked: Request, records: int) -> Killed:
     """Kill a driver once it has committed so many records."""
     turn = session.ask(written(asked))
-    session.child.wait_for("half of the backlog", lambda: committed(session, records), TURN_SECONDS)
+    session.child.wait_for("half of the backlog", lambda: committed(session, asked, records), TURN_SECONDS)
     processes = session.child.tree()
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -132,14 +132,14 @@ def ran(session: Session, asked: Request, records: int, checkpoint: Path | None 
     """Run to the end; returns its batches, as Spark has logged them."""
     session.answer(session.ask(written(replace(asked, from_checkpoint=checkpoint))))
     batches = session.child.wait_for(
-        "the log of its batches", lambda: committed(session, records), LOG_SECONDS
+        "the log of its batches", lambda: committed(session, asked, records), LOG_SECONDS
     )
     return Part(batches, batches[-1].committed - batches[0].started)
 
 
-def committed(session: Session, records: int) -> list[Batch] | None:
-    """Return the batches so far, once they come to so many records."""
-    batches = session.log.of(QUERY)
+def committed(session: Session, asked: Request, records: int) -> list[Batch] | None:
+    """Return the batches of what was asked so far, once they come to so many records."""
+    batches = session.log.of(asked.workload)
     return list(batches) if batches and sum(batches[-1].end_rows) >= records else None
 
 
