@@ -100,8 +100,15 @@ def await_counts(query: StreamingQuery, sink: Path, memory: Memory) -> None:
     await_rows(query, sink, {key: str(count) for key, count in memory.counts.items()})
 
 
+def is_idle(spark: SparkSession) -> bool:
+    """Tasks of a query that was stopped in a batch of real-time mode are killed in their own time, and hold slots."""
+    executors = spark._jsc.sc().statusTracker().getExecutorInfos()
+    return not any(each.numRunningTasks() for each in executors)
+
+
 @pytest.fixture
 def planner(spark: SparkSession) -> Iterator[Live]:
+    wait_until(lambda: is_idle(spark), "the end of all tasks")
     spark.conf.set(LEAST, "500")
     be_patient(spark)
     live = Live()
@@ -161,24 +168,22 @@ def test_state_of_each_form_goes_on_in_the_other_mode(
     def aggregated(frame: DataFrame) -> DataFrame:
         return frame.groupBy((col("value") % KEYS).alias("key")).agg(expr(f"CAST({expression} AS STRING)"))
 
-    def goes_on() -> None:
-        memory.add(50)
-        rows = aggregated(spark.range(memory.size).withColumnRenamed("id", "value")).collect()
-        expected = {int(key): str(value) for key, value in rows}
-        await_rows(query, sink, expected)
+    def expected(size: int) -> dict[int, str]:
+        rows = aggregated(spark.range(size).withColumnRenamed("id", "value")).collect()
+        return {int(key): str(value) for key, value in rows}
 
+    modes = (("all", "Processing"), (LIVE, "RealTime")) * 2
+    ends = [
+        expected(1000 + 50 * (number + 1)) for number in range(len(modes))
+    ]  # later they would take its slots
     memory.add(1000)
     writer = aggregated(memory.frame).writeStream.outputMode("update").foreach(appending(sink))
     with running(writer, tmp_path / "checkpoint") as query:
-        for answer, mode in (
-            ("all", "Processing"),
-            (LIVE, "RealTime"),
-            ("all", "Processing"),
-            (LIVE, "RealTime"),
-        ):
+        for (answer, mode), end in zip(modes, ends, strict=True):
             planner.answer = answer
             wait_until(lambda mode=mode: mode in trigger_of(query), mode)
-            goes_on()
+            memory.add(50)
+            await_rows(query, sink, end)
     assert planner.refusals == []
 
 
