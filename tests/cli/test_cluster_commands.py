@@ -844,21 +844,6 @@ def test_a_cluster_that_is_not_configured_is_a_matter_of_usage(
     assert said in ended.err
 
 
-def test_commands_say_so_where_the_client_is_not_installed(
-    headgate: Headgate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "headgate.cli.cluster.connection", raising=False)
-    monkeypatch.setitem(sys.modules, "kubernetes", None)
-
-    ended = headgate("status")
-
-    assert ended.code == 2
-    assert (
-        ended.err
-        == "error: the client of Kubernetes is not installed; run pip install 'headgate[operator]'\n"
-    )
-
-
 # As a plugin, and what is not loaded
 
 

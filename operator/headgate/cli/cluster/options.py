@@ -55,15 +55,7 @@ class Place:
     kubeconfig: Path | None = None
 
     def connect(self) -> "Cluster":
-        """Return the cluster; raise UsageError if nothing says which one, or the client is not installed."""
-        from headgate.errors import UsageError
+        """Return the cluster; raise UsageError if nothing says which one."""
+        from headgate.cli.cluster.connection import connect
 
-        try:
-            from headgate.cli.cluster.connection import connect
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "kubernetes":
-                raise
-            raise UsageError(
-                "the client of Kubernetes is not installed; run pip install 'headgate[operator]'"
-            ) from None
         return connect(self.kubeconfig, self.context, self.namespace)
