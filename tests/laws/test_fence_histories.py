@@ -175,3 +175,23 @@ def test_a_driver_that_works_is_shut_out_unless_it_answers(answers: bool) -> Non
     assert [each.end for each in history.world.drivers] == (
         ["ended", "refused"] if answers else ["fenced", "ended"]
     )
+
+
+def test_a_driver_that_has_come_between_a_look_and_a_claim_is_asked() -> None:
+    """However long the newcomer stood still in between: the other may have committed for hours."""
+    world = World(Store(), writes_are_quick=False)
+    holder = world.driver("d0", batches=6, clock=lambda: 1_000)
+    late = world.driver("d1", take_over_seconds=TAKE_OVER_SECONDS, clock=lambda: 2_000)
+    late.step()  # nobody is there
+    while len(world.commits) < 2:
+        holder.step()
+    while not late.is_over:
+        late.step()
+        holder.looks_for_knocks()
+        check_one_holder(world)
+    assert late.end == "refused"
+    while not holder.is_over:
+        holder.step()
+    assert holder.end == "ended"
+    assert len(world.commits) == 6
+    assert not world.store.beside

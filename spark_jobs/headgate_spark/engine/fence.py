@@ -263,59 +263,72 @@ class _Watched:
 def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
     """Take the checkpoint; return the epoch by which it is held. Raises `AliveError`: nothing was changed then.
 
-    When it returns, no other run's epoch is there, or that run has not returned from this yet and deletes this one
-    before it does.
+    When it returns, no other run's epoch is there, or that run has not returned from this yet and gives its own up.
+    Whoever has come between a look and the creation of this epoch may hold the checkpoint by now, and is asked too.
     """
-    watched = _Watched()
+    watched, mine = _Watched(), None
+    asked: Collection[Epoch] = ()
     while True:
         names = yield Names()
-        found = yield from _found(newcomer, names)
-        doubtful = {epoch: owner for epoch, owner in found.items() if newcomer.asks(owner)}
-        if doubtful:
-            last = found[max(doubtful)] or Owner()
-            ends = yield Ends()
-            if watched.epochs != list(doubtful):
-                for epoch in doubtful:
-                    yield Delete(epoch.sign)
-                watched = _Watched(list(doubtful), ends)
-            elif (life := watched.sees_life(names, ends)) is not None:
-                raise AliveError(last, life)
-            if watched.seconds < newcomer.take_over_seconds:
-                yield Wait(LOOK_SECONDS, last)
-                watched.seconds += LOOK_SECONDS
+        found = yield from _found(newcomer, names, mine)
+        if mine is not None and any(epoch > mine for epoch in found):
+            yield Delete(mine.name)  # a later one was quicker: it is asked as any other
+            watched, mine, asked = _Watched(), None, ()
+            continue
+        doubtful = {
+            epoch: owner for epoch, owner in found.items() if epoch not in asked and newcomer.asks(owner)
+        }
+        try:
+            if doubtful and not (yield from _ask(newcomer, doubtful, names, watched)):
                 continue
-        taken = yield from _claim(newcomer, found)
-        if taken is not None:
-            return taken
-        watched = _Watched()  # a later one was quicker: it is asked as any other
+        except AliveError:
+            if mine is not None:
+                yield Delete(mine.name)
+            raise
+        if mine is None:
+            number = max([newcomer.now_millis(), *(epoch.number + 1 for epoch in found)])
+            mine = Epoch(number, newcomer.token)
+            asked = found
+            yield Create(mine.name, newcomer.owner.text())
+            continue
+        for epoch in found:
+            yield Delete(epoch.name)
+        for sign in signs_among(names):  # a driver has one only when it has come to the end of this
+            yield Delete(sign)
+        if any(owner is not None for owner in found.values()):
+            yield Wait(SETTLE_SECONDS)
+        return mine
 
 
-def _found(newcomer: Newcomer, names: Collection[str]) -> Generator[Act, Any, dict[Epoch, Optional[Owner]]]:
-    """Return the epochs that are there, the earliest first, with the owner of each that may be alive."""
+def _ask(
+    newcomer: Newcomer, doubtful: Mapping[Epoch, Optional[Owner]], names: Collection[str], watched: _Watched
+) -> Generator[Act, Any, bool]:
+    """Ask drivers for a sign of life, or wait for it; return whether they had their time. Raises `AliveError`."""
+    last = doubtful[max(doubtful)] or Owner()
+    ends = yield Ends()
+    if watched.epochs != list(doubtful):
+        for epoch in doubtful:
+            yield Delete(epoch.sign)
+        watched.epochs, watched.ends, watched.seconds = list(doubtful), ends, 0.0
+    elif (life := watched.sees_life(names, ends)) is not None:
+        raise AliveError(last, life)
+    if watched.seconds >= newcomer.take_over_seconds:
+        return True
+    yield Wait(LOOK_SECONDS, last)
+    watched.seconds += LOOK_SECONDS
+    return False
+
+
+def _found(
+    newcomer: Newcomer, names: Collection[str], mine: Optional[Epoch]
+) -> Generator[Act, Any, dict[Epoch, Optional[Owner]]]:
+    """Return others' epochs that are there, the earliest first, with the owner of each that may be alive."""
     found: dict[Epoch, Optional[Owner]] = {}
     for epoch in epochs_among(names):
+        if epoch == mine:
+            continue
         text = yield Read(epoch.name)
         if text is not None:
             owner = Owner.parse(text)
             found[epoch] = None if newcomer.is_dead(epoch, owner) else owner
     return found
-
-
-def _claim(
-    newcomer: Newcomer, found: Mapping[Epoch, Optional[Owner]]
-) -> Generator[Act, Any, Optional[Epoch]]:
-    """Create an epoch, and shut out all earlier ones; `None`: there is a later one, and this one is given up."""
-    mine = Epoch(max([newcomer.now_millis(), *(epoch.number + 1 for epoch in found)]), newcomer.token)
-    yield Create(mine.name, newcomer.owner.text())
-    names = yield Names()
-    others = [epoch for epoch in epochs_among(names) if epoch != mine]
-    if any(epoch > mine for epoch in others):
-        yield Delete(mine.name)
-        return None
-    for epoch in others:
-        yield Delete(epoch.name)
-    for sign in signs_among(names):  # a driver has one only when it has come to the end of this
-        yield Delete(sign)
-    if any(epoch not in found or found[epoch] is not None for epoch in others):
-        yield Wait(SETTLE_SECONDS)
-    return mine
