@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from headgate_spark.engine.fence import ANSWER_SECONDS, LOOK_SECONDS, Wait
+from headgate_spark.engine.fence import ANSWER_SECONDS, LOOK_SECONDS, Epoch, Wait, epochs_among
 from support.fence_model import Driver, Store, World, check_cover, check_one_holder
 
 TAKE_OVER_SECONDS = 30.0
@@ -98,7 +98,9 @@ class Histories(RuleBasedStateMachine):
                 if self.paused.get(driver.name, 0.0) > self.now:
                     self._was_silent(driver)
                     continue
-                if self.now - self.looked[driver.name] >= ANSWER_SECONDS and self.answers:
+                if driver.epoch is None:
+                    self._takes(driver)
+                elif self.now - self.looked[driver.name] >= ANSWER_SECONDS and self.answers:
                     self._was_silent(driver)
                     self.looked[driver.name] = self.now
                     driver.looks_for_knocks()
@@ -112,6 +114,16 @@ class Histories(RuleBasedStateMachine):
             check_one_holder(self.world)
         if isinstance(driver.next, Wait):
             self._is_due(driver)
+
+    def _takes(self, driver: Driver) -> None:
+        """Nobody answers between its claim and the end of taking: to stand still there is silence, too."""
+        if any(epoch.token.endswith(f"a{driver.name.encode().hex()}") for epoch in self._epochs()):
+            self._was_silent(driver)
+        else:
+            self.looked[driver.name] = self.now
+
+    def _epochs(self) -> list[Epoch]:
+        return epochs_among(self.world.store.beside)
 
     def _was_silent(self, driver: Driver) -> None:
         self.silent[driver.name] = max(self.silent[driver.name], self.now - self.looked[driver.name])
@@ -195,3 +207,18 @@ def test_a_driver_that_has_come_between_a_look_and_a_claim_is_asked() -> None:
     assert holder.end == "ended"
     assert len(world.commits) == 6
     assert not world.store.beside
+
+
+def test_a_newcomer_whose_claim_was_shut_out_begins_anew() -> None:
+    world = World(Store(), writes_are_quick=False)
+    slow = world.driver("d0", clock=lambda: 1_000)
+    slow.step()
+    slow.step()  # its claim is there, and its store does not answer any more
+    other = world.driver("d1", take_over_seconds=TAKE_OVER_SECONDS, clock=lambda: 1_000)
+    while not other.is_over:
+        other.step()
+    while not slow.is_over:
+        slow.step()
+        check_one_holder(world)
+    assert [each.end for each in world.drivers] == ["ended", "ended"]
+    check_cover(world)

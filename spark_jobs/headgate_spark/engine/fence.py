@@ -266,13 +266,15 @@ def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
     When it returns, no other run's epoch is there, or that run has not returned from this yet and gives its own up.
     Whoever has come between a look and the creation of this epoch may hold the checkpoint by now, and is asked too.
     """
-    watched, mine = _Watched(), None
+    watched, least = _Watched(), 0
+    mine: Optional[Epoch] = None
     asked: Collection[Epoch] = ()
     while True:
         names = yield Names()
         found = yield from _found(newcomer, names, mine)
-        if mine is not None and any(epoch > mine for epoch in found):
-            yield Delete(mine.name)  # a later one was quicker: it is asked as any other
+        if mine is not None and (mine.name not in names or any(epoch > mine for epoch in found)):
+            yield Delete(mine.name)  # others were quicker: they are asked as any other
+            least = mine.number + 1
             watched, mine, asked = _Watched(), None, ()
             continue
         doubtful = {
@@ -286,7 +288,7 @@ def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
                 yield Delete(mine.name)
             raise
         if mine is None:
-            number = max([newcomer.now_millis(), *(epoch.number + 1 for epoch in found)])
+            number = max([newcomer.now_millis(), least, *(epoch.number + 1 for epoch in found)])
             mine = Epoch(number, newcomer.token)
             asked = found
             yield Create(mine.name, newcomer.owner.text())
