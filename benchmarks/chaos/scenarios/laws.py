@@ -64,6 +64,9 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
                 broken += 1
                 command = f"python -m pytest tests/{machine.module}.py --hypothesis-profile=explore"
                 bench.fails(f"{machine.laws}: {machine.name}: {error!r}", command)
+                bench.tell(
+                    "\n".join(getattr(error, "__notes__", ()))
+                )  # the history: another run may draw others
         drawn[machine.laws], took[machine.laws] = len(steps), round(time.monotonic() - began)
         bench.tell(f"{machine.laws}: {len(steps):,} steps in {took[machine.laws]} s")
     details = {"steps": drawn, "seconds": took, "seed": bench.seed}
