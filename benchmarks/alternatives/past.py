@@ -18,6 +18,7 @@ from benchmarks.backlog.scenario import Bench, of_scale
 from benchmarks.backlog.topics import PARTITIONS, in_turn, records
 from benchmarks.kafka.scenario import is_kept
 from benchmarks.local.recording import Recording, prepare
+from headgate_spark.engine.checkpoint import side_directory
 from support.kafka import Broker
 from support.kafka_records import Record, send
 
@@ -47,7 +48,7 @@ class Past:
             broker.delete_topic(name)
         if is_kept(broker, name, sizes, bench.tell):
             return name, state
-        for of_old in (state, state.with_name(f"{state.name}.headgate")):
+        for of_old in (state, Path(side_directory(str(state)))):
             shutil.rmtree(of_old, ignore_errors=True)
         send(
             broker.bootstrap,

@@ -105,15 +105,23 @@ class Child:
             self._popen.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(STOP_SECONDS)
-        for process in tree:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(tree, timeout=STOP_SECONDS)
+        _kill(tree)
+
+    def kill(self) -> None:
+        """End the tree at once, as the kernel does where memory is short."""
+        _kill(self.tree())
 
     def tail(self) -> str:
         """Return the last lines that were printed."""
         lines = self.log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
         return "\n".join([f"--- the end of {self.log}", *lines])
+
+
+def _kill(tree: Sequence[psutil.Process]) -> None:
+    for process in tree:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(tree, timeout=STOP_SECONDS)
 
 
 def taken(before: Mapping[psutil.Process, float], after: Mapping[psutil.Process, float]) -> float:

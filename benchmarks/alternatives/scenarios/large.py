@@ -9,11 +9,8 @@ one with memory enough.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import psutil
 
 from benchmarks.backlog.engine import Request
 from benchmarks.backlog.scenario import Bench, Scenario, of_scale
@@ -118,11 +115,7 @@ def killed_at(session: Session, asked: Request, records: int) -> Killed:
     """Kill a driver once it has committed so many records."""
     turn = session.ask(written(asked))
     session.child.wait_for("half of the backlog", lambda: committed(session, asked, records), TURN_SECONDS)
-    processes = session.child.tree()
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(processes)
+    session.child.kill()
     batches = session.log.of(QUERY)
     part = Part(list(batches), batches[-1].committed - batches[0].started)
     return Killed(part, turn.with_suffix(".checkpoint"))

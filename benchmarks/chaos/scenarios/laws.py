@@ -62,11 +62,9 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
                 draw(machine, histories, bench.seed)
             except Exception as error:  # what a law raises is the law's
                 broken += 1
+                history = "\n".join(getattr(error, "__notes__", ()))  # the same seed may draw others
                 command = f"python -m pytest tests/{machine.module}.py --hypothesis-profile=explore"
-                bench.fails(f"{machine.laws}: {machine.name}: {error!r}", command)
-                bench.tell(
-                    "\n".join(getattr(error, "__notes__", ()))
-                )  # the history: another run may draw others
+                bench.fails(f"{machine.laws}: {machine.name}: {error!r}\n{history}", command)
         drawn[machine.laws], took[machine.laws] = len(steps), round(time.monotonic() - began)
         bench.tell(f"{machine.laws}: {len(steps):,} steps in {took[machine.laws]} s")
     details = {"steps": drawn, "seconds": took, "seed": bench.seed}

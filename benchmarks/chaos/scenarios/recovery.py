@@ -10,17 +10,14 @@ import shutil
 import statistics
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-
-import psutil
 
 from benchmarks.chaos.scenario import Bench, Scenario
 from benchmarks.door.starting import by_door
-from benchmarks.local.child import Child
 from benchmarks.local.drivers import START_SECONDS, Place, plain
 from benchmarks.local.results import Figure, Goal, Measured
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
+from headgate_spark.engine.checkpoint import side_directory
 
 SCRIPT = str(Path(__file__).parents[1] / "jobs/recovers.py")
 ROUNDS = 7
@@ -45,7 +42,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     for number in range(max(1, round(bench.share * ROUNDS))):
         for governed in (True, False):
             place = Place(bench.root / "recovery" / f"{number}-{governed}").cleared()
-            for folder in (left.checkpoint, beside(left.checkpoint)):
+            for folder in (left.checkpoint, Path(side_directory(str(left.checkpoint)))):
                 shutil.copytree(folder, place.directory / folder.name)
             took[governed].append(recovered(place, governed=governed))
             bench.tell(f"{'governed' if governed else 'plain'}: {took[governed][-1]:.2f} s")
@@ -76,17 +73,8 @@ def recovered(place: Place, *, governed: bool, batches: int = 1) -> float:
             every=0.02,
         )
         seconds = time.monotonic() - began
-        kill(driver)
+        driver.kill()
     return seconds
-
-
-def kill(driver: Child) -> None:
-    """End all processes of a driver, as the kernel does."""
-    tree = driver.tree()
-    for process in tree:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(tree, timeout=START_SECONDS)
 
 
 def last_commit(checkpoint: Path) -> int:
@@ -94,11 +82,6 @@ def last_commit(checkpoint: Path) -> int:
     commits = checkpoint / "commits"
     names = [entry.name for entry in commits.iterdir()] if commits.is_dir() else []
     return max((int(name) for name in names if name.isdecimal()), default=-1)
-
-
-def beside(checkpoint: Path) -> Path:
-    """Return where a governed driver keeps what belongs to a checkpoint."""
-    return checkpoint.with_name(f"{checkpoint.name}.headgate")
 
 
 SCENARIO = Scenario("recovery", FIGURES, measure)
