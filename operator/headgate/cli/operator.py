@@ -100,5 +100,6 @@ def _parameters() -> Iterator[inspect.Parameter]:
         )
 
 
-operator.__signature__ = inspect.Signature(list(_parameters()))  # type: ignore[attr-defined]
-operator.__annotations__ = {each.name: each.annotation for each in _parameters()}
+_SIGNATURE = inspect.Signature(list(_parameters()))
+operator.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
+operator.__annotations__ = {each.name: each.annotation for each in _SIGNATURE.parameters.values()}
