@@ -2,6 +2,7 @@ package dev.headgate.spark;
 
 import java.util.HashMap;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.SparkSessionExtensionsProvider;
@@ -77,16 +78,9 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
 
   /** Copies a relation with its table, or its V1 source, behind a gate; one that has it already comes back as it is. */
   private static LogicalPlan governed(LogicalPlan relation) {
-    boolean[] changed = {false};
-    Object[] elements =
-        Plans.elements(
-            relation,
-            (name, element) -> {
-              Object other = governed(relation, element);
-              changed[0] |= other != element;
-              return other;
-            });
-    return changed[0] ? relation.makeCopy(elements) : relation;
+    Object[] elements = Plans.elements(relation, (name, element) -> governed(relation, element));
+    boolean changed = IntStream.range(0, elements.length).anyMatch(i -> elements[i] != relation.productElement(i));
+    return changed ? relation.makeCopy(elements) : relation;
   }
 
   private static Object governed(LogicalPlan relation, Object element) {

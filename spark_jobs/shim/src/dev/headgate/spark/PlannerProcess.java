@@ -43,7 +43,6 @@ public final class PlannerProcess {
 
   static final String ENABLED = PROPERTIES + "enabled";
 
-
   private static final long START_SECONDS = 60;
   private static final long RESTART_MILLIS = 500;
 
@@ -276,11 +275,9 @@ public final class PlannerProcess {
   }
 
   /** The process does not know this driver: it is another one at the same place. */
-  static void attachAnew(Planner stale) throws Planner.Failed, InterruptedException {
-    synchronized (PlannerProcess.class) {
-      if (address != null && Shim.planner() == stale) {
-        attach();
-      }
+  static synchronized void attachAnew(Planner stale) throws Planner.Failed, InterruptedException {
+    if (address != null && Shim.planner() == stale) {
+      attach();
     }
   }
 

@@ -65,9 +65,8 @@ final class RealTimeChecks {
     if (problem != null) {
       return problem;
     }
-    Object sink = execution.call("sink");
     boolean asked = Boolean.parseBoolean(conf.get(ALLOWLIST, "true"));
-    statically(RealTime.STREAMING + "runtime.RealTimeModeAllowlist", "checkAllowedSink", sink, asked);
+    statically(RealTime.STREAMING + "runtime.RealTimeModeAllowlist", "checkAllowedSink", execution.call("sink"), asked);
     statically("org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker", "checkAdditionalRealTimeModeConstraints", execution.call("analyzedPlan"), execution.call("outputMode"));
     if (conf.contains(RealTime.SORTS) && Boolean.parseBoolean(conf.get(RealTime.SORTS))) {
       return RealTime.SORTS + " is true, and its sort would never end; leave it out";
