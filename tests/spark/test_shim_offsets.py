@@ -28,7 +28,8 @@ def test_an_end_before_its_start_is_not_committed_and_the_planner_is_asked_again
         assert batch_sizes(query) == [10, 15]
         assert [json.loads(planned_offsets(tmp_path, batch)[0])["offset"] for batch in (0, 1)] == [10, 25]
         wait_until(
-            lambda: json.loads(planner.asked[-1][1] or "{}").get("offset") == 25, "a question after both batches"
+            lambda: json.loads(planner.asked[-1][1] or "{}").get("offset") == 25,
+            "a question after both batches",
         )
 
 

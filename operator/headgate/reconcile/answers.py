@@ -1,10 +1,11 @@
-"""A condition before it has a moment: what is so, why in one word, and why in a sentence."""
+"""A condition before it has its moments: what is so, why in one word, and why in a sentence."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from headgate.api.status import ConditionStatus
+from headgate.api.status import Condition, ConditionStatus
+from headgate.reconcile.times import moment
 
 TRUE: Final = ConditionStatus.TRUE
 FALSE: Final = ConditionStatus.FALSE
@@ -21,3 +22,12 @@ class Answer(NamedTuple):
     status: ConditionStatus
     reason: str
     message: str
+
+    def condition(self, before: Condition | None, generation: int | None, now: float) -> Condition:
+        """Return the condition at `now` (Unix time), of a resource's `generation`, after what it was `before`."""
+        is_old = before is not None and before.status is self.status
+        return Condition(
+            **self._asdict(),
+            last_transition_time=before.last_transition_time if before and is_old else moment(now),
+            observed_generation=generation,
+        )

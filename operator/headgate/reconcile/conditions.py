@@ -9,8 +9,6 @@ sends the driver a document as well, and is nothing that anybody waits for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
 from headgate.reconcile import backlog_conf
@@ -30,7 +28,7 @@ from headgate.reconcile.readiness import (
     reconciling,
     stalled,
 )
-from headgate.reconcile.times import duration_text, moment
+from headgate.reconcile.times import duration_text
 
 NO_BACKLOG = "NoBacklog"
 RATE_LIMIT = "RateLimit"
@@ -38,10 +36,6 @@ RATE_LIMIT = "RateLimit"
 NO_LIMIT_REACHED = "NoLimitReached"
 SCRAPED = "Scraped"
 """The driver's metrics are known."""
-
-
-Before = Mapping[str, Condition]
-"""The conditions of the status before, by type."""
 
 
 def conditions(
@@ -52,9 +46,9 @@ def conditions(
     groups: tuple[Group, ...] = (),
 ) -> tuple[Condition, ...]:
     """Return all conditions, in a fixed order. `groups` are those of `alignment.groups`."""
-    before: Before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
+    before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
     return tuple(
-        _condition(answer, before.get(answer.type), application, seen.now)
+        answer.condition(before.get(answer.type), application.metadata.generation, seen.now)
         for answer in (
             ready(seen, plan, memory),
             reconciling(application, seen, plan, memory),
@@ -68,20 +62,6 @@ def conditions(
             backlog_conf.answer(plan.choice, seen),
         )
         if answer is not None
-    )
-
-
-def _condition(
-    answer: Answer, before: Condition | None, application: SparkApplication, now: float
-) -> Condition:
-    unchanged = before is not None and before.status is answer.status
-    return Condition(
-        type=answer.type,
-        status=answer.status,
-        reason=answer.reason,
-        message=answer.message,
-        last_transition_time=before.last_transition_time if before and unchanged else moment(now),
-        observed_generation=application.metadata.generation,
     )
 
 

@@ -10,15 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from headgate.api.status import (
-    Condition,
-    ConditionStatus,
-    SparkApplicationStatus,
-)
+from headgate.api.status import SparkApplicationStatus
 from headgate.decision.booking import unbooked_end, with_exit
 from headgate.decision.driver import Driver, History, State
 from headgate.decision.lifecycle import how_it_ended
-from headgate.reconcile.times import moment
+from headgate.reconcile.answers import FALSE, TRUE, Answer
 
 INVALID_SPEC: Final = "InvalidSpec"
 """The spec passed the API server and cannot be acted on; what was in force before stays so."""
@@ -46,15 +42,10 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
     """Return `before` with the word that this generation is refused, and why, and with what became of the driver."""
     status = before or SparkApplicationStatus(state=State.PENDING)
     message = with_end(message, driver, history, now)
-    answers = {
-        "Ready": ConditionStatus.FALSE,
-        "Reconciling": ConditionStatus.FALSE,
-        "Stalled": ConditionStatus.TRUE,
-    }
     known = {condition.type: condition for condition in status.conditions}
     said = {
-        kind: _condition(kind, answer, known.get(kind), message, generation=generation, now=now)
-        for kind, answer in answers.items()
+        kind: Answer(kind, answer, INVALID_SPEC, message).condition(known.get(kind), generation, now)
+        for kind, answer in (("Ready", FALSE), ("Reconciling", FALSE), ("Stalled", TRUE))
     }
     conditions = tuple((known | said).values())
     state = _state(driver, history, now) or status.state
@@ -72,23 +63,3 @@ def _state(driver: Driver | None, history: History, now: float) -> State | None:
     if end is None:
         return None
     return State.COMPLETED if end.code == 0 else State.FAILED
-
-
-def _condition(  # noqa: PLR0913  a condition has six members
-    kind: str,
-    answer: ConditionStatus,
-    before: Condition | None,
-    message: str,
-    *,
-    generation: int,
-    now: float,
-) -> Condition:
-    unchanged = before is not None and before.status is answer
-    return Condition(
-        type=kind,
-        status=answer,
-        reason=INVALID_SPEC,
-        message=message,
-        last_transition_time=before.last_transition_time if before and unchanged else moment(now),
-        observed_generation=generation,
-    )
