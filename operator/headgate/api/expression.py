@@ -9,13 +9,17 @@ the one source of ten that is wrong.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from headgate.api.condition import HERE, NOWHERE, Condition, MalformedError, Scope
 from headgate.api.finding import Location
 from headgate_contract.durations import nanoseconds
+
+
+def _guarded(guards: Iterable[str], *cel: str) -> str:
+    return " && ".join([*dict.fromkeys(guards), *cel])
 
 
 @dataclass(frozen=True)
@@ -27,14 +31,23 @@ class Value:
     read: Callable[[Scope], Any]
 
     def __lt__(self, other: "Value") -> Condition:
-        return _Comparison(self, "<", other)
+        return self._compared("<", operator.lt, other)
 
     def __gt__(self, other: "Value") -> Condition:
-        return _Comparison(self, ">", other)
+        return self._compared(">", operator.gt, other)
 
     def equals(self, other: "Value") -> Condition:
         """Return the condition that both are the same."""
-        return _Comparison(self, "==", other)
+        return self._compared("==", operator.eq, other)
+
+    def _compared(self, sign: str, compare: Callable[[Any, Any], bool], other: "Value") -> Condition:
+        def places(scope: Scope) -> tuple[Location, ...]:
+            left, right = self.read(scope), other.read(scope)
+            is_so = left is not None and right is not None and compare(left, right)
+            return HERE if is_so else NOWHERE
+
+        cel = f"{self.cel} {sign} {other.cel}"
+        return Condition(_guarded((*self.guards, *other.guards), cel), places)
 
     @property
     def trimmed(self) -> "Value":
@@ -48,7 +61,12 @@ class Value:
 
     def starts_with(self, beginning: str) -> Condition:
         """Return the condition that the value, a text, begins so; `beginning` must not hold a quote."""
-        return _Beginning(self, beginning)
+
+        def places(scope: Scope) -> tuple[Location, ...]:
+            value = self.read(scope)
+            return HERE if value is not None and value.startswith(beginning) else NOWHERE
+
+        return Condition(_guarded(self.guards, f"{self.cel}.startsWith('{beginning}')"), places)
 
 
 @dataclass(frozen=True)
@@ -65,12 +83,14 @@ class Field:
     @property
     def is_set(self) -> Condition:
         """Whether the field has a value, given or by default."""
-        return _IsSet(self)
+        return Condition(_guarded(self.guards), lambda scope: NOWHERE if self.find(scope) is None else HERE)
 
     @property
     def is_given(self) -> Condition:
         """Whether the field has a value; true there, and not at the object that it is a field of."""
-        return _IsGiven(self)
+        return Condition(
+            _guarded(self.guards), lambda scope: NOWHERE if self.find(scope) is None else (self.path,)
+        )
 
     @property
     def duration(self) -> Value:
@@ -97,7 +117,24 @@ class Field:
 
         None of the three must hold a quote.
         """
-        return _AnyEntry(self, beginning, end, value)
+
+        def places(scope: Scope) -> tuple[Location, ...]:
+            return tuple(
+                (*self.path, key)
+                for key, found in self.entries(scope).items()
+                if key.startswith(beginning) and key.endswith(end) and found == value
+            )
+
+        matches = f"key.startsWith('{beginning}') && key.endsWith('{end}')"
+        exists = f"{self.cel}.exists(key, {matches} && {self.cel}[key] == '{value}')"
+        return Condition(_guarded(self.guards, exists), places)
+
+    def entries(self, scope: Scope) -> Mapping[str, Any]:
+        """Return this map of texts; empty where it is not set."""
+        found = self.find(scope)
+        if not isinstance(found, Mapping | None):
+            raise MalformedError
+        return found or {}
 
     @property
     def untyped(self) -> "Field":
@@ -130,7 +167,19 @@ class Field:
 
     def any(self, item: "Field", condition: Condition) -> Condition:
         """Return the condition that `condition` holds for an item of this list, which `item` stands for."""
-        return _Any(self, item.variable, condition)
+
+        def places(scope: Scope) -> tuple[Location, ...]:
+            items = self.find(scope)
+            if not isinstance(items, list | None):
+                raise MalformedError
+            return tuple(
+                (*self.path, index, *place)
+                for index, each in enumerate(items or [])
+                for place in condition.places({**scope, item.variable: each})
+            )
+
+        exists = f"{self.cel}.exists({item.variable}, {condition.cel})"
+        return Condition(_guarded(self.guards, exists), places)
 
 
 @dataclass(frozen=True)
@@ -143,7 +192,10 @@ class Entry:
     @property
     def is_there(self) -> Condition:
         """Whether the map has the key."""
-        return _IsThere(self)
+        place = (*self.map.path, self.key)
+        return Condition(
+            _guarded(self.guards), lambda scope: NOWHERE if self.read(scope) is None else (place,)
+        )
 
     @property
     def text(self) -> Value:
@@ -157,10 +209,7 @@ class Entry:
 
     def read(self, scope: Scope) -> Any:
         """Return the text, or None where the map does not have the key."""
-        entries = self.map.find(scope)
-        if not isinstance(entries, Mapping | None):
-            raise MalformedError
-        return _typed((entries or {}).get(self.key), str)
+        return _typed(self.map.entries(scope).get(self.key), str)
 
 
 def duration(text: str) -> Value:
@@ -172,121 +221,6 @@ def duration(text: str) -> Value:
 def text(value: str) -> Value:
     """Return the constant text; it must not hold a quote."""
     return Value(f"'{value}'", (), lambda _: value)
-
-
-_OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "<": operator.lt,
-    ">": operator.gt,
-    "==": operator.eq,
-}
-
-
-@dataclass(frozen=True)
-class _Comparison(Condition):
-    left: Value
-    sign: str
-    right: Value
-
-    def cel(self) -> str:
-        guards = dict.fromkeys((*self.left.guards, *self.right.guards))
-        return " && ".join([*guards, f"{self.left.cel} {self.sign} {self.right.cel}"])
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        left, right = self.left.read(scope), self.right.read(scope)
-        if left is None or right is None:
-            return NOWHERE
-        return HERE if _OPERATORS[self.sign](left, right) else NOWHERE
-
-
-@dataclass(frozen=True)
-class _IsSet(Condition):
-    field: Field
-
-    def cel(self) -> str:
-        return " && ".join(self.field.guards)
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        return NOWHERE if self.field.find(scope) is None else HERE
-
-
-@dataclass(frozen=True)
-class _IsGiven(Condition):
-    field: Field
-
-    def cel(self) -> str:
-        return " && ".join(self.field.guards)
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        return NOWHERE if self.field.find(scope) is None else (self.field.path,)
-
-
-@dataclass(frozen=True)
-class _AnyEntry(Condition):
-    map: Field
-    beginning: str
-    end: str
-    value: str
-
-    def cel(self) -> str:
-        matches = f"key.startsWith('{self.beginning}') && key.endsWith('{self.end}')"
-        exists = f"{self.map.cel}.exists(key, {matches} && {self.map.cel}[key] == '{self.value}')"
-        return " && ".join([*self.map.guards, exists])
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        entries = self.map.find(scope)
-        if not isinstance(entries, Mapping | None):
-            raise MalformedError
-        return tuple(
-            (*self.map.path, key)
-            for key, value in (entries or {}).items()
-            if key.startswith(self.beginning) and key.endswith(self.end) and value == self.value
-        )
-
-
-@dataclass(frozen=True)
-class _IsThere(Condition):
-    entry: Entry
-
-    def cel(self) -> str:
-        return " && ".join(self.entry.guards)
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        return NOWHERE if self.entry.read(scope) is None else ((*self.entry.map.path, self.entry.key),)
-
-
-@dataclass(frozen=True)
-class _Beginning(Condition):
-    value: Value
-    beginning: str
-
-    def cel(self) -> str:
-        return " && ".join([*self.value.guards, f"{self.value.cel}.startsWith('{self.beginning}')"])
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        value = self.value.read(scope)
-        return HERE if value is not None and value.startswith(self.beginning) else NOWHERE
-
-
-@dataclass(frozen=True)
-class _Any(Condition):
-    field: Field
-    variable: str
-    condition: Condition
-
-    def cel(self) -> str:
-        exists = f"{self.field.cel}.exists({self.variable}, {self.condition.cel()})"
-        return " && ".join([*self.field.guards, exists])
-
-    def places(self, scope: Scope) -> tuple[Location, ...]:
-        return tuple(self._places(scope))
-
-    def _places(self, scope: Scope) -> Iterator[Location]:
-        items = self.field.find(scope)
-        if not isinstance(items, list | None):
-            raise MalformedError
-        for index, item in enumerate(items or []):
-            for place in self.condition.places({**scope, self.variable: item}):
-                yield (*self.field.path, index, *place)
 
 
 def _dotted(variable: str, path: tuple[str, ...]) -> str:

@@ -41,7 +41,7 @@ class Rule:
     @property
     def cel(self) -> str:
         """What has to hold, in CEL."""
-        return (~self.refused).cel()
+        return (~self.refused).cel
 
     @property
     def cel_field_path(self) -> str | None:
