@@ -56,7 +56,7 @@ def recorded(name: str) -> ClusterApplication:
     """Return a recorded state, as an application that is called by it."""
     manifest = yaml.safe_load((STATES / f"{name}.yaml").read_text(encoding="utf-8"))
     metadata = {"creationTimestamp": "2023-11-14T21:13:20Z", **manifest["metadata"], "name": name}
-    return ClusterApplication.of({**manifest, "metadata": metadata})
+    return ClusterApplication({**manifest, "metadata": metadata})
 
 
 def drawn(title: str, width: int, *parts: RenderableType) -> str:

@@ -29,13 +29,13 @@ def stored(loop: Loop) -> ClusterApplication:
     declared["metadata"] |= {"namespace": "default", "creationTimestamp": "2023-11-14T21:13:20Z"}
     assert loop.memory.status is not None
     status = loop.memory.status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return ClusterApplication.of({**declared, "status": status})
+    return ClusterApplication({**declared, "status": status})
 
 
 def with_status(name: str = "app", **status: Any) -> ClusterApplication:
     manifest = application(query(source("flights")))
     metadata = {"name": name, "namespace": "default", "generation": 2}
-    return ClusterApplication.of({**manifest, "metadata": metadata, "status": status})
+    return ClusterApplication({**manifest, "metadata": metadata, "status": status})
 
 
 def described(found: ClusterApplication, events: Any = ()) -> str:
@@ -258,7 +258,7 @@ def test_a_pause_is_told_with_where_to_lift_it(declared: bool, annotation: str, 
     manifest["metadata"] |= {"namespace": "default", "annotations": {"headgate.dev/paused": annotation}}
     held = {"name": "q", "sources": [{"name": "flights", "held": "Paused"}]}
 
-    assert shown in described(ClusterApplication.of({**manifest, "status": {"queries": [held]}}))
+    assert shown in described(ClusterApplication({**manifest, "status": {"queries": [held]}}))
 
 
 def test_what_people_asked_for_is_shown() -> None:
@@ -266,7 +266,7 @@ def test_what_people_asked_for_is_shown() -> None:
     asked = {"headgate.dev/paused": "q/flights,a/b", "headgate.dev/checkpoint": "2026-03-01T08:00:00Z"}
     manifest["metadata"] |= {"namespace": "default", "annotations": asked}
 
-    text = described(ClusterApplication.of(manifest))
+    text = described(ClusterApplication(manifest))
 
     assert "paused      a/b, q/flights" in text
     assert "checkpoint  asked for: 2026-03-01T08:00:00Z" in text
@@ -283,7 +283,7 @@ def test_the_age_of_the_status_is_what_the_api_server_noted() -> None:
         ],
     }
 
-    assert "status    written 12s ago" in described(ClusterApplication.of(manifest))
+    assert "status    written 12s ago" in described(ClusterApplication(manifest))
 
 
 def event(ago: float, **members: Any) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def status(raw: bytes) -> None:
     if not isinstance(found := object_of(raw), Mapping):
         return
     metadata = {"name": "flights", "namespace": "team", "generation": 1}
-    application = ClusterApplication.of({"metadata": metadata, "spec": {}, "status": found})
+    application = ClusterApplication({"metadata": metadata, "spec": {}, "status": found})
     for line in describe(application, [], NOW):
         printable(line.plain)
     list(check_application(application, NOW))

@@ -9,7 +9,6 @@ from typing import Any, Final
 import yaml
 
 from headgate.api.application import GROUP, KIND, VERSION, Metadata, SparkApplicationSpec, application_schema
-from headgate.api.rule import Rule
 from headgate.api.rules import RULES
 from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import NOT_SEEN, SparkApplicationStatus
@@ -83,8 +82,13 @@ def _root_schema() -> Schema:
         },
     }
     for rule in RULES:
-        node = _schema_at(rule.on, schema)
-        node["x-kubernetes-validations"] = [*node.get("x-kubernetes-validations", ()), _validation(rule)]
+        validation = {"rule": rule.cel, "message": rule.message}
+        if rule.cel_field_path is not None:
+            validation["fieldPath"] = rule.cel_field_path
+        node = schema
+        for step in rule.on.replace("[]", ".[]").split("."):
+            node = node["items"] if step == "[]" else node["properties"][step]
+        node["x-kubernetes-validations"] = [*node.get("x-kubernetes-validations", ()), validation]
     return schema
 
 
@@ -105,17 +109,6 @@ def _without_rules(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     return {name: _without_rules(each) for name, each in node.items() if name != "x-kubernetes-validations"}
-
-
-def _schema_at(pattern: str, schema: Schema) -> Schema:
-    for step in pattern.replace("[]", ".[]").split("."):
-        schema = schema["items"] if step == "[]" else schema["properties"][step]
-    return schema
-
-
-def _validation(rule: Rule) -> dict[str, str]:
-    validation = {"rule": rule.cel, "message": rule.message}
-    return validation | {"fieldPath": rule.cel_field_path} if rule.cel_field_path else validation
 
 
 def _printer_columns() -> list[dict[str, Any]]:

@@ -72,9 +72,12 @@ def _application(spec: SparkApplicationSpec) -> Said:
         yield "sparkVersion", f"expects Spark {spec.spark_version} in the image"
     yield "driver", f"the driver has {_of_size(spec.driver)}"
     yield "executor.cores", f"each executor has {_of_size(spec.executor)}"
-    for role, template in (("driver", spec.driver.pod_template), ("executor", spec.executor.pod_template)):
-        if said := _in_template(template):
-            yield f"{role}.podTemplate", f"the pod of {_whose(role)} also has {', '.join(said)} of its own"
+    for role, whose, process in (
+        ("driver", "the driver", spec.driver),
+        ("executor", "each executor", spec.executor),
+    ):
+        if said := _in_template(process.pod_template):
+            yield f"{role}.podTemplate", f"the pod of {whose} also has {', '.join(said)} of its own"
     if allocates_dynamically(spec.spark_conf):
         yield (
             "executor.instances",
@@ -103,10 +106,6 @@ def _in_template(template: PodTemplate | None) -> list[str]:
     """Return which fields of a pod a template says something about."""
     given = {} if template is None else template.model_dump(mode="json", exclude_unset=True)
     return [name for part in ("metadata", "spec") for name in given.get(part) or {}]
-
-
-def _whose(role: str) -> str:
-    return "the driver" if role == "driver" else "each executor"
 
 
 def _lifecycle(spec: SparkApplicationSpec) -> Said:

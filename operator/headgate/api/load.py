@@ -103,7 +103,11 @@ def _examined(document: Document | Malformed) -> Resource | Finding:
             f"holds no object; a resource starts with apiVersion: {API_VERSION}",
             line=document.line,
         )
-    return _skipped(document) or _resource(document)
+    if skipped := _skipped(document):
+        return skipped
+    application, findings = validate(document.content)
+    placed = (replace(found, line=document.line_of(found.location)) for found in findings)
+    return Resource(application, tuple(placed))
 
 
 def _skipped(document: Document) -> Finding | None:
@@ -128,10 +132,3 @@ def _skipped(document: Document) -> Finding | None:
             Severity.ERROR, f"kind {kind} is not one of {GROUP}; set kind: {KIND}", line=document.line
         )
     return None
-
-
-def _resource(document: Document) -> Resource:
-    application, findings = validate(document.content)
-    return Resource(
-        application, tuple(replace(found, line=document.line_of(found.location)) for found in findings)
-    )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from headgate.api.condition import Condition
 from headgate.api.expression import text
 from headgate.api.rule import SPEC, THIS, Rule, any_key, owned
 
@@ -53,10 +52,6 @@ _IS_LOCAL: Final = _MASTER.text.starts_with("local")
 def allocates_dynamically(spark_conf: Mapping[str, str]) -> bool:
     """Return whether Spark decides how many executors there are."""
     return spark_conf.get(_DYNAMIC_ALLOCATION, "").lower() == "true"
-
-
-def _allocates_dynamically(path: str) -> Condition:
-    return THIS[path].entry(_DYNAMIC_ALLOCATION).text.equals(text("true"))
 
 
 def _of_properties(on: str) -> tuple[Rule, ...]:
@@ -118,7 +113,8 @@ PROPERTIES: Final = (
     Rule(
         id="duringBacklog-executor-dynamicAllocation",
         on=SPEC,
-        refused=_allocates_dynamically("sparkConf") & THIS["duringBacklog.executor"].is_set,
+        refused=THIS["sparkConf"].entry(_DYNAMIC_ALLOCATION).text.equals(text("true"))
+        & THIS["duringBacklog.executor"].is_set,
         message="with spark.dynamicAllocation.enabled Spark decides how many executors there are, in a backlog too; "
         "leave one of the two out",
         at="duringBacklog.executor",

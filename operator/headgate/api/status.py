@@ -310,6 +310,10 @@ class SparkApplicationStatus(StatusModel):
     memory: Annotated[dict[str, Any], WithJsonSchema(FREE_FORM)] | None = None
     """Headgate's own notes: what it must not forget over a restart of its own. Not an interface."""
 
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of this type."""
+        return next((one for one in self.conditions if one.type == kind), None)
+
     @property
     def has_all_executors(self) -> bool:
         """Whether as many executors have registered as were asked for; not where nobody tells."""

@@ -63,7 +63,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
 
 
 def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "Iterator[Finding]":
-    from headgate.cli.checks.all import of_cluster
+    from headgate.cli.checks.cluster import of_cluster
 
     yield from of_cluster(
         cluster, lambda: [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
@@ -81,10 +81,12 @@ def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Findi
 
 def _shown(findings: "Iterator[Finding]", *, as_json: bool) -> "list[Finding]":
     """Print findings, each as soon as it is there, and return them."""
+    from dataclasses import asdict
+
     from rich.text import Text
 
     from headgate.cli.checks import Level
-    from headgate.cli.cluster.output import print_json, print_lines
+    from headgate.cli.terminal import print_json, print_lines
 
     styles = {Level.OK: "green", Level.UNKNOWN: "dim", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
     kept = []
@@ -99,5 +101,5 @@ def _shown(findings: "Iterator[Finding]", *, as_json: bool) -> "list[Finding]":
         if finding.remedy and finding.level is not Level.OK:
             print_lines([Text(f"{'':8} -> {finding.remedy}")])
     if as_json:
-        print_json([finding.to_json() for finding in kept])
+        print_json([asdict(finding) for finding in kept])
     return kept

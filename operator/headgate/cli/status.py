@@ -41,11 +41,11 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
     import time
 
     from headgate.cli.cluster.application import ClusterApplication
-    from headgate.cli.cluster.output import print_json, print_lines
+    from headgate.cli.terminal import print_json, print_lines
     from headgate.cli.view.application import describe
     from headgate.errors import HeadgateError
 
-    application = ClusterApplication.of(cluster.application(name))
+    application = ClusterApplication(cluster.application(name))
     if as_json:
         print_json(application.manifest)
         return
@@ -60,7 +60,7 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
 def _show_all(cluster: "Cluster", *, everywhere: bool, as_json: bool) -> None:
     import time
 
-    from headgate.cli.cluster.output import print_json, print_lines
+    from headgate.cli.terminal import print_json, print_lines
     from headgate.cli.view.overview import overview
 
     applications = worst_of(cluster, everywhere=everywhere)
@@ -77,7 +77,7 @@ def worst_of(cluster: "Cluster", *, everywhere: bool) -> "list[ClusterApplicatio
     from headgate.cli.cluster.application import ClusterApplication
     from headgate.cli.cluster.urgency import worst_first
 
-    return worst_first(map(ClusterApplication.of, cluster.applications(everywhere=everywhere)))
+    return worst_first(map(ClusterApplication, cluster.applications(everywhere=everywhere)))
 
 
 def nothing_in(cluster: "Cluster", *, everywhere: bool) -> str:

@@ -1,6 +1,6 @@
 """`headgate support-bundle`: an archive for people who are asked for help, without what is secret in it."""
 
-from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,13 +66,13 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
 
 def _of_cluster(place: Place, name: str | None, bundle: "Bundle", *, everywhere: bool) -> None:
     from headgate.cli.bundle.cluster import gather
-    from headgate.cli.checks.all import of_cluster
+    from headgate.cli.checks.cluster import of_cluster
 
     cluster = place.connect()
     applications = [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
-    found: list[Mapping[str, str]] = []
+    found: list[dict[str, str]] = []
     bundle.documents["doctor.json"] = found
     gather(cluster, applications, bundle)
     bundle.read(
-        "doctor", lambda: found.extend(each.to_json() for each in of_cluster(cluster, lambda: applications))
+        "doctor", lambda: found.extend(asdict(each) for each in of_cluster(cluster, lambda: applications))
     )

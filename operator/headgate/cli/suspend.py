@@ -1,13 +1,10 @@
 """`headgate suspend` and `headgate resume`: stop a driver and start it again, the application staying."""
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Place
-
-if TYPE_CHECKING:
-    from headgate.cli.cluster.client import Cluster
 
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return only when it has happened.")]
 Timeout: TypeAlias = Annotated[
@@ -53,45 +50,27 @@ def resume(  # noqa: PLR0913, PLR0917  each is an option of the command
 
 def _bring_about(place: Place, name: str, *, suspended: bool, wait: bool, timeout: str) -> None:
     """Write what is wanted, and wait for it if that was asked; the options are checked first."""
-    seconds = _seconds(timeout)
-    cluster = place.connect()
-    _set_suspend(cluster, name, wanted=suspended)
-    if wait:
-        _wait(cluster, name, suspended=suspended, timeout_seconds=seconds)
-
-
-def _set_suspend(cluster: "Cluster", name: str, *, wanted: bool) -> None:
+    from headgate.api.duration import parse_duration
     from headgate.cli.cluster.application import ClusterApplication
     from headgate.cli.cluster.gitops import git_owner
-
-    application = ClusterApplication.of(cluster.application(name))
-    if application.is_suspended == wanted:
-        typer.echo(f"{name} is {'suspended' if wanted else 'not suspended'} already")
-        return
-    owner = git_owner(application.manifest, "spec", "suspend")
-    cluster.patch(name, {"spec": {"suspend": wanted}})
-    done = (
-        "suspended; its driver is stopped at the end of its batch"
-        if wanted
-        else "resumed; its driver is started"
-    )
-    typer.echo(f"{name} is {done}")
-    if owner is not None:
-        typer.echo(f"note: {owner.consequence('spec.suspend', str(wanted).lower())}", err=True)
-
-
-def _wait(cluster: "Cluster", name: str, *, suspended: bool, timeout_seconds: float) -> None:
     from headgate.cli.cluster.waiting import STARTED, STOPPED, wait_for
-
-    reached = wait_for(cluster, name, STOPPED if suspended else STARTED, timeout_seconds)
-    typer.echo(f"{name} is {reached.state}")
-
-
-def _seconds(timeout: str) -> float:
-    from headgate.api.duration import parse_duration
     from headgate.errors import UsageError
 
     try:
-        return parse_duration(timeout).total_seconds()
+        seconds = parse_duration(timeout).total_seconds()
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
+    cluster = place.connect()
+    application = ClusterApplication(cluster.application(name))
+    if application.is_suspended == suspended:
+        typer.echo(f"{name} is {'suspended' if suspended else 'not suspended'} already")
+    else:
+        owner = git_owner(application.manifest, "spec", "suspend")
+        cluster.patch(name, {"spec": {"suspend": suspended}})
+        stopped = "suspended; its driver is stopped at the end of its batch"
+        typer.echo(f"{name} is {stopped if suspended else 'resumed; its driver is started'}")
+        if owner is not None:
+            typer.echo(f"note: {owner.consequence('spec.suspend', str(suspended).lower())}", err=True)
+    if wait:
+        reached = wait_for(cluster, name, STOPPED if suspended else STARTED, seconds)
+        typer.echo(f"{name} is {reached.state}")

@@ -35,7 +35,7 @@ def top(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     Exit code 0: shown. 1: the cluster did not answer the first time. 2: a bad option or kubeconfig.
     """
-    from headgate.cli.cluster.output import print_lines
+    from headgate.cli.terminal import print_lines
 
     cluster = Place(namespace, context, kubeconfig).connect()
     lines = _lines(cluster, everywhere=all_namespaces)

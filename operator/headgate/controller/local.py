@@ -17,9 +17,9 @@ from typing import Any, Final, Protocol
 
 from headgate.adapters.local.resource_file import Back, Missing, Refused, ResourceFile
 from headgate.api.application import SparkApplication
-from headgate.api.changes import Change, changes, summary
+from headgate.api.changes import changes, summary
 from headgate.api.lanes import Lane
-from headgate.decision.driver import History, State, Step, StepReason
+from headgate.decision.driver import State, StepReason
 from headgate.decision.words import Words
 from headgate.errors import HeadgateError, TransientError
 from headgate.reconcile.edits import RESOURCE_CHANGED
@@ -168,9 +168,14 @@ class LocalRun:
             yield Event(at=time.time(), reason=STATE_FOLDER, message=message, is_warning=True)
 
     def _events(self, outcome: Outcome) -> tuple[Event, ...]:
+        """Return what the loop tells; a suspension as the stop that was asked for here."""
         if not self._stop_asked:
             return outcome.events
-        return tuple(_of_a_stop(event, outcome.plan.step) for event in outcome.events)
+        stop = STOPPED if outcome.plan.step.state is State.SUSPENDED else STOPPING
+        return tuple(
+            replace(event, reason=stop) if event.reason == StepReason.SUSPENDED else event
+            for event in outcome.events
+        )
 
     def _exit_code(self, outcome: Outcome) -> int | None:
         """Return the exit code once nothing more will happen."""
@@ -187,38 +192,21 @@ class LocalRun:
             case State.SUSPENDED if self.was_killed:
                 return EXIT_KILLED
             case State.SUSPENDED if self._stop_asked:
-                return _after_a_stop(step.history) or (EXIT_UNREAD if self._is_unread else 0)
+                code, was_asked = step.history.exit_code, step.history.stop_asked_at is not None
+                has_failed = was_asked and code != ENDED_BY_SIGTERM
+                return (code if has_failed else 0) or (EXIT_UNREAD if self._is_unread else 0)
             case _:
                 return None
 
 
-def _after_a_stop(history: History) -> int:
-    """Return the exit code of a driver that failed while it stopped; 0 where it ended as it was asked to."""
-    if history.stop_asked_at is None or history.exit_code == ENDED_BY_SIGTERM:
-        return 0
-    return history.exit_code or 0
-
-
-def _of_a_stop(event: Event, step: Step) -> Event:
-    """Return the event of a suspension as that of a stop, which was asked for here; any other as it is."""
-    if event.reason != StepReason.SUSPENDED:
-        return event
-    return replace(event, reason=STOPPED if step.state is State.SUSPENDED else STOPPING)
-
-
 def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
-    """Say what an accepted edit does to the running driver."""
+    """Say what an accepted edit does to the running driver, whose executors are threads of it here."""
     found = changes(before, after)
     if not found:
         return "the resource has changed, its spec has not"
-    return f"the resource has changed: {summary(list(map(_on_one_machine, found)))}"
-
-
-def _on_one_machine(change: Change) -> Change:
-    """Return a change of the number of executors, which are threads here, in the words that are true of it."""
-    if change.lane is not Lane.EXECUTORS:
-        return change
-    return replace(change, effect="counts from the next start of the driver")
+    effect = "counts from the next start of the driver"
+    told = [replace(one, effect=effect) if one.lane is Lane.EXECUTORS else one for one in found]
+    return f"the resource has changed: {summary(told)}"
 
 
 Complain = Callable[[str], None]

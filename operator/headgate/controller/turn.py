@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import structlog
 
@@ -214,9 +213,11 @@ class Turn:
         creates = next((write for write in pending.writes if isinstance(write, CreateDriver)), None)
         # Whoever knows less than the cluster fails with the status, and comes no further.
         is_guarded = creates or any(isinstance(write, PublishControl) for write in pending.writes)
-        if is_guarded or pending.memory is not None or pending.status is not None:
+        writes_status = is_guarded or pending.memory is not None or pending.status is not None
+        if writes_status:
             memory = memory.having_written_all(self._ports.write_policy, self._sight.now)
-            pending.writes.insert(0, WriteStatus(_status_content(memory)))
+            shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
+            pending.writes.insert(0, WriteStatus({**shown, "memory": memory.kept.to_json()}))
         if creates:
             self._finalizer.hold()
         try:
@@ -230,7 +231,7 @@ class Turn:
             self._record.refusal = None if creates else self._record.refusal
         finally:
             self._learn_whether_it_is_told()
-            if self._writer.has_written_status or not _writes_status(pending):
+            if self._writer.has_written_status or not writes_status:
                 # Whoever measures for all applications keeps their readings; once is enough.
                 self._record.remember(replace(memory, metrics=None), pending.document)
                 if application is not None:
@@ -296,12 +297,3 @@ def _refusal(
 
 def _sentences(status: SparkApplicationStatus | None) -> frozenset[tuple[str, str]]:
     return frozenset() if status is None else frozenset((c.reason, c.message) for c in status.conditions)
-
-
-def _writes_status(pending: PendingWrites) -> bool:
-    return any(isinstance(write, WriteStatus) for write in pending.writes)
-
-
-def _status_content(memory: LoopMemory) -> dict[str, Any]:
-    shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
-    return {**shown, "memory": memory.kept.to_json()}

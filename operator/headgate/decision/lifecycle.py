@@ -173,22 +173,15 @@ def application_has_ended(s: Situation) -> Step | None:
     if reason is None:
         return None
     state = State.COMPLETED if reason is StepReason.COMPLETED else State.FAILED
-    expires_at = _expires_at(s)
+    ended_at, ttl = s.history.ended_at, s.desired.ttl_seconds
+    expires_at = None if ttl is None or ended_at is None else min(ended_at, s.now) + ttl
     if expires_at is not None and s.now >= expires_at:
-        message = (
-            f"ended more than {s.desired.ttl_seconds:g}s ago (ttlAfterFinished): deleting the application"
-        )
+        message = f"ended more than {ttl:g}s ago (ttlAfterFinished): deleting the application"
         return s.step(state, Remove(), StepReason.EXPIRED, message)
     message = how_it_ended(s.history) + _what_to_do(
         reason, s.desired.words, retries=s.desired.restart.max_retries
     )
     return s.step(state, Finish(), reason, message, until=expires_at)
-
-
-def _expires_at(s: Situation) -> float | None:
-    if s.desired.ttl_seconds is None or s.history.ended_at is None:
-        return None
-    return min(s.history.ended_at, s.now) + s.desired.ttl_seconds
 
 
 def _last_end(history: History, restart: RestartPolicy) -> StepReason | None:

@@ -126,17 +126,13 @@ async def connect() -> ApiClient:
         if "KUBECONFIG" in os.environ:
             await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
-            await _connection_of_pod_or_person(configuration)
+            try:
+                load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            except ConfigException:
+                await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         raise UsageError(f"no cluster to connect to: {error}; set KUBECONFIG, or run in a pod") from None
     return connection(configuration)
-
-
-async def _connection_of_pod_or_person(configuration: Configuration) -> None:
-    try:
-        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except ConfigException:
-        await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
 
 
 def located(pods: Iterable[Manifest]) -> Located | None:

@@ -36,7 +36,7 @@ class Difference:
         if not of_status:
             return ""
         return (
-            f"the CRD is older than this operator ({version}): it lacks {_listed(of_status)}, so that no status "
+            f"the CRD is older than this operator ({version}): it lacks {listed(of_status)}, so that no status "
             "could be written; install this version's: headgate crd | kubectl apply --server-side -f -"
         )
 
@@ -45,12 +45,12 @@ class Difference:
         of_spec = [path for path in self.lacking if path.startswith("spec.")]
         if of_spec:
             yield (
-                f"the CRD is older than this operator ({version}): the API server drops {_listed(of_spec)} from "
+                f"the CRD is older than this operator ({version}): the API server drops {listed(of_spec)} from "
                 "resources; install this version's: headgate crd | kubectl apply --server-side -f -"
             )
         if self.unheard_of:
             yield (
-                f"the CRD is newer than this operator ({version}), which does not know {_listed(self.unheard_of)}; "
+                f"the CRD is newer than this operator ({version}), which does not know {listed(self.unheard_of)}; "
                 "a resource that sets one of them is refused (InvalidSpec) until the operator is upgraded"
             )
 
@@ -58,17 +58,13 @@ class Difference:
 def difference(document: Mapping[str, Any]) -> Difference | None:
     """Compare the CRD that is described by an OpenAPI document with ours; `None` where it describes none."""
     schemas = document.get("components", {}).get("schemas", {}).values()
-    described = next((schema for schema in schemas if _is_ours(schema)), None)
+    ours = {"group": GROUP, "version": VERSION, "kind": KIND}
+    described = next((one for one in schemas if ours in one.get("x-kubernetes-group-version-kind", ())), None)
     if described is None:
         return None
     (version,) = custom_resource_definition()["spec"]["versions"]
-    ours, theirs = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(described))
-    return Difference(_topmost(ours - theirs), _topmost(theirs - ours))
-
-
-def _is_ours(schema: Mapping[str, Any]) -> bool:
-    named = {"group": GROUP, "version": VERSION, "kind": KIND}
-    return named in schema.get("x-kubernetes-group-version-kind", ())
+    here, there = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(described))
+    return Difference(_topmost(here - there), _topmost(there - here))
 
 
 def _fields(root: Mapping[str, Any]) -> Iterator[str]:
@@ -89,6 +85,7 @@ def _topmost(paths: set[str]) -> tuple[str, ...]:
     return tuple(sorted(path for path in paths if path.rpartition(".")[0].removesuffix("[]") not in paths))
 
 
-def _listed(paths: Sequence[str]) -> str:
+def listed(paths: Sequence[str]) -> str:
+    """Return the first of them, and how many more there are."""
     others = len(paths) - MOST_NAMED
     return ", ".join(paths[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")

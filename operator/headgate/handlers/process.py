@@ -57,6 +57,9 @@ def configure(format_: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) 
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+    renderer: Processor = _as_text
+    if format_ is LogFormat.JSON:
+        renderer = structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -64,7 +67,7 @@ def configure(format_: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) 
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 _in_order,
-                _renderer(format_),
+                renderer,
             ],
         )
     )
@@ -74,12 +77,6 @@ def configure(format_: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) 
     for name in _QUIET:
         logging.getLogger(name).setLevel(root.level if level is LogLevel.DEBUG else logging.WARNING)
     logging.captureWarnings(True)
-
-
-def _renderer(format_: LogFormat) -> Processor:
-    if format_ is LogFormat.JSON:
-        return structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
-    return _as_text
 
 
 _TEXT: Final = structlog.processors.KeyValueRenderer(repr_native_str=False)
@@ -174,7 +171,7 @@ class Process:
         done, _ = await asyncio.wait([stop, hold, *tasks], return_when=asyncio.FIRST_COMPLETED)
         failed = done - {stop}
         for task in failed:
-            _explain(task)
+            log.error(f"cannot go on: {task.get_name()} ended", exc_info=task.exception())
         await service.finish()
         await end([hold, stop])
         if election is not None:
@@ -231,10 +228,6 @@ class Process:
             return True
         await end([task])
         return False
-
-
-def _explain(task: asyncio.Task[None]) -> None:
-    log.error(f"cannot go on: {task.get_name()} ended", exc_info=task.exception())
 
 
 def _to_bind(address: str) -> tuple[str, int]:

@@ -54,11 +54,14 @@ def chosen(
     plain = launch_of(application, in_backlog=False)
     if launch == plain:
         return None
+    policies = query_policies(application)
     moment = Moment(
         now=seen.now,
         backlog=_heard(verdicts),
         throughput=_throughput(seen, verdicts),
-        spans_backlog=_spans_backlog(application, verdicts),
+        spans_backlog=any(
+            verdict.backlog and policies[name].one_batch_spans_backlog for name, verdict in verdicts.items()
+        ),
         revision=launch.revision,
         plain_revision=plain.revision,
         driver=_living_driver(application, seen, history),
@@ -90,13 +93,6 @@ def _is_heard(verdict: Verdict) -> bool:
 def _throughput(seen: Seen, verdicts: Mapping[str, Verdict]) -> dict[str, float | None]:
     reported = {name: seen.query(name) for name, verdict in verdicts.items() if verdict.backlog}
     return {name: None if query is None else query.throughput for name, query in reported.items()}
-
-
-def _spans_backlog(application: SparkApplication, verdicts: Mapping[str, Verdict]) -> bool:
-    policies = query_policies(application)
-    return any(
-        verdict.backlog and policies[name].one_batch_spans_backlog for name, verdict in verdicts.items()
-    )
 
 
 def _living_driver(application: SparkApplication, seen: Seen, history: History) -> LivingDriver | None:

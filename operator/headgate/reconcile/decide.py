@@ -94,7 +94,7 @@ def decide(  # noqa: PLR0913  what there is, and what only a caller can know
         document=document,
         publishes=publishes,
         launch=launch,
-        step=_woken_in_time(_saying_why(step, choice, seen), choice),
+        step=_with_choice(step, choice, seen),
         choice=choice,
         grace_period_seconds=desired.grace_period_seconds,
         kept=Kept(
@@ -154,19 +154,17 @@ def _told(
     }
 
 
-def _saying_why(step: Step, choice: Choice | None, seen: Seen) -> Step:
-    """Return the step with what it is for, where a verdict restarts the driver and no change of the resource."""
-    if step.reason is not StepReason.REVISION_CHANGED or choice is None:
+def _with_choice(step: Step, choice: Choice | None, seen: Seen) -> Step:
+    """Return the step with the earlier of the two times at which there is something to do.
+
+    Where a verdict restarts the driver, and no change of the resource, it says so.
+    """
+    if choice is None:
         return step
-    is_for_verdict = choice.reason is ConfReason.RESTARTING
-    return replace(step, message=sentence(choice, seen)) if is_for_verdict else step
-
-
-def _woken_in_time(step: Step, choice: Choice | None) -> Step:
-    """Return the step with the earlier of the two times at which there is something to do."""
-    until = None if choice is None else choice.until
-    times = [time for time in (step.until, until) if time is not None]
-    return replace(step, until=min(times, default=None))
+    is_for_verdict = step.reason is StepReason.REVISION_CHANGED and choice.reason is ConfReason.RESTARTING
+    message = sentence(choice, seen) if is_for_verdict else step.message
+    times = [time for time in (step.until, choice.until) if time is not None]
+    return replace(step, message=message, until=min(times, default=None))
 
 
 def _desired(application: SparkApplication, seen: Seen, launch: Launch, words: Words) -> Desired:

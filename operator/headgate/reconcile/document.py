@@ -203,8 +203,8 @@ def _source(
         paused=paused,
         after=source.after,
         max_future_seconds=event_time.max_future.total_seconds(),
-        rate_limit=_rate(source.rate_limit),
-        rate_limit_during_backlog=_rate_during_backlog(source.rate_limit),
+        rate_limit=_rate(source.rate_limit, in_backlog=False),
+        rate_limit_during_backlog=_rate(source.rate_limit, in_backlog=True),
         alignment=_alignment(source),
         event_time=(
             None
@@ -229,18 +229,15 @@ def _alignment(source: Source) -> AlignmentControl | None:
     )
 
 
-def _rate(limit: RateLimit | None) -> RateControl | None:
-    return None if limit is None else _control(limit, limit)
-
-
-def _rate_during_backlog(limit: RateLimit | None) -> RateControl | None:
-    if limit is None or limit.during_backlog == UNLIMITED:
+def _rate(limit: RateLimit | None, *, in_backlog: bool) -> RateControl | None:
+    """Return what limits the source, live or in backlog; `None` where nothing does."""
+    if limit is None:
         return None
-    return _control(limit, limit if limit.during_backlog is None else limit.during_backlog)
-
-
-def _control(limit: RateLimit, amounts: RateLimit | BacklogRateLimit) -> RateControl | None:
-    """Return `amounts` as a control with the burst of `limit`; `None` where they limit nothing."""
+    amounts: RateLimit | BacklogRateLimit = limit
+    if in_backlog and limit.during_backlog is not None:
+        if limit.during_backlog == UNLIMITED:
+            return None
+        amounts = limit.during_backlog
     if amounts.records_per_second is None and amounts.records_per_checkpoint is None:
         return None
     return RateControl(

@@ -28,15 +28,12 @@ def edit(
 
     `before` is what was acted on last, `None` where this process has not acted yet; `status` is the one written last.
     """
-    message = _first_look(after, status) if before is None else _difference(before, after)
+    message = None
+    if before is None:
+        message = _first_look(after, status)
+    elif before.spec != after.spec and (found := changes(before, after)):
+        message = f"the resource has changed: {summary(found)}"
     return None if message is None else Event(at=now, reason=RESOURCE_CHANGED, message=message)
-
-
-def _difference(before: SparkApplication, after: SparkApplication) -> str | None:
-    if before.spec == after.spec:
-        return None
-    found = changes(before, after)
-    return f"the resource has changed: {summary(found)}" if found else None
 
 
 def _first_look(after: SparkApplication, status: SparkApplicationStatus | None) -> str | None:

@@ -15,7 +15,6 @@ from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.api.status import (
-    Condition,
     ConditionStatus,
     QueryStatus,
     SparkApplicationStatus,
@@ -76,7 +75,8 @@ def changes(
         yield from _verdict_changes(before, after, seen)
     yield from _conf_changes(before, seen, plan)
     is_told = before.control_generation == plan.document.generation
-    if not is_told and _settings_changed_live(seen, plan):
+    is_new = seen.published is not None and not declares_the_same(plan.document, seen.published)
+    if not is_told and is_new and plan.step.state is State.RUNNING:
         generation = plan.document.generation
         message = f"the running driver gets new settings, without a restart: control document {generation}"
         yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
@@ -115,12 +115,6 @@ def _failures(before: SparkApplicationStatus, after: SparkApplicationStatus, see
                 yield Event(at=seen.now, reason=SOURCE_OUT_OF_REACH, message=message, is_warning=True)
 
 
-def _settings_changed_live(seen: Seen, plan: Plan) -> bool:
-    if seen.published is None or plan.step.state is not State.RUNNING:
-        return False
-    return not declares_the_same(plan.document, seen.published)
-
-
 def _verdict_changes(
     before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
 ) -> Iterator[Event]:
@@ -146,7 +140,7 @@ def _pending(query: QueryStatus) -> str:
 
 def _conf_changes(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Event]:
     """Yield a restart for the properties of a backlog, and that none is made any more."""
-    choice, was = plan.choice, _condition(before, BACKLOG_SPARK_CONF)
+    choice, was = plan.choice, before.condition(BACKLOG_SPARK_CONF)
     if choice is None or choice.reason not in WORTH_AN_EVENT:
         return
     if was is None or was.reason != choice.reason:
@@ -158,7 +152,7 @@ def _metrics_changes(
     before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
 ) -> Iterator[Event]:
     """Yield that metrics are gone, or back. Where Prometheus is, that is so of all applications at once."""
-    was, now = _condition(before, "MetricsAvailable"), _condition(after, "MetricsAvailable")
+    was, now = before.condition("MetricsAvailable"), after.condition("MetricsAvailable")
     if now is None or (was is not None and was.status is now.status):
         return
     if now.status is ConditionStatus.FALSE:
@@ -171,7 +165,7 @@ def _executor_changes(
     before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen
 ) -> Iterator[Event]:
     """Yield that executors stay away, and why, and that they have come."""
-    was, now = _condition(before, EXECUTORS_MISSING), _condition(after, EXECUTORS_MISSING)
+    was, now = before.condition(EXECUTORS_MISSING), after.condition(EXECUTORS_MISSING)
     was_missing = was is not None and was.status is ConditionStatus.TRUE
     if now is None or now.status is ConditionStatus.UNKNOWN:
         return
@@ -179,10 +173,6 @@ def _executor_changes(
         yield Event(at=seen.now, reason=now.reason, message=now.message)
     elif now.status is ConditionStatus.TRUE and (was is None or not was_missing or was.reason != now.reason):
         yield Event(at=seen.now, reason=EXECUTORS_MISSING, message=now.message, is_warning=True)
-
-
-def _condition(status: SparkApplicationStatus, kind: str) -> Condition | None:
-    return next((c for c in status.conditions if c.type == kind), None)
 
 
 class Complaint(NamedTuple):

@@ -124,7 +124,8 @@ def _of_attempt(kind: str, plan: Plan, memory: LoopMemory) -> Condition | None:
     before = memory.status
     if before is None or before.attempt != plan.step.history.attempt:
         return None
-    return next((one for one in before.conditions if one.type == kind and one.status is TRUE), None)
+    told = before.condition(kind)
+    return told if told is not None and told.status is TRUE else None
 
 
 def _hindrance(seen: Seen) -> Hindrance:

@@ -95,8 +95,8 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Trouble | None:
     if before is None or before.attempt != plan.step.history.attempt:
         return None
     kinds = (STREAMING_QUERY_FAILED, executors.EXECUTORS_MISSING)
-    told = (one for one in before.conditions if one.type == "Ready" and one.reason in kinds)
-    return next((Trouble(one.reason, one.message) for one in told), None)
+    told = before.condition("Ready")
+    return Trouble(told.reason, told.message) if told is not None and told.reason in kinds else None
 
 
 def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
@@ -125,8 +125,8 @@ def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memo
     before = memory.status
     if before is None or before.observed_generation != application.metadata.generation:
         return plan.publishes or _is_behind(seen, plan)
-    was_reconciling = any(c.type == "Reconciling" and c.status is TRUE for c in before.conditions)
-    return was_reconciling and _is_behind(seen, plan)
+    told = before.condition("Reconciling")
+    return told is not None and told.status is TRUE and _is_behind(seen, plan)
 
 
 def _is_behind(seen: Seen, plan: Plan) -> bool:

@@ -50,30 +50,16 @@ def _written(
     status: SparkApplicationStatus, memory: LoopMemory, write_policy: WritePolicy, now: float
 ) -> LoopMemory | None:
     """Return the memory of having written the status; `None` where that is not worth it."""
-    before = memory.status_written
-    if (
-        before is None
-        or has_changed(before, status)
-        or _is_worth_refreshing(status, before, memory, write_policy, now)
-    ):
+    before, age = memory.status_written, now - memory.status_written_at
+    if before is None or has_changed(before, status):
+        return memory.having_written_status(write_policy, now)
+    is_due = status != before and not 0 <= age < write_policy.numbers_seconds
+    if is_due and (age < 0 or now >= memory.refresh_at or numbers_moved(before, status)):
         return memory.having_written_status(write_policy, now)
     if has_flapped(before, status) and now >= next_write(memory, write_policy, now):
         flapping_until = after_write(memory, write_policy, now)
         return replace(memory.having_written_status(write_policy, now), flapping_until=flapping_until)
     return None
-
-
-def _is_worth_refreshing(
-    status: SparkApplicationStatus,
-    written: SparkApplicationStatus,
-    memory: LoopMemory,
-    write_policy: WritePolicy,
-    now: float,
-) -> bool:
-    age = now - memory.status_written_at
-    if status == written or 0 <= age < write_policy.numbers_seconds:
-        return False
-    return age < 0 or now >= memory.refresh_at or numbers_moved(written, status)
 
 
 def next_write_at(memory: LoopMemory, write_policy: WritePolicy, now: float) -> float | None:

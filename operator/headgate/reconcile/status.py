@@ -91,10 +91,12 @@ def _query(
 ) -> QueryStatus:
     name, verdict = query.name, plan.verdicts[query.name]
     reported = seen.query(name) or QueryMetrics(sources={})
-    before = _status_before(name, memory)
+    told = () if memory.status is None else memory.status.queries
+    before = next((status for status in told if status.name == name), None)
     is_at_rest = plan.step.state.is_at_rest  # what it was in when its driver ended is no news of it any more
     backlog = verdict.backlog and not is_at_rest
     changed = before is None or before.backlog != backlog
+    in_force = None if seen.metrics is None else seen.metrics.control_generation
     track = memory.tracks.get(name, Track())
     sources = tuple(
         _source(
@@ -114,7 +116,7 @@ def _query(
         since=moment(seen.now) if before is None or changed else before.since,
         changes=_changes(before, plan, memory, changed=changed and not is_at_rest),
         interval=_interval(verdict, reported, seen),
-        acknowledged=_is_acknowledged(seen, plan) and not reported.unplanned,
+        acknowledged=in_force == plan.document.generation and not reported.unplanned,
         real_time=reported.real_time,
         real_time_refused=reported.real_time_refused,
         grant=_count(reported.grant_records),
@@ -209,15 +211,6 @@ def _backlog(query: QueryStatus) -> str | None:
     answers = [vote for source in query.sources for vote in source.votes.given.values()]
     is_known = not answers or any(answer is not ConditionStatus.UNKNOWN for answer in answers)
     return "No" if is_known else None
-
-
-def _status_before(query: str, memory: LoopMemory) -> QueryStatus | None:
-    before = () if memory.status is None else memory.status.queries
-    return next((status for status in before if status.name == query), None)
-
-
-def _is_acknowledged(seen: Seen, plan: Plan) -> bool:
-    return seen.metrics is not None and seen.metrics.control_generation == plan.document.generation
 
 
 def _total(amounts: Iterable[int | None]) -> int | None:

@@ -85,11 +85,6 @@ def hindrance_of(pods: Sequence[Manifest], now: float) -> Hindrance | None:
     return None
 
 
-def _phase(pod: Manifest) -> str:
-    phase: str = pod.get("status", {}).get("phase", "Pending")
-    return phase
-
-
 def _waits(pod: Manifest) -> dict[str, Any]:
     """Return what the kubelet says of the first container that waits."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
@@ -112,7 +107,7 @@ def _waiting(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001  as
 
 def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001
     scheduled = condition_of(pod, "PodScheduled")
-    if _phase(pod) != "Pending" or scheduled.get("status") != "False":
+    if pod.get("status", {}).get("phase", "Pending") != "Pending" or scheduled.get("status") != "False":
         return None
     told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
     remedy = (

@@ -149,6 +149,7 @@ def _annotations(start: DriverStart) -> dict[str, str]:
 
 
 def _pod_spec(start: DriverStart) -> Manifest:
+    control = {"fieldPath": f"metadata.annotations['{CONTROL}']"}
     return {
         "restartPolicy": "Never",
         "serviceAccountName": start.defaults.service_account,
@@ -158,7 +159,7 @@ def _pod_spec(start: DriverStart) -> Manifest:
         "securityContext": _pod_security(start.defaults),
         "containers": [_driver_container(start)],
         "volumes": [
-            {"name": "control", "downwardAPI": {"items": [_projected(CONTROL_FILE, CONTROL)]}},
+            {"name": "control", "downwardAPI": {"items": [{"path": CONTROL_FILE, "fieldRef": control}]}},
             *_writable_volumes(start.launch.driver_scratch),
             *customized.volumes(start.launch.spark_conf),
         ],
@@ -240,10 +241,6 @@ def _resources(launch: Launch) -> Manifest:
         limits["cpu"] = limit
     requested = conf.get("spark.kubernetes.driver.request.cores", cores)
     return {"requests": {"cpu": requested, "memory": memory}, "limits": limits}
-
-
-def _projected(path: str, annotation: str) -> Manifest:
-    return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
 
 
 def _writable_volumes(most: str) -> list[Manifest]:

@@ -92,7 +92,8 @@ class Writer:
             case HoldApplication():
                 await self._set_finalizers([*self._finalizers, FINALIZER])
             case ReleaseApplication():
-                await self._release()
+                with suppress(ApiNotFound):
+                    await self._set_finalizers([name for name in self._finalizers if name != FINALIZER])
             case RemoveApplication():
                 with suppress(ApiNotFound):
                     await self._cluster.delete(APPLICATIONS, self._key, uid=self._owner.uid)
@@ -128,10 +129,6 @@ class Writer:
     async def _set_finalizers(self, finalizers: Sequence[str]) -> None:
         metadata = {"uid": self._owner.uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
         self._learn(await self._cluster.patch(APPLICATIONS, self._key, {"metadata": metadata}))
-
-    async def _release(self) -> None:
-        with suppress(ApiNotFound):
-            await self._set_finalizers([name for name in self._finalizers if name != FINALIZER])
 
     def _learn(self, application: Manifest) -> None:
         self._version = application["metadata"]["resourceVersion"]

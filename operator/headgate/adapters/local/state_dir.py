@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -22,51 +21,30 @@ class StateDirInUseError(HeadgateError):
     exit_code = 75
 
 
-@dataclass(frozen=True, slots=True)
 class StateDir:
     """Where each file is."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.control = root / "control.json"
+        """The control document, which the driver polls."""
+        self.memory = root / "memory.json"
+        """What the loop remembers over its own restarts."""
+        self.status = root / "status.json"
+        """The status written last."""
+        self.driver = root / "driver.json"
+        """Which process the driver is."""
+        self.announcement = root / "announce.json"
+        """What the driver says of itself once it serves metrics."""
+        self.exit_code = root / "exit-code"
+        """What the driver ended with, written by the process that waited for it."""
+        self.log = root / "driver.log"
+        """What the driver and the job print."""
 
     @classmethod
     def beside(cls, resource_file: Path, application: str) -> StateDir:
         """Return the default place: `.headgate/NAME` in the folder of the resource file."""
         return cls(resource_file.resolve().parent / ".headgate" / application)
-
-    @property
-    def control(self) -> Path:
-        """The control document, which the driver polls."""
-        return self.root / "control.json"
-
-    @property
-    def memory(self) -> Path:
-        """What the loop remembers over its own restarts."""
-        return self.root / "memory.json"
-
-    @property
-    def status(self) -> Path:
-        """The status written last."""
-        return self.root / "status.json"
-
-    @property
-    def driver(self) -> Path:
-        """Which process the driver is."""
-        return self.root / "driver.json"
-
-    @property
-    def announcement(self) -> Path:
-        """What the driver says of itself once it serves metrics."""
-        return self.root / "announce.json"
-
-    @property
-    def exit_code(self) -> Path:
-        """What the driver ended with, written by the process that waited for it."""
-        return self.root / "exit-code"
-
-    @property
-    def log(self) -> Path:
-        """What the driver and the job print."""
-        return self.root / "driver.log"
 
     def lock(self) -> IO[str]:
         """Create the folder and lock it until the returned file is closed.

@@ -5,7 +5,7 @@ What cannot be seen, for want of a right or because nothing runs, is a finding o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -40,16 +40,6 @@ class Finding:
     """What was found, in a sentence."""
     remedy: str = ""
     """What to do; empty where nothing is to be done."""
-
-    def to_json(self) -> Mapping[str, str]:
-        """Return it as an object of JSON."""
-        return {
-            "check": self.check,
-            "of": self.of,
-            "level": str(self.level),
-            "says": self.says,
-            "remedy": self.remedy,
-        }
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

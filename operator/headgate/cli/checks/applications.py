@@ -59,7 +59,7 @@ def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Fin
         condition
         for application in applications
         if application.state is State.RUNNING and application.metrics_source == "Prometheus"
-        if (condition := application.condition("MetricsAvailable")) is not None
+        if (condition := application.status.condition("MetricsAvailable")) is not None
     ]
     failed = [condition for condition in told if condition.reason in OF_PROMETHEUS]
     if not told:
@@ -95,7 +95,7 @@ def _status(application: ClusterApplication) -> Iterator[Finding]:
 
 def _life(application: ClusterApplication) -> Iterator[Finding]:
     """Yield whether it is where its spec wants it."""
-    ready, stalled = application.condition("Ready"), application.condition("Stalled")
+    ready, stalled = application.status.condition("Ready"), application.status.condition("Stalled")
     if stalled is not None and stalled.status is ConditionStatus.TRUE:
         yield _told("life", application, Level.PROBLEM, stalled)
     elif application.state is State.BACKING_OFF and ready is not None:
@@ -109,7 +109,7 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
 
 
 def _metrics(application: ClusterApplication) -> Iterator[Finding]:
-    condition = application.condition("MetricsAvailable")
+    condition = application.status.condition("MetricsAvailable")
     if condition is None or condition.status is ConditionStatus.UNKNOWN:
         yield _found("metrics", application, Level.UNKNOWN, "it is not known yet whether its metrics arrive")
     elif condition.status is ConditionStatus.TRUE:
@@ -127,7 +127,7 @@ def _control(application: ClusterApplication, now: float) -> Iterator[Finding]:
         says = f"its control document {published} is in force"
         yield _found("control", application, Level.OK, says)
         return
-    pending = application.condition("Reconciling")
+    pending = application.status.condition("Reconciling")
     is_pending = pending is not None and pending.reason == CONTROL_PENDING
     waited = 0.0 if pending is None or not is_pending else now - pending.last_transition_time.timestamp()
     level = Level.PROBLEM if waited > PENDING_SECONDS else Level.WARNING
@@ -149,7 +149,7 @@ def _sources(application: ClusterApplication) -> Iterator[Finding]:
         says = f"the driver cannot reach source {source.name} of query {query}: {source.out_of_reach}"
         remedy = "check the broker's address, its certificates and the credentials, from the driver's pod"
         yield _found("sources", application, Level.PROBLEM, says, remedy)
-    available = application.condition("MetricsAvailable")
+    available = application.status.condition("MetricsAvailable")
     if available is None or available.status is not ConditionStatus.TRUE or not sources:
         yield _found("sources", application, Level.UNKNOWN, "the driver reports nothing about its sources")
     elif not lost:
@@ -173,7 +173,7 @@ def _spark(application: ClusterApplication) -> Iterator[Finding]:
 
 
 def _executors(application: ClusterApplication) -> Iterator[Finding]:
-    missing = application.condition("ExecutorsMissing")
+    missing = application.status.condition("ExecutorsMissing")
     if missing is not None and missing.status is ConditionStatus.TRUE:
         yield _told("executors", application, Level.WARNING, missing)
 

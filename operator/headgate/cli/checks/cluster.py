@@ -6,7 +6,8 @@ is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -14,9 +15,11 @@ from headgate import __version__
 from headgate.adapters.kubernetes.client import APPLICATIONS, DEPLOYMENTS, LEASES, Manifest
 from headgate.api.application import API_VERSION
 from headgate.cli.checks import Finding, Level
+from headgate.cli.checks.applications import check_application, check_prometheus
+from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiNotFound, ApiRefused, HeadgateError
-from headgate.handlers.definition import MOST_NAMED, difference
+from headgate.handlers.definition import difference, listed
 from headgate.handlers.rights import not_granted, rights_to
 from headgate.key import key_of
 from headgate.reconcile.times import duration_text
@@ -28,6 +31,24 @@ VERSION: Final = "app.kubernetes.io/version"
 INSTALL_CRD: Final = "install this version's: headgate crd | kubectl apply --server-side -f -"
 LEASES_LATE: Final = 3
 """By how many of its own durations a lease may be old before nobody can be said to hold it."""
+
+
+def of_cluster(cluster: Cluster, listed: Callable[[], Sequence[Manifest]]) -> Iterator[Finding]:
+    """Yield what is found of the cluster, and then of the applications that `listed` returns.
+
+    Raises `ApiUnavailable` where the API server does not answer.
+    """
+    now = time.time()
+    yield from check_cluster(cluster, now)
+    try:
+        applications = [ClusterApplication(manifest) for manifest in listed()]
+    except (ApiNotFound, ApiRefused) as error:
+        remedy = "install the CRD where there is none; else give a name that is there, or -n"
+        yield Finding("applications", "cluster", Level.PROBLEM, str(error), remedy)
+        return
+    yield from check_prometheus(applications)
+    for application in applications:
+        yield from check_application(application, now)
 
 
 def check_cluster(cluster: Cluster, now: float) -> Iterator[Finding]:
@@ -72,12 +93,12 @@ def _definition(cluster: Cluster) -> Iterator[Finding]:
             "crd", "cluster", Level.PROBLEM, says, "install the chart, or headgate crd | kubectl apply -f -"
         )
     elif found.lacking:
-        says = f"the CRD is older than this command ({__version__}): it lacks {_some(found.lacking)}"
+        says = f"the CRD is older than this command ({__version__}): it lacks {listed(found.lacking)}"
         is_in_the_way = any(path.startswith("status.") for path in found.lacking)
         level = Level.PROBLEM if is_in_the_way else Level.WARNING
         yield Finding("crd", "cluster", level, says, INSTALL_CRD)
     elif found.unheard_of:
-        says = f"the CRD is newer than this command ({__version__}): it has {_some(found.unheard_of)}"
+        says = f"the CRD is newer than this command ({__version__}): it has {listed(found.unheard_of)}"
         yield Finding("crd", "cluster", Level.WARNING, says, "update this command")
     else:
         yield Finding("crd", "cluster", Level.OK, f"the CRD is that of this version, {__version__}")
@@ -146,15 +167,10 @@ def _rights(cluster: Cluster, deployment: Manifest) -> Iterator[Finding]:
     of = str(key_of(deployment))
     if missing:
         says = (
-            f"{account} may not {_some([str(right) for right in missing])} in namespace {cluster.namespace}"
+            f"{account} may not {listed([str(right) for right in missing])} in namespace {cluster.namespace}"
         )
         remedy = "let the chart serve that namespace (namespaces), or bind its Role there"
         yield Finding("rights", of, Level.PROBLEM, says, remedy)
     else:
         says = f"{account} has all rights that it needs in namespace {cluster.namespace}"
         yield Finding("rights", of, Level.OK, says)
-
-
-def _some(names: tuple[str, ...] | list[str]) -> str:
-    others = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")

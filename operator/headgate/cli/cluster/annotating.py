@@ -30,7 +30,7 @@ def annotate(
 def _annotate_once(
     cluster: Cluster, name: str, annotation: str, text_for: Callable[[ClusterApplication], str | None]
 ) -> ClusterApplication:
-    application = ClusterApplication.of(cluster.application(name))
+    application = ClusterApplication(cluster.application(name))
     text = text_for(application)
     if text != application.annotations.get(annotation):
         version = application.manifest["metadata"]["resourceVersion"]

@@ -30,7 +30,7 @@ def wait_for(
     problem = ""
     while True:
         try:
-            application = ClusterApplication.of(cluster.application(name))
+            application = ClusterApplication(cluster.application(name))
             if application.is_seen and application.state in goal:
                 return application
             problem = _unfinished(application)
@@ -48,10 +48,10 @@ def _unfinished(application: ClusterApplication) -> str:
     name = application.name
     if not application.is_seen:
         return f"no operator has acted on {name} yet"
-    stalled = application.condition("Stalled")
+    stalled = application.status.condition("Stalled")
     why = "" if stalled is None else f": {stalled.message}"
     if application.state is State.FAILED:
         raise HeadgateError(f"{name} has failed{why}; see headgate status {name}")
-    reconciling = application.condition("Reconciling")
+    reconciling = application.status.condition("Reconciling")
     message = "" if reconciling is None else f" ({reconciling.message})"
     return f"{name} is {application.state or 'in no known state'}{message}"

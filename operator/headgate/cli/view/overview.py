@@ -46,7 +46,7 @@ def state_cell(application: ClusterApplication) -> Text:
 
 def _row(application: ClusterApplication, now: float, *, everywhere: bool) -> list[Cell]:
     summary = application.status.summary
-    ready = application.condition("Ready")
+    ready = application.status.condition("Ready")
     worst = _query(application, summary.query)
     created = application.created_at
     return [
