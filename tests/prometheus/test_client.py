@@ -12,12 +12,11 @@ from headgate.adapters.metrics.prometheus.answer import (
     FORGOTTEN_SECONDS,
     AnyLabels,
     Labels,
+    QueryFailure,
     SeriesDecoder,
     VectorDecoder,
 )
-from headgate.adapters.metrics.prometheus.client import PrometheusClient
-from headgate.adapters.metrics.prometheus.failure import QueryFailure
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions
 from headgate.reconcile.ports import Outage, OutageReason
 from support.certificates import Authority
 from support.fake_prometheus import NOW, Answer, fake_prometheus, refused, vector

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.metrics.due import Due
-from headgate.adapters.metrics.poller import ChosenPoller
-from headgate.adapters.metrics.unmeasured import Unmeasured
+from headgate.adapters.metrics.poller import ChosenPoller, Unmeasured
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics

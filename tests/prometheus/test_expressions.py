@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from headgate.adapters.metrics.prometheus.answer import Sample, Vector
-from headgate.adapters.metrics.prometheus.client import PrometheusClient
+from headgate.adapters.metrics.prometheus.answer import QueryFailure, Sample, Vector
+from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions
 from headgate.adapters.metrics.prometheus.expressions import LONGEST_PAUSE_SECONDS, Expressions, deciding
-from headgate.adapters.metrics.prometheus.failure import QueryFailure
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.reconcile.ports import OutageReason
 from support.fake_prometheus import Answer, FakePrometheus, fake_prometheus, refused, vector
 from support.waiting import wait_until

@@ -23,7 +23,7 @@ import pytest
 from headgate.adapters.address import Address, Located
 from headgate.adapters.metrics.driver_poller import DriverPoller
 from headgate.adapters.metrics.poller import ChosenPoller
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.key import Key
 from headgate_contract import metrics as names

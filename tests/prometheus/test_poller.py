@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.key import Key
 from headgate.reconcile.metric_table import since

@@ -15,8 +15,7 @@ from typing import Any
 from headgate.adapters.kubernetes.checkpoint_locations import checkpoint_locations
 from headgate.adapters.last_words import last_words
 from headgate.adapters.metrics import scrape
-from headgate.adapters.metrics.prometheus.answer import Labels, VectorDecoder, error_of
-from headgate.adapters.metrics.prometheus.failure import QueryFailure
+from headgate.adapters.metrics.prometheus.answer import Labels, QueryFailure, VectorDecoder, error_of
 from headgate.api.annotations import checkpoint_requests, paused_sources
 from headgate.api.duration import parse_duration
 from headgate.api.load import load_bytes

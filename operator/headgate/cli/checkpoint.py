@@ -30,8 +30,7 @@ def checkpoint(
     from datetime import UTC, datetime
 
     from headgate.api.annotations import ALL_QUERIES, CHECKPOINT, checkpoint_requests, checkpoint_text
-    from headgate.cli.cluster.annotating import annotate
-    from headgate.cli.cluster.naming import named_query
+    from headgate.cli.cluster.annotating import annotate, named_query
 
     moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -26,8 +26,7 @@ def pause(
     kubeconfig.
     """
     from headgate.api.annotations import PAUSED, paused_text
-    from headgate.cli.cluster.annotating import annotate
-    from headgate.cli.cluster.naming import named_sources
+    from headgate.cli.cluster.annotating import annotate, named_sources
 
     cluster = Place(namespace, context, kubeconfig).connect()
     before = annotate(
@@ -57,8 +56,7 @@ def unpause(
     the pause. 2: a bad option or kubeconfig.
     """
     from headgate.api.annotations import PAUSED, paused_text
-    from headgate.cli.cluster.annotating import annotate
-    from headgate.cli.cluster.naming import named_sources
+    from headgate.cli.cluster.annotating import annotate, named_sources
     from headgate.errors import InvalidInputError
 
     cluster = Place(namespace, context, kubeconfig).connect()

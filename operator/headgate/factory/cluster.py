@@ -17,10 +17,9 @@ from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS
 from headgate.adapters.metrics.driver_poller import DriverPoller
-from headgate.adapters.metrics.poller import ChosenPoller, Poller
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.poller import ChosenPoller, Poller, Unmeasured
+from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
-from headgate.adapters.metrics.unmeasured import Unmeasured
 from headgate.controller.cluster import Controller
 from headgate.controller.turn import CLUSTER_WRITE_POLICY, Options
 from headgate.errors import UsageError

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from headgate.api.application import SparkApplication
+from headgate.decision.driver import Finish, Kill, Release, Remove, Start, Stop, Wait
 from headgate.decision.words import IN_A_CLUSTER, Words
-from headgate.reconcile.apply import apply
 from headgate.reconcile.decide import Plan, decide
 from headgate.reconcile.events import missing_at
 from headgate.reconcile.executors import patience_ends_at
@@ -20,6 +21,34 @@ from headgate.reconcile.observe import Seen, observe
 from headgate.reconcile.ports import Event, Ports
 from headgate.reconcile.readiness import should_be_heard_at
 from headgate.reconcile.report import report
+
+
+def apply(plan: Plan, ports: Ports, *, now: float, saves: bool) -> None:
+    """Bring the world to `plan`; with `saves`, what is to be remembered of it is written down first.
+
+    The order matters. What the loop must remember is written before anything is done, so that a crash in between
+    continues instead of guessing. The control document comes before the driver, so that a driver that starts finds
+    it from its first batch on.
+    """
+    if saves:
+        ports.store.save(plan.kept.to_json())
+    if plan.publishes:
+        ports.controls.publish(plan.document)
+    match plan.step.action:
+        case Start(attempt=attempt, follows_oom_kill=follows_oom_kill):
+            ports.drivers.start(plan.launch, attempt, now, follows_oom_kill=follows_oom_kill)
+        case Stop():
+            ports.drivers.stop(plan.grace_period_seconds)
+        case Kill():
+            ports.drivers.kill()
+        case Release():
+            ports.finalizer.release()
+        case Remove():
+            ports.finalizer.remove()
+        case Wait() | Finish():
+            pass
+        case other:
+            assert_never(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

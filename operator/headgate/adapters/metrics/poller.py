@@ -7,7 +7,7 @@ from typing import Protocol
 
 from headgate.api.application import MetricsSource, SparkApplication
 from headgate.key import Key
-from headgate.reconcile.ports import Metrics
+from headgate.reconcile.ports import Metrics, Outage, OutageReason
 
 
 class Measurements(Protocol):
@@ -40,6 +40,44 @@ class Poller(Measurements, Protocol):
 
     def close(self) -> None:
         """Read nothing any more; may be called while `poll` runs in another thread."""
+
+
+NOBODY_TO_ASK = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask; set prometheusUrl")
+
+
+class Unmeasured:
+    """Stands where there is no Prometheus, and is the port of every application as well: each is told so.
+
+    Drivers run all the same; what depends on metrics stays unknown, which ends no backlog and begins none.
+    """
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Do nothing: there is nobody to ask."""
+
+    def forget(self, key: Key) -> None:
+        """Do nothing."""
+
+    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """Do nothing: no tick brings a turn."""
+
+    def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
+        """Return that nobody has looked."""
+        return None
+
+    def metrics(self, key: Key) -> Metrics:  # noqa: ARG002
+        """Return the port."""
+        return self
+
+    def sample(self, now: float, attempt: int) -> Outage:  # noqa: ARG002
+        """Return why there are none."""
+        return NOBODY_TO_ASK
+
+    def poll(self, now: float) -> Collection[Key]:  # noqa: ARG002
+        """Return that nothing is new."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class ChosenPoller:

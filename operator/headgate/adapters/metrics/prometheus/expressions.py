@@ -27,10 +27,8 @@ from typing import TypeVar
 import msgspec
 
 from headgate.adapters.metrics.fair_threads import FairThreads
-from headgate.adapters.metrics.prometheus.answer import Vector, VectorDecoder
-from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried, ignore
-from headgate.adapters.metrics.prometheus.failure import QueryFailure
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.answer import QueryFailure, Vector, VectorDecoder
+from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried, ignore
 from headgate.reconcile.metric_table import LARGEST
 from headgate.reconcile.ports import Outage, OutageReason
 

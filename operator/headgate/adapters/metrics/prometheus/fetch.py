@@ -11,13 +11,12 @@ from concurrent.futures import Future
 
 from headgate.adapters.metrics.prometheus.answer import (
     Labels,
+    QueryFailure,
     SeriesDecoder,
     Vector,
     VectorDecoder,
 )
-from headgate.adapters.metrics.prometheus.client import PrometheusClient, Queried
-from headgate.adapters.metrics.prometheus.failure import QueryFailure
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
+from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried
 from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_of
 from headgate.reconcile.metric_table import Asked, asked
 from headgate.reconcile.readings import Column

@@ -21,19 +21,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median_high
 
-from headgate.adapters.metrics.due import Due
+from headgate.adapters.metrics.due import Due, Watched
 from headgate.adapters.metrics.prometheus import columns
-from headgate.adapters.metrics.prometheus.client import Queried, ignore
+from headgate.adapters.metrics.prometheus.answer import QueryFailure
+from headgate.adapters.metrics.prometheus.client import PrometheusOptions, Queried, ignore
 from headgate.adapters.metrics.prometheus.columns import Scrapes
 from headgate.adapters.metrics.prometheus.details import MOST_PODS, Details, details
 from headgate.adapters.metrics.prometheus.expressions import Expressions
-from headgate.adapters.metrics.prometheus.failure import QueryFailure
 from headgate.adapters.metrics.prometheus.fetch import Fetch
-from headgate.adapters.metrics.prometheus.options import PrometheusOptions
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.refresh_schedule import RefreshSchedule, is_behind
 from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets, targets
-from headgate.adapters.metrics.watched import Watched
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage
