@@ -21,6 +21,7 @@ from headgate.decision.backlog_conf import (
     Trial,
 )
 from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
+from headgate_contract.codec import decode, encode
 
 WITH, PLAIN = "with", "plain"
 NOW = 100_000.0
@@ -259,7 +260,7 @@ class World:
             self.is_ending = True
         again = replace(seen, driver=replace(seen.driver, is_ending=self.is_ending))
         assert choose(choice.conf, again).conf == choice.conf, "choosing twice changes nothing"
-        self.conf = BacklogConf.from_json(choice.conf.to_json())
+        self.conf = decode(BacklogConf, encode(choice.conf))
 
     def ends(self) -> None:
         """It ends, by itself or because it was asked to, and the next one starts."""

@@ -23,6 +23,7 @@ from headgate.decision import (
     Verdict,
     decide,
 )
+from headgate_contract.codec import decode, encode
 from headgate_contract.lag_votes import CLOCK_TOLERANCE_SECONDS
 
 NAMES = ("a", "b", "c")
@@ -105,7 +106,7 @@ def test_a_memory_that_was_written_down_decides_the_same(
     policy: QueryPolicy, history: list[Observation]
 ) -> None:
     _, memory = replay(policy, history[:-1])
-    restored = Memory.from_json(json.loads(json.dumps(memory.to_json())))
+    restored = decode(Memory, encode(json.loads(json.dumps(memory))))
     assert restored == memory
     assert decide(history[-1], policy, restored) == decide(history[-1], policy, memory)
 

@@ -30,6 +30,7 @@ from headgate.decision.driver import (
 from headgate.decision.lifecycle import next_step
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.decision.words import Words
+from headgate_contract.codec import decode, encode
 from headgate_contract.exit_codes import ExitCode
 
 NOW = 1000.0
@@ -310,12 +311,12 @@ def test_asked_again_at_once_the_step_is_the_same(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_history_survives_json(row: Row) -> None:
     step = next_step(row.driver, row.desired, row.history, now=NOW, jitter=0.0)
-    assert History.from_json(json.loads(json.dumps(step.history.to_json()))) == step.history
+    assert decode(History, encode(json.loads(json.dumps(step.history)))) == step.history
 
 
 def test_a_damaged_history_is_refused() -> None:
     with pytest.raises(ValueError, match="attempt: expected a whole number"):
-        History.from_json({"attempt": "one"})
+        decode(History, {"attempt": "one"})
 
 
 def test_an_end_is_counted_once() -> None:

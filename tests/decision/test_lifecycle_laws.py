@@ -23,6 +23,7 @@ from headgate.decision.driver import (
     Wait,
 )
 from headgate.decision.lifecycle import next_step
+from headgate_contract.codec import decode, encode
 from headgate_contract.exit_codes import ExitCode
 from support.examples import examples
 
@@ -81,7 +82,7 @@ class World(RuleBasedStateMachine):
         """The loop's turn; it may die after it kept its history and before it acts."""
         seen = None if blind and self.history.started_at is None else self.newest
         step = next_step(seen, self.desired, self.history, now=self.now, jitter=jitter)
-        self.history = History.from_json(json.loads(json.dumps(step.history.to_json())))
+        self.history = decode(History, encode(json.loads(json.dumps(step.history))))
         self.last = step
         if not dies:
             self._act(step)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headgate.decision import Dwell, Latch, Memory
+from headgate_contract.codec import decode, encode
 
 MEMORY = Memory(
     attempt=3,
@@ -23,7 +24,7 @@ MEMORY = Memory(
 
 @pytest.mark.parametrize("memory", [MEMORY, Memory(), Memory(attempt=1)], ids=["full", "empty", "no latches"])
 def test_memory_survives_json(memory: Memory) -> None:
-    assert Memory.from_json(json.loads(json.dumps(memory.to_json()))) == memory
+    assert decode(Memory, encode(json.loads(json.dumps(memory)))) == memory
 
 
 DAMAGED = (
@@ -41,11 +42,11 @@ DAMAGED = (
 @pytest.mark.parametrize("document", DAMAGED, ids=str)
 def test_a_damaged_memory_is_refused(document: Any) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        Memory.from_json(document)
+        decode(Memory, document)
 
 
 def test_a_memory_holds_latches_and_dwell_clocks_and_only_they() -> None:
-    assert MEMORY.to_json() == {
+    assert encode(MEMORY) == {
         "attempt": 3,
         "latches": {
             "flights": {

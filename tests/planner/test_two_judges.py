@@ -21,6 +21,7 @@ from headgate.decision import Memory, Observation, QueryPolicy, SourceObservatio
 from headgate.reconcile.document import next_document
 from headgate.reconcile.policy import query_policies
 from headgate_contract import ControlDocument
+from headgate_contract.codec import decode, encode
 from headgate_contract.lag_votes import IDLE_SECONDS
 from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
 from support.examples import examples
@@ -94,7 +95,7 @@ class Operator:
 
     application: SparkApplication
     document: ControlDocument
-    kept: str = field(default_factory=lambda: json.dumps(Memory().to_json()))
+    kept: str = field(default_factory=lambda: encode(json.dumps(Memory())))
     backlog: bool = False
 
     @property
@@ -103,12 +104,12 @@ class Operator:
 
     def decides(self, seen: QuerySnapshot | None, now: float, attempt: int) -> ControlDocument:
         """Decide on a scrape (`None`: nothing was heard), and return the newest document."""
-        memory = Memory.from_json(json.loads(self.kept))
+        memory = decode(Memory, json.loads(self.kept))
         sources = {} if seen is None else {one.name: observed(one, now) for one in seen.sources}
         votes = None if seen is None else seen.votes
         observation = Observation(t=now, query="delays", attempt=attempt, sources=sources, driver_votes=votes)
         verdict, memory = decide(observation, self.policy, memory)
-        self.kept, self.backlog = json.dumps(memory.to_json()), verdict.backlog
+        self.kept, self.backlog = encode(json.dumps(memory)), verdict.backlog
         self.document = next_document(
             self.application,
             {"delays": verdict},

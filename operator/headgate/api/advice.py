@@ -12,7 +12,6 @@ from headgate.api.annotations import PAUSED, paused_entries
 from headgate.api.application import SparkApplication
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.finding import Finding, Location, Severity
-from headgate.api.query import Query
 from headgate.api.source import Alignment, Source
 from headgate_contract.triggers import TRIGGER_BASE_SECONDS
 
@@ -26,6 +25,8 @@ def advice(application: SparkApplication) -> Iterator[Finding]:
     for check in _CHECKS:
         for message, location in check(application):
             yield Finding(Severity.WARNING, message, location)
+    for message in pauses_in_vain(application):
+        yield Finding(Severity.WARNING, message, ("metadata", "annotations", PAUSED))
 
 
 Advice = Iterator[tuple[str, Location]]
@@ -43,9 +44,12 @@ def _main_is_no_script(application: SparkApplication) -> Advice:
 def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:
     grace = application.spec.stop.grace_period
     for index, query in enumerate(application.spec.queries):
-        if query.checkpoint.one_batch_spans_backlog:
+        checkpoint = query.checkpoint
+        if checkpoint.one_batch_spans_backlog:
             length = "as long as the backlog takes, since intervalDuringBacklog is 0s"
-        elif grace < (longest := _longest_batch(query)):
+        elif grace < (
+            longest := max(checkpoint.interval or ZERO, checkpoint.interval_during_backlog or ZERO)
+        ):
             length = f"up to {format_duration(longest)}"
         else:
             continue
@@ -114,11 +118,6 @@ def _rate_is_lost_between_commits(application: SparkApplication) -> Advice:
             )
 
 
-def _annotation_names_nothing(application: SparkApplication) -> Advice:
-    for sentence in pauses_in_vain(application):
-        yield sentence, ("metadata", "annotations", PAUSED)
-
-
 def pauses_in_vain(application: SparkApplication) -> Iterator[str]:
     """Yield what to say of a pause that pauses nothing: nobody refuses an annotation, and the source is read on."""
     queries = {query.name: [source.name for source in query.sources] for query in application.spec.queries}
@@ -140,12 +139,7 @@ _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
     _group_has_one_member,
     _backlog_is_never_entered,
     _rate_is_lost_between_commits,
-    _annotation_names_nothing,
 )
-
-
-def _longest_batch(query: Query) -> timedelta:
-    return max(query.checkpoint.interval or ZERO, query.checkpoint.interval_during_backlog or ZERO)
 
 
 def _those(names: Iterable[str]) -> str:

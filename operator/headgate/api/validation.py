@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails, to_json
+from pydantic_core import to_json
 
 from headgate.api.advice import advice
 from headgate.api.application import SparkApplication, application_schema
@@ -53,7 +53,10 @@ def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[
     try:
         return SparkApplication.model_validate_json(text, by_alias=True, by_name=False), []
     except ValidationError as error:
-        return None, [_finding(details, manifest) for details in error.errors(include_url=False)]
+        refused = [
+            (details, _present(details["loc"], manifest)) for details in error.errors(include_url=False)
+        ]
+        return None, [Finding(Severity.ERROR, sentence(details, at), at) for details, at in refused]
 
 
 def _broken_rules(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -72,11 +75,6 @@ def _misnamed(location: Location, manifest: Mapping[str, Any]) -> str:
         items = items[step]
     others = (item.get("name") for i, item in enumerate(items) if i != own and isinstance(item, Mapping))
     return no_such_name(items[own][field], [name for name in others if isinstance(name, str)])
-
-
-def _finding(details: ErrorDetails, manifest: Mapping[str, Any]) -> Finding:
-    location = _present(details["loc"], manifest)
-    return Finding(Severity.ERROR, sentence(details, location), location)
 
 
 def _present(location: Location, manifest: Mapping[str, Any]) -> Location:

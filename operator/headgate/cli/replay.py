@@ -18,7 +18,7 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from headgate.cli.recording import Line, Place, read_line, unknown_name
-from headgate.decision import Eta, Memory, Observation, QueryPolicy, Reason, Verdict, decide
+from headgate.decision import Memory, Observation, QueryPolicy, Reason, Verdict, decide
 from headgate.errors import InvalidInputError, UsageError
 
 
@@ -68,7 +68,9 @@ class _Replay:
 
     def decide(self, line: Line, place: Place) -> tuple[Observation, Verdict]:
         self._check(line.observation, place)
-        seen = self._in_its_attempt(line)
+        seen = line.observation
+        if not line.has_attempt and self.last is not None:
+            seen = replace(seen, attempt=self.last.observation.attempt)  # of the attempt before it
         verdict, self.memory = decide(seen, self._policy(seen), self.memory)
         self.last = replace(line, observation=seen)
         return seen, verdict
@@ -82,12 +84,6 @@ class _Replay:
         if self.last is not None and seen.t < self.last.observation.t:
             before = f"{self.last.observation.t:g} on line {self.last.number}"
             raise place.member("t").error(f"{seen.t:g} is before {before}; sort the lines of a query by t")
-
-    def _in_its_attempt(self, line: Line) -> Observation:
-        """A line that does not tell its attempt is of the attempt before it."""
-        if line.has_attempt or self.last is None:
-            return line.observation
-        return replace(line.observation, attempt=self.last.observation.attempt)
 
     def _policy(self, seen: Observation) -> QueryPolicy:
         """Leave out sources that cannot vote by a metric and that the line does not mention.
@@ -116,6 +112,7 @@ def _opened(observations: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _document(seen: Observation, verdict: Verdict) -> dict[str, Any]:
+    eta = verdict.eta_seconds
     return {
         "t": seen.t,
         "query": seen.query,
@@ -123,11 +120,6 @@ def _document(seen: Observation, verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         # Without an interval the job's own trigger would hold; a recording has no job, and so none.
         "intervalSeconds": float(verdict.interval_seconds or 0),
-        "etaSeconds": _rounded(verdict.eta_seconds),
+        "etaSeconds": round(eta, 1) if isinstance(eta, float) else eta,  # it is not better known than that
         "voters": verdict.voters,
     }
-
-
-def _rounded(eta: Eta) -> Eta:
-    """Tenths of a second: an estimate is not better known than that."""
-    return round(eta, 1) if isinstance(eta, float) else eta

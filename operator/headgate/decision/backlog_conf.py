@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
-
-from headgate_contract.codec import decode, encode
 
 LEAST_GAIN = 0.1
 """By how much faster a query has to be; less is within what batches of one query differ by."""
@@ -74,16 +71,6 @@ class BacklogConf:
     restarted_attempt: int | None = None
     """Which one that was."""
     trial: Trial | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a document of JSON types that `from_json` reads back to an equal value."""
-        document: dict[str, Any] = encode(self)
-        return document
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> BacklogConf:
-        """Read a document of `to_json`; raises ValueError with the path of what is wrong."""
-        return decode(cls, document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,11 @@ Times are seconds on one clock, that of whoever observes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from headgate.decision.backoff import RestartPolicy
 from headgate.decision.words import IN_A_CLUSTER, Words
-from headgate_contract.codec import decode, encode
 
 
 class State(StrEnum):
@@ -201,24 +198,10 @@ class History:
     locked_out_since: float | None = None
     """Since when each attempt has found its checkpoint in use; `None`: the last one did not."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a document of JSON types that `from_json` reads back to an equal history."""
-        document: dict[str, Any] = encode(self)
-        return document
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> History:
-        """Read a document of `to_json`; raises ValueError with the path of what is wrong."""
-        history = decode(cls, document)
-        counts = {
-            "attempt": history.attempt,
-            "failures": history.failures,
-            "disruptions": history.disruptions,
-        }
-        for name, count in counts.items():
-            if count < 0:
+    def __post_init__(self) -> None:
+        for name in ("attempt", "failures", "disruptions"):
+            if (count := getattr(self, name)) < 0:
                 raise ValueError(f"{name}: expected at least 0, got {count}")
-        return history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from headgate_contract.codec import decode, encode
 from headgate_contract.lag_votes import UNHEARD, Dwell, LagVoter, Latch
 
 __all__ = ["UNHEARD", "Dwell", "Latch", "Memory"]
@@ -45,13 +43,3 @@ class Memory:
     def latch(self, source: str, voter: str) -> Latch:
         """Return the latch of a voter; an empty one for a voter that has never been heard."""
         return self.latches.get(source, {}).get(voter, UNHEARD)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a document of JSON types that `from_json` reads back to an equal memory."""
-        document: dict[str, Any] = encode(self)
-        return document
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Memory:
-        """Read a document of `to_json`; raises ValueError with the path of what is wrong."""
-        return decode(cls, document)

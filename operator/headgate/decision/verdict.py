@@ -96,12 +96,14 @@ def decide(
     outage = metrics_are_out(seen, policy)
     ballots = tuple(_ballots(seen, policy, memory, outage=outage))
     backlog, reason = _count(ballots)
-    governed = backlog if _hold_applies(policy, outage=outage) else _is_in_phase(ballots)
+    holds = not (outage and policy.on_outage is OnOutage.NORMAL)
+    in_phase = any(ballot.vote for ballot in ballots if ballot.reason is Reason.PHASE)
+    governed = backlog if holds else in_phase
     told, told_reason = _count(ballot for ballot in ballots if not ballot.by_driver)
     verdict = Verdict(
         backlog=backlog,
         reason=reason,
-        published_backlog=_hold_applies(policy, outage=outage) and told,
+        published_backlog=holds and told,
         published_reason=None if told_reason is Reason.UNKNOWN else told_reason,
         governed_as_backlog=governed,
         interval_seconds=policy.interval_in(backlog=governed),
@@ -154,14 +156,6 @@ def _count(ballots: Iterable[Ballot]) -> tuple[bool, Reason | None]:
     if reasons:
         return True, reasons[0]
     return (True, Reason.UNKNOWN) if for_backlog else (False, None)
-
-
-def _hold_applies(policy: QueryPolicy, *, outage: bool) -> bool:
-    return not (outage and policy.on_outage is OnOutage.NORMAL)
-
-
-def _is_in_phase(ballots: Iterable[Ballot]) -> bool:
-    return any(ballot.vote for ballot in ballots if ballot.reason is Reason.PHASE)
 
 
 def _source_verdict(source: SourcePolicy, ballots: tuple[Ballot, ...]) -> SourceVerdict:

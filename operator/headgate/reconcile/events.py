@@ -122,16 +122,13 @@ def _verdict_changes(
     for query in after.queries:
         was_in_backlog = query.name in known and known[query.name].backlog
         if query.backlog and not was_in_backlog:
-            yield Event(at=seen.now, reason=BACKLOG_ENTERED, message=_entered(query))
+            lag = query.watermark_lag
+            behind = "" if lag is None else f", lag {duration_text(lag.total_seconds())}"
+            message = f"query {query.name}: in backlog by {query.reason}{behind}{_pending(query)}"
+            yield Event(at=seen.now, reason=BACKLOG_ENTERED, message=message)
         elif was_in_backlog and not query.backlog:
             message = f"query {query.name}: no longer in backlog{_pending(query)}"
             yield Event(at=seen.now, reason=BACKLOG_LEFT, message=message)
-
-
-def _entered(query: QueryStatus) -> str:
-    lag = query.watermark_lag
-    behind = "" if lag is None else f", lag {duration_text(lag.total_seconds())}"
-    return f"query {query.name}: in backlog by {query.reason}{behind}{_pending(query)}"
 
 
 def _pending(query: QueryStatus) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from headgate.api.status import SparkApplicationStatus
@@ -20,7 +21,7 @@ from headgate.reconcile.ports import Outage, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
-from headgate_contract.codec import LARGEST_WHOLE
+from headgate_contract.codec import LARGEST_WHOLE, decode, encode
 
 T = TypeVar("T")
 
@@ -94,10 +95,10 @@ class Kept:
     def to_json(self) -> dict[str, Any]:
         """Return a document of JSON types that `from_json` reads back to an equal value."""
         return {
-            "history": self.history.to_json(),
-            "latches": {query: latches.to_json() for query, latches in self.latches.items()},
+            "history": encode(self.history),
+            "latches": {query: encode(latches) for query, latches in self.latches.items()},
             "generation": self.generation,
-            "backlogConf": self.backlog_conf.to_json(),
+            "backlogConf": encode(self.backlog_conf),
             "keepsVotes": sorted(self.keeps_votes),
         }
 
@@ -113,10 +114,10 @@ class Kept:
                 return otherwise
 
         return cls(
-            history=part("history", History.from_json, History()),
+            history=part("history", partial(decode, History), History()),
             latches=part("latches", _latches, {}),
             generation=part("generation", _count, 0),
-            backlog_conf=part("backlogConf", BacklogConf.from_json, BacklogConf()),
+            backlog_conf=part("backlogConf", partial(decode, BacklogConf), BacklogConf()),
             keeps_votes=part("keepsVotes", _names, frozenset()),
         )
 
@@ -162,7 +163,7 @@ def _names(document: Any) -> frozenset[str]:
 def _latches(document: Any) -> dict[str, Latches]:
     if not isinstance(document, dict):
         raise ValueError(f"expected an object, got {document!r:.40}")  # noqa: TRY004  as of all that is damaged
-    return {query: Latches.from_json(latches) for query, latches in document.items()}
+    return {query: decode(Latches, latches) for query, latches in document.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ is judged by what the running application would be judged by.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
 from headgate.api.duration import in_seconds
@@ -66,21 +68,18 @@ def _source_policy(source: Source, *, paused: bool) -> SourcePolicy:
         query_configured=backlog.query is not None,
         paused=paused,
         rate_limit=_rate_limit(limit) if limit else UNLIMITED,
-        rate_limit_during_backlog=_rate_limit_during_backlog(limit) if limit else None,
+        rate_limit_during_backlog=_rate_limit(limit.during_backlog)
+        if limit and limit.during_backlog
+        else None,
     )
 
 
-def _rate_limit(limit: DeclaredRateLimit | BacklogRateLimit) -> RateLimit:
+def _rate_limit(limit: DeclaredRateLimit | BacklogRateLimit | Literal["Unlimited"]) -> RateLimit:
+    if isinstance(limit, str):
+        return UNLIMITED
     return RateLimit(
         records_per_second=limit.records_per_second, records_per_checkpoint=limit.records_per_checkpoint
     )
-
-
-def _rate_limit_during_backlog(limit: DeclaredRateLimit) -> RateLimit | None:
-    during = limit.during_backlog
-    if during is None:
-        return None
-    return _rate_limit(during) if isinstance(during, BacklogRateLimit) else UNLIMITED
 
 
 def _reentry(reentry: DeclaredReentry) -> Reentry:

@@ -127,7 +127,13 @@ def run_locally(file: Path, options: Options) -> int:
     if options.report is not None:
         _require_writable(options.report)
     base = _folder_of(file)
-    resource = ResourceFile(file, options.name, lambda found: _require_runnable(found, base))
+
+    def require_runnable(application: SparkApplication) -> None:
+        spec = application.spec
+        require_script(spec.main.file, base)
+        require_words([*spec.main.arguments, *spec.spark_conf, *spec.spark_conf.values()])
+
+    resource = ResourceFile(file, options.name, require_runnable)
     chosen = options.state_dir
     files = StateDir(chosen.resolve()) if chosen else StateDir.beside(file, resource.application.name)
     with files.lock():
@@ -148,12 +154,6 @@ def _folder_of(file: Path) -> Path:
         return file.resolve().parent
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; give the path of a resource file") from None
-
-
-def _require_runnable(application: SparkApplication, base: Path) -> None:
-    spec = application.spec
-    require_script(spec.main.file, base)
-    require_words([*spec.main.arguments, *spec.spark_conf, *spec.spark_conf.values()])
 
 
 def _require_writable(report: Path) -> None:

@@ -114,7 +114,10 @@ def _conditions(conditions: Sequence[Condition], now: float) -> Iterator[Text]:
     rows: list[list[Cell]] = [
         [
             condition.type,
-            Text(condition.status.value, style=_style(condition)),
+            Text(
+                condition.status.value,
+                style="" if REASSURING.get(condition.type) is condition.status else "yellow",
+            ),
             condition.reason,
             age(now - condition.last_transition_time.timestamp()),
             condition.message,
@@ -122,10 +125,6 @@ def _conditions(conditions: Sequence[Condition], now: float) -> Iterator[Text]:
         for condition in conditions
     ]
     yield from columns(rows, INDENT)
-
-
-def _style(condition: Condition) -> str:
-    return "" if REASSURING.get(condition.type) is condition.status else "yellow"
 
 
 def _query(query: QueryStatus, application: ClusterApplication, now: float) -> Iterator[Text]:

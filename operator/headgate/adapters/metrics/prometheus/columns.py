@@ -55,16 +55,14 @@ def begin(targets: Mapping[Pod, Target]) -> Scrapes:
 def unchanged(targets: Mapping[Pod, Target], before: Scrapes) -> Scrapes:
     """Return the drivers of which there is nothing new, as they are known: complete ones alone."""
     return {
-        pod: known if abs(known.target.at - target.at) < CLOCK_SECONDS else _dated(known, target)
+        pod: known
+        if abs(known.target.at - target.at) < CLOCK_SECONDS
+        else Scraped(target, replace(known.driver, at=target.at))
         for pod, target in targets.items()
         if (known := before.get(pod)) is not None
         and target.is_of_the_scrape(known.target)
         and not known.driver.older
     }
-
-
-def _dated(known: Scraped, target: Target) -> Scraped:
-    return Scraped(target, replace(known.driver, at=target.at))
 
 
 def add(column: Column, samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> None:
