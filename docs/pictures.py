@@ -24,8 +24,8 @@ from headgate.cli.view import Moment
 from headgate.cli.view.application import describe
 from headgate.cli.view.overview import overview
 from headgate.cli.view.terminal import draw
-from headgate.decision import Observation
 from headgate.decision.driver import History, State, Step, StepReason, Wait
+from headgate.decision.observation import Observation
 from headgate.reconcile.readings import QueryMetrics
 from headgate.reconcile.times import eta_text, measured, moment, seconds
 

@@ -25,8 +25,8 @@ from headgate.cli.view.lines import HistoryView, JsonView, PlainView
 from headgate.cli.view.sample import moment_of
 from headgate.cli.view.terminal import Batch, BatchHistory, draw
 from headgate.cli.view.words import amount, duration, sparkline
-from headgate.decision import Observation
 from headgate.decision.driver import History, State, Step, StepReason, Wait
+from headgate.decision.observation import Observation
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from support.looping import Loop

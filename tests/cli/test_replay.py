@@ -14,7 +14,7 @@ import pytest
 from headgate.api.load import load_application
 from headgate.cli.recording import RecordingError
 from headgate.cli.replay import verdicts
-from headgate.decision import SourcePolicy
+from headgate.decision.policy import SourcePolicy
 from headgate.reconcile.policy import query_policies
 
 ROOT = Path(__file__).parents[2]

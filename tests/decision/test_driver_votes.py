@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.decision import (
-    Memory,
-    Observation,
-    QueryPolicy,
-    Reason,
-    Reentry,
-    SourceObservation,
-    SourcePolicy,
-    Verdict,
-    decide,
-)
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import QueryPolicy, Reentry, SourcePolicy
+from headgate.decision.verdict import Verdict, decide
+from headgate.decision.voters import Reason
 from headgate_contract.lag_votes import LagVoter
 
 LAG, PENDING = LagVoter.WATERMARK_LAG, LagVoter.PENDING_RECORDS

@@ -7,22 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from headgate.decision import (
-    NEVER,
-    UNLIMITED,
-    Eta,
-    Memory,
-    Observation,
-    OnOutage,
-    Progress,
-    QueryPolicy,
-    RateLimit,
-    SourceObservation,
-    SourcePolicy,
-    arrival_rate,
-    decide,
-)
-from headgate.decision.estimate import records_per_second
+from headgate.decision.estimate import NEVER, Eta, Progress, arrival_rate, records_per_second
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import UNLIMITED, OnOutage, QueryPolicy, RateLimit, SourcePolicy
+from headgate.decision.verdict import decide
 
 Seen = SourceObservation
 

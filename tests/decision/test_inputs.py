@@ -12,19 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
-from headgate.decision import (
-    Memory,
-    Observation,
-    OnOutage,
-    QueryPolicy,
-    Reentry,
-    ReentryPolicy,
-    SourceObservation,
-    SourcePolicy,
-    Verdict,
-    decide,
-)
 from headgate.decision.inputs import Steps, inputs_of, steps_of, zone
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import OnOutage, QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.verdict import Verdict, decide
 from headgate_contract.lag_votes import LagVoter
 
 NUMBERS = [-1.0, 0.0, 0.5, 10.0, 10.5, 15.0, 15.5, 20.0, 20.5, 30.0, math.nan]

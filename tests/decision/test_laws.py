@@ -10,19 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
-from headgate.decision import (
-    Memory,
-    Observation,
-    OnOutage,
-    QueryPolicy,
-    Reason,
-    Reentry,
-    ReentryPolicy,
-    SourceObservation,
-    SourcePolicy,
-    Verdict,
-    decide,
-)
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import OnOutage, QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.verdict import Verdict, decide
+from headgate.decision.voters import Reason
 from headgate_contract.codec import decode, encode
 from headgate_contract.lag_votes import CLOCK_TOLERANCE_SECONDS
 

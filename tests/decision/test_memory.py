@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.decision import Dwell, Latch, Memory
+from headgate.decision.memory import Dwell, Latch, Memory
 from headgate_contract.codec import decode, encode
 
 MEMORY = Memory(

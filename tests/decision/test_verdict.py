@@ -6,19 +6,11 @@ from typing import NamedTuple
 
 import pytest
 
-from headgate.decision import (
-    Memory,
-    Observation,
-    OnOutage,
-    QueryPolicy,
-    Reason,
-    Reentry,
-    ReentryPolicy,
-    SourceObservation,
-    SourcePolicy,
-    Verdict,
-    decide,
-)
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import OnOutage, QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.verdict import Verdict, decide
+from headgate.decision.voters import Reason
 
 Seen = SourceObservation
 UNKNOWN = Seen()

@@ -6,15 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from headgate.decision import (
-    Memory,
-    Observation,
-    QueryPolicy,
-    Reason,
-    SourceObservation,
-    SourcePolicy,
-    decide,
-)
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import QueryPolicy, SourcePolicy
+from headgate.decision.verdict import decide
+from headgate.decision.voters import Reason
 
 FIVE_MINUTES = 300.0
 MANY = 1_000_000.0

@@ -17,7 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.api.application import SparkApplication
-from headgate.decision import Memory, Observation, QueryPolicy, SourceObservation, decide
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import QueryPolicy
+from headgate.decision.verdict import decide
 from headgate.reconcile.document import next_document
 from headgate.reconcile.policy import query_policies
 from headgate_contract import ControlDocument

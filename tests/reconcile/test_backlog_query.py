@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.decision import Reason
+from headgate.decision.voters import Reason
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import Answered, DriverMetrics

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from headgate.api.application import SparkApplication
-from headgate.decision import Memory, Observation, SourceObservation, decide
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.verdict import decide
 from headgate.reconcile.document import declares_the_same, executor_instances, next_document
 from headgate.reconcile.policy import query_policies
 from headgate_contract import BacklogControl, ControlDocument, RateControl, ReentryControl, SourceControl

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.decision import Dwell, Latch
-from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf, Trial
 from headgate.decision.driver import History
+from headgate.decision.memory import Dwell, Latch
+from headgate.decision.memory import Memory as Latches
 from headgate.reconcile.memory import Kept
 
 KEPT = Kept(

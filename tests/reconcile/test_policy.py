@@ -7,7 +7,8 @@ from typing import Any
 
 from headgate.api.application import SparkApplication
 from headgate.api.load import load_application
-from headgate.decision import (
+from headgate.decision.backoff import RestartPolicy, RestartWhen
+from headgate.decision.policy import (
     UNLIMITED,
     OnOutage,
     QueryPolicy,
@@ -16,7 +17,6 @@ from headgate.decision import (
     ReentryPolicy,
     SourcePolicy,
 )
-from headgate.decision.backoff import RestartPolicy, RestartWhen
 from headgate.reconcile.policy import query_policies, restart_policy
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights.yaml"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from headgate.cli.local import session as local_session
 from headgate.controller import local as local_run
-from headgate.decision import Reason
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import StepReason
+from headgate.decision.voters import Reason
 from headgate.reconcile import (
     alignment,
     answers,

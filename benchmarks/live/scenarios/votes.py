@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from benchmarks.live.scenario import Bench, Scenario
 from benchmarks.local.results import Figure, Goal, Measured
 from headgate.cli.replay import verdicts
-from headgate.decision import Memory, Observation, QueryPolicy, SourceObservation, decide
-from headgate.decision.policy import SourcePolicy
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.policy import QueryPolicy, SourcePolicy
+from headgate.decision.verdict import decide
 from headgate_contract import BacklogControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import IDLE_SECONDS
 from headgate_spark.planner.model import Position, SourceSnapshot

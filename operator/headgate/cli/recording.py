@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headgate.decision import Observation, SourceObservation
+from headgate.decision.observation import Observation, SourceObservation
 from headgate.errors import UsageError
 
 T = TypeVar("T")

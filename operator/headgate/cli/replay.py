@@ -18,7 +18,11 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from headgate.cli.recording import Line, Place, read_line, unknown_name
-from headgate.decision import Memory, Observation, QueryPolicy, Reason, Verdict, decide
+from headgate.decision.memory import Memory
+from headgate.decision.observation import Observation
+from headgate.decision.policy import QueryPolicy
+from headgate.decision.verdict import Verdict, decide
+from headgate.decision.voters import Reason
 from headgate.errors import InvalidInputError, UsageError
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate.decision import Verdict
 from headgate.decision.driver import State, Step, StepReason
+from headgate.decision.verdict import Verdict
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT

@@ -118,22 +118,20 @@ class Watches:
 
     def application(self, kind: str | None, manifest: Manifest) -> None:
         """Take in an event of an application; `kind` is that of the watch, `None` from a listing."""
-        self.heard(APPLICATIONS.plural)
-        if kind == "DELETED":
-            self.vanished(APPLICATIONS, manifest)
-            return
-        self.versions[APPLICATIONS].heard(manifest["metadata"])
-        if (key := self.cache.application_seen(manifest)) is not None:
-            self.add(key)
+        self._take(APPLICATIONS, kind, manifest)
 
     def pod(self, kind: str | None, manifest: Manifest) -> None:
         """Take in an event of a driver pod."""
-        self.heard(PODS.plural)
+        self._take(PODS, kind, manifest)
+
+    def _take(self, of: Kind, kind: str | None, manifest: Manifest) -> None:
+        self.heard(of.plural)
         if kind == "DELETED":
-            self.vanished(PODS, manifest)
+            self.vanished(of, manifest)
             return
-        self.versions[PODS].heard(manifest["metadata"])
-        if (key := self.cache.pod_seen(manifest)) is not None:
+        self.versions[of].heard(manifest["metadata"])
+        seen = self.cache.application_seen if of == APPLICATIONS else self.cache.pod_seen
+        if (key := seen(manifest)) is not None:
             self.add(key)
 
     def vanished(self, kind: Kind, manifest: Manifest) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api.application import SparkApplication
-from headgate.decision import Reason, Verdict
 from headgate.decision.backlog_conf import (
     LEAST_GAIN,
     BacklogConf,
@@ -21,6 +20,8 @@ from headgate.decision.backlog_conf import (
 )
 from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
 from headgate.decision.driver import History
+from headgate.decision.verdict import Verdict
+from headgate.decision.voters import Reason
 from headgate.reconcile.amounts import rate_text
 from headgate.reconcile.answers import FALSE, TRUE, Answer
 from headgate.reconcile.launch import launch_of

@@ -17,8 +17,9 @@ from headgate.api.duration import in_seconds
 from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import LiveMode, Query, Reentry
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
-from headgate.decision import Reason, Verdict
 from headgate.decision.policy import ReentryPolicy
+from headgate.decision.verdict import Verdict
+from headgate.decision.voters import Reason
 from headgate_contract import (
     AlignmentControl,
     BacklogControl,

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision import Dwell, Latch
-from headgate.decision import Memory as Latches
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
+from headgate.decision.memory import Dwell, Latch
+from headgate.decision.memory import Memory as Latches
 from headgate.reconcile.ports import Outage, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track

@@ -13,8 +13,8 @@ from msgspec.structs import replace as with_fields
 
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
-from headgate.decision import Observation, SourceObservation
 from headgate.decision.driver import Driver, Obstacle
+from headgate.decision.observation import Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Hindrance, Outage, OutageReason, Ports

@@ -16,14 +16,8 @@ from headgate.api.query import Query
 from headgate.api.query import Reentry as DeclaredReentry
 from headgate.api.source import BacklogRateLimit, Source
 from headgate.api.source import RateLimit as DeclaredRateLimit
-from headgate.decision import (
-    UNLIMITED,
-    QueryPolicy,
-    RateLimit,
-    Reentry,
-    SourcePolicy,
-)
 from headgate.decision.backoff import RestartPolicy
+from headgate.decision.policy import UNLIMITED, QueryPolicy, RateLimit, Reentry, SourcePolicy
 
 
 def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:

@@ -25,7 +25,8 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
-from headgate.decision import Reason, SourceVerdict, Verdict
+from headgate.decision.verdict import SourceVerdict, Verdict
+from headgate.decision.voters import Reason
 from headgate.reconcile.alignment import alignment_statuses, groups
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from headgate.api.duration import format_duration, parse_duration
-from headgate.decision import Eta
+from headgate.decision.estimate import Eta
 from headgate_contract.durations import LONGEST
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from headgate.decision import Progress, arrival_rate
+from headgate.decision.estimate import Progress, arrival_rate
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate_contract.held import holds_back
 

@@ -13,13 +13,12 @@ from typing import Any
 
 from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.pods import (
-    CONTAINER_PROBLEMS,
     CREATING_SECONDS,
-    IMAGE_PROBLEMS,
     IN_THE_MAKING,
     changed_at,
     condition_of,
     in_words,
+    why_it_waits,
 )
 from headgate.api.labels import executors_of
 from headgate.clock import steady_seconds
@@ -93,16 +92,8 @@ def _waits(pod: Manifest) -> dict[str, Any]:
 
 
 def _waiting(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001  as its like
-    waits = _waits(pod)
-    told = in_words(waits.get("reason", ""), waits.get("message"))
-    if waits.get("reason") in IMAGE_PROBLEMS:
-        reason = StepReason.IMAGE_PULL_FAILED
-        remedy = "correct spec.image, or give the executors' service account a pull secret"
-    elif waits.get("reason") in CONTAINER_PROBLEMS:
-        reason, remedy = StepReason.CONTAINER_CONFIG_ERROR, "correct what the kubelet names"
-    else:
-        return None
-    return Hindrance(reason, f"the container of {_name(pod)} does not start ({told}); {remedy}")
+    problem = why_it_waits(_waits(pod), "spec.image", "the executors'")
+    return None if problem is None else Hindrance(problem[0], f"the container of {_name(pod)} {problem[1]}")
 
 
 def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001

@@ -234,21 +234,26 @@ def _what_waits(pod: Manifest) -> tuple[str, Mapping[str, Any]]:
 
 def _waiting(pod: Manifest) -> Obstacle | None:
     name, waiting = _what_waits(pod)
-    told = in_words(waiting.get("reason", ""), waiting.get("message"))
-    if waiting.get("reason") in IMAGE_PROBLEMS:
-        reason = StepReason.IMAGE_PULL_FAILED
-        image = "spec.image" if name == CONTAINER else f"the image of {name} in driver.podTemplate"
-        remedy = f"correct {image}, or give the driver's service account a pull secret"
-    elif waiting.get("reason") in CONTAINER_PROBLEMS:
-        reason, remedy = StepReason.CONTAINER_CONFIG_ERROR, "correct what the kubelet names"
-    else:
+    image = "spec.image" if name == CONTAINER else f"the image of {name} in driver.podTemplate"
+    if (problem := why_it_waits(waiting, image, "the driver's")) is None:
         return None
     whose = "the driver's" if name == CONTAINER else f"the driver's init container {name}: its"
-    return Obstacle(
-        reason=reason,
-        message=f"{whose} container does not start ({told}); {remedy}",
-        since=changed_at(pod, "PodScheduled"),
-    )
+    message = f"{whose} container {problem[1]}"
+    return Obstacle(reason=problem[0], message=message, since=changed_at(pod, "PodScheduled"))
+
+
+def why_it_waits(waiting: Mapping[str, Any], image: str, whose: str) -> tuple[StepReason, str] | None:
+    """Return why a container does not start, in words that follow its name; `None`: it just waits for its turn.
+
+    `waiting` is the word of the kubelet, `image` says where its image is named, `whose` whose service account it has.
+    """
+    does_not_start = f"does not start ({in_words(waiting.get('reason', ''), waiting.get('message'))})"
+    if waiting.get("reason") in IMAGE_PROBLEMS:
+        remedy = f"correct {image}, or give {whose} service account a pull secret"
+        return StepReason.IMAGE_PULL_FAILED, f"{does_not_start}; {remedy}"
+    if waiting.get("reason") in CONTAINER_PROBLEMS:
+        return StepReason.CONTAINER_CONFIG_ERROR, f"{does_not_start}; correct what the kubelet names"
+    return None
 
 
 def _in_the_making(pod: Manifest, now: float) -> Obstacle | None:

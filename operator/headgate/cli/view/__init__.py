@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
-from headgate.decision import Observation
 from headgate.decision.driver import Step
+from headgate.decision.observation import Observation
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import QueryMetrics
 

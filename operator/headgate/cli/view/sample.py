@@ -11,7 +11,7 @@ from typing import Any
 from headgate.api.duration import in_seconds
 from headgate.api.status import QueryStatus, SourceStatus, SparkApplicationStatus
 from headgate.cli.view import Moment
-from headgate.decision import SourceObservation
+from headgate.decision.observation import SourceObservation
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics

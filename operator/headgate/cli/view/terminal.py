@@ -21,8 +21,8 @@ from headgate.api.duration import in_seconds
 from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, Votes
 from headgate.cli.view import Moment
 from headgate.cli.view.words import UNKNOWN, amount, clock, duration, live, rate, sparkline
-from headgate.decision import SourceObservation
 from headgate.decision.driver import State
+from headgate.decision.observation import SourceObservation
 from headgate.reconcile.ports import Event
 from headgate.reconcile.readings import QueryMetrics
 
