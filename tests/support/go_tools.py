@@ -77,6 +77,7 @@ TOOLS: Mapping[str, Tool] = {
     "ctr": Tool("containerd", "github.com/containerd/containerd/v2/cmd/ctr"),
     "coredns": Tool("coredns"),
     "pause": Tool("pause"),
+    "actionlint": Tool("actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
     "gofakes3": Tool("objectstore", "github.com/johannesboyne/gofakes3/cmd/gofakes3"),
 }
 
