@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
 from benchmarks.provenance import UNKNOWN
 from benchmarks.quoted import FIRST, LINES, Line, Variant
-from benchmarks.result_file import Attempts, ResultFileError, read
+from benchmarks.result_file import Attempt, Attempts, ResultFileError, read
 from benchmarks.staleness import stale, summary
 from benchmarks.standing import DAYS, MISSED, OPEN, shown
 
@@ -73,6 +74,22 @@ def first(results: Rows) -> Iterator[str]:
     missed, is_open = (sum(word in each for each in goals) for word in ("missed", ", open"))
     yield ""
     yield f"Of {len(goals)} goals in [docs/figures.md]({FIGURES}) {missed} are missed and {is_open} open."
+
+
+def demo(made: Sequence[Attempt]) -> Iterator[str]:
+    """Yield how long `make demo` took, each time since its goal is what it is, beside how much wanted to run then.
+
+    Seconds of a machine say nothing without that, and an older goal was of another demo.
+    """
+    taken = [one for one in made if one["value"] is not None and one["goal"] == made[-1]["goal"]]
+    told = "; ".join(
+        f"{one['value']:,.0f} s on {one['machine']['cores']} cores at a load of {one['load_average']:.1f}"
+        f" ({one['date']})"
+        for one in taken
+    )
+    if told:
+        yield ""
+        yield f"`make demo` in a fresh clone, with all set-up: {told}; goal {taken[-1]['goal']} s."
 
 
 def spread(line: Line, row: Mapping[str, Any]) -> str:
@@ -183,7 +200,8 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     of = {name: shown(results.get(name, {})) for name in PLOTS}
     everything = [row for name in PLOTS for row in of[name]]
     rows = by_id(results)
-    tables = {README: first(rows), FIGURES: table(rows), BACKLOGS: backlogs(everything)}
+    of_the_demo = demo(results.get("local", {}).get("demo_seconds", ()))
+    tables = {README: chain(first(rows), of_the_demo), FIGURES: table(rows), BACKLOGS: backlogs(everything)}
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))

@@ -23,11 +23,12 @@ NONE = "-"
 BUSY = 3.0
 """Threads that run or wait for each processor: a run alone has one or two."""
 WHEN = (
-    "You need Headgate where a query has to be live at low latency and also get through a backlog in bounded "
-    "memory, with results on the way, or where streams have to keep step. You need none where a backlog fits into "
-    "one batch and nobody minds waiting for its end: Spark's default is quicker then. Nor where one fixed cap "
+    "You need Headgate where a query has to be live at low latency and also get through a backlog in bounded memory, "
+    "with results on the way, or where streams have to keep step; you need none where a backlog fits into one batch "
+    "whose end nobody minds waiting for, since Spark's default is as quick then, or where one fixed cap "
     "(maxOffsetsPerTrigger) suits you at all times."
 )
+"""In one sentence; the README says the same."""
 
 
 def cells(findings: Findings) -> list[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from benchmarks.figures import (
     backlogs,
     by_id,
     default,
+    demo,
     first,
     generated,
     goal,
@@ -166,6 +167,24 @@ def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():
     *_, said = first(rows)
     assert said == "Of 2 goals in [docs/figures.md](docs/figures.md) 2 are missed and 0 open."
     assert not [line for line in first(rows) if line.startswith("| records lost")]
+
+
+def test_the_readme_says_how_long_each_demo_took_since_its_goal_is_what_it_is():
+    def took(seconds, goal, load):
+        return {**ORIGIN, "value": seconds, "goal": goal, "load_average": load, "date": "2026-11-24"}
+
+    of_the_demo = [
+        took(300, "<= 480", 1.0),
+        took(451.7, "<= 240", 6.0),
+        took(159.4, "<= 240", 2.9),
+        took(None, "<= 240", 1.0),
+    ]
+    _, said = demo(of_the_demo)
+    assert said == (
+        "`make demo` in a fresh clone, with all set-up: 452 s on 2 cores at a load of 6.0 (2026-11-24); "
+        "159 s on 2 cores at a load of 2.9 (2026-11-24); goal <= 240 s."
+    )
+    assert list(demo([])) == []
 
 
 def test_lint_refuses_a_result_that_does_not_say_where_it_comes_from(tmp_path, monkeypatch, capsys):
