@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.adapters.metrics.prometheus.expressions import admitted, chosen
@@ -25,6 +25,7 @@ def test_there_is_room_for_each_namespace_and_a_small_one_has_all_of_its_own(
         assert set(found[name]) >= set(group[:share])
 
 
+@example({"a": [1], "b": [2]}, [], {"a": 5.0, "b": 1.0}, 1)
 @given(GROUPS, st.lists(NAMES, max_size=30), st.dictionaries(NAMES, st.floats(0, 100)), st.integers(1, 20))
 def test_each_namespace_has_its_turn_before_any_has_two(
     waiting: dict[str, list[int]], under_way: list[str], turn_at: dict[str, float], most: int
