@@ -130,7 +130,7 @@ def test_a_namespace_without_its_rights_keeps_no_other_from_being_served() -> No
     waiting, told = preflight(
         FakeApi(denied_in={"team-b"}, refused_in={"team-c"}), "team-a", "team-b", "team-c"
     )
-    asyncio.run(waiting.passed())
+    asyncio.run(asyncio.wait_for(waiting.passed(), 240))
 
     assert told == [""]
     assert [waiting.namespaces.is_served(name) for name in waiting.namespaces.names] == [True, False, False]
