@@ -41,7 +41,7 @@ class OperatorMetrics:
         self._gauge("build_info", "1, with the version of the operator.", ("version",)).labels(
             __version__
         ).set(1)
-        self._leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
+        self.leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
         self._turns = self._histogram(
             "reconcile_duration_seconds",
             "Time of one turn of the loop for one application, writes included, by how it ended.",
@@ -76,12 +76,12 @@ class OperatorMetrics:
         self._failed_looks = self._counter(
             "looks_failed", "Looks at the metrics that ended with a defect of the operator.", ("source",)
         )
-        self._decisions = self._counter(
+        self.decisions = self._counter(
             "decisions",
             "Decisions that differ from the one before: of kind verdict or driver, by their reason.",
             ("kind", "reason"),
         )
-        self._acknowledged = self._histogram(
+        self.acknowledged = self._histogram(
             "control_acknowledge_seconds",
             "Time from a control document being published to a sample in which the driver reports it.",
             _DELIVERY,
@@ -89,13 +89,9 @@ class OperatorMetrics:
         self._events = self._counter(
             "watch_events", "Events of watches, and objects of listings, that were heard.", ("resource",)
         )
-        self._missed = self._counter(
+        self.missed = self._counter(
             "watch_missed", "Objects that were gone without a watch having said so.", ("resource",)
         )
-
-    def leads(self, leads: bool) -> None:
-        """This replica acts, or waits."""
-        self._leader.set(leads)
 
     def turned(self, result: str, seconds: float) -> None:
         """A turn has ended: `done`, `retried` or `defect`."""
@@ -127,21 +123,9 @@ class OperatorMetrics:
         """A look has ended with an error that nobody expected."""
         self._failed_looks.labels(source).inc()
 
-    def decided(self, kind: str, reason: str) -> None:
-        """Something was decided otherwise than before."""
-        self._decisions.labels(kind, reason).inc()
-
-    def acknowledged(self, seconds: float) -> None:
-        """A driver reports the document that was published so long before."""
-        self._acknowledged.observe(seconds)
-
     def heard(self, resource: str) -> None:
         """A watch, or a listing, has told of an object."""
         self._events.labels(resource).inc()
-
-    def missed(self, resource: str) -> None:
-        """An object is gone, and no watch has said so."""
-        self._missed.labels(resource).inc()
 
     def watch_queue(
         self, depth: Callable[[], float], longest_wait: Callable[[], float], longest_run: Callable[[], float]

@@ -47,7 +47,7 @@ def of_drivers() -> Iterator[tuple[str, dict[str, str]]]:
 def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
     """Yield every series that an operator exposes once it has done everything that there is to do."""
     measured = OperatorMetrics()
-    measured.leads(True)
+    measured.leader.set(1)
     measured.turned("done", 0.1)
     for status in ("200", "409"):
         measured.called(verb="patch", kind="pods", status=status, seconds=0.01)
@@ -55,10 +55,10 @@ def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
     measured.ticked(0.2)
     measured.applied(0.2)
     measured.skipped_a_tick()
-    measured.decided("verdict", "WatermarkLag")
-    measured.acknowledged(0.3)
+    measured.decisions.labels("verdict", "WatermarkLag").inc()
+    measured.acknowledged.observe(0.3)
     measured.heard("pods")
-    measured.missed("pods")
+    measured.missed.labels("pods").inc()
     measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
     measured.watch_looks(lambda: {"Prometheus": 1, "Driver": 1})
     measured.watch_namespaces(lambda: 0)

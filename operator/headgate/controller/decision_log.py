@@ -107,7 +107,7 @@ class DecisionLog:
 
     def _verdict(self, key: Key, query: str, verdict: Verdict) -> None:
         reason = _reason(verdict)
-        self.metrics.decided("verdict", reason)
+        self.metrics.decisions.labels("verdict", reason).inc()
         log.info(
             f"in backlog by {reason}" if verdict.backlog else "not in backlog",
             application=str(key),
@@ -118,7 +118,7 @@ class DecisionLog:
         )
 
     def _step(self, key: Key, step: Step) -> None:
-        self.metrics.decided("driver", str(step.reason))
+        self.metrics.decisions.labels("driver", str(step.reason)).inc()
         log.info(step.message, application=str(key), state=str(step.state), reason=str(step.reason))
 
     def _follow_document(self, key: Key, outcome: Outcome) -> None:
@@ -130,7 +130,7 @@ class DecisionLog:
         reported = None if seen.metrics is None else seen.metrics.control_generation
         waited_for = self._published.get(key)
         if waited_for is not None and reported is not None and not is_later(waited_for.generation, reported):
-            self.metrics.acknowledged(
+            self.metrics.acknowledged.observe(
                 max(0.0, (seen.metrics.at if seen.metrics else seen.now) - waited_for.at)
             )
             del self._published[key]

@@ -157,7 +157,7 @@ class Process:
             await election.close()
 
     async def _lead(self, operator: ClusterOperator, preflight: Preflight, election: Election | None) -> int:
-        self.instruments.metrics.leads(True)
+        self.instruments.metrics.leader.set(1)
         self.instruments.health.leads = True
         service = service_of(operator, self.settings, self.instruments, preflight, self._hear_signals)
         return await self._serve(service, election)

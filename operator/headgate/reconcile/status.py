@@ -35,7 +35,7 @@ from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, eta_text, measured, moment, seconds
-from headgate.reconcile.track import Track
+from headgate.reconcile.track import Track, total
 
 MOST_SOURCES = 64
 """Of a query, in its status."""
@@ -123,7 +123,7 @@ def _query(
         grant=_count(reported.grant_records),
         grant_reason=grant_reason(query, reported),
         throughput=reported.throughput,
-        pending_records=_total(source.pending_records for source in sources),
+        pending_records=_count(total(source.pending_records for source in sources)),
         watermark_lag=max((s.watermark_lag for s in sources if s.watermark_lag is not None), default=None),
         eta=eta_text(verdict.eta_seconds),
         watermark_held_by=reported.watermark_held_by,
@@ -212,11 +212,6 @@ def _backlog(query: QueryStatus) -> str | None:
     answers = [vote for source in query.sources for vote in source.votes.given.values()]
     is_known = not answers or any(answer is not ConditionStatus.UNKNOWN for answer in answers)
     return "No" if is_known else None
-
-
-def _total(amounts: Iterable[int | None]) -> int | None:
-    known = list(amounts)
-    return None if not known or None in known else sum(amount or 0 for amount in known)
 
 
 def _count(value: float | None) -> int | None:

@@ -97,12 +97,12 @@ def _progress(query: QueryMetrics, at: float) -> Progress:
     sources = query.sources.values()
     return Progress(
         t=at,
-        processed_records=_sum(source.processed_records for source in sources),
-        pending_records=_sum(source.pending_records for source in sources),
+        processed_records=total(source.processed_records for source in sources),
+        pending_records=total(source.pending_records for source in sources),
     )
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def total(values: Iterable[float | None]) -> float | None:
     """Return the sum; unknown where one is, and where there is nothing to add up."""
     known = list(values)
     return None if not known or None in known else sum(value for value in known if value is not None)

@@ -262,7 +262,7 @@ class SettingsOfTheJob:
         return Event(at=moment.at, reason=SETTINGS_OF_THE_JOB, message=f"whose word holds: {message}")
 
 
-class GuardedView:
+class GuardedView(View):
     """Shows what `view` shows on `out`, for as long as that can be written.
 
     Neither may end the run, whose driver would go on with nobody to govern it. Without a reader nothing more is

@@ -6,9 +6,10 @@ only somebody who watches wants to know.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
 from headgate.decision.driver import Step
@@ -58,11 +59,13 @@ class Moment:
             yield query, self.reported.get(query.name, QueryMetrics())
 
 
-class View(Protocol):
+class View(ABC):
     """Shows moments as they come."""
 
+    @abstractmethod
     def show(self, moment: Moment) -> None:
         """Show a moment, or as much of it as is new."""
 
-    def close(self, exit_code: int | None) -> None:
+    def close(self, exit_code: int | None) -> None:  # noqa: ARG002  for those that hold something back
         """Leave the output in order; nothing is shown after. `None`: the run was broken off."""
+        return  # by default nothing is held back

@@ -25,7 +25,7 @@ from headgate.api.status import (
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.columns import Cell, columns
 from headgate.cli.view.overview import state_cell
-from headgate.cli.view.words import UNKNOWN, age, amount, duration, live, rate
+from headgate.cli.view.words import UNKNOWN, age, amount, control, duration, live, rate
 
 EVENTS_SHOWN = 10
 INDENT = "  "
@@ -73,7 +73,7 @@ def _facts(application: ClusterApplication, now: float) -> Iterator[tuple[str, C
     if status.executor_instances is not None:
         yield "executors", _executors(status)
     if status.control_generation is not None:
-        yield "control", _control(status.control_generation, status.acknowledged_generation)
+        yield "control", f"document {control(status.control_generation, status.acknowledged_generation)}"
     yield "resource", _resource(application)
     if application.status_written_at is not None:
         yield "status", f"written {_ago(application.status_written_at, now)}"
@@ -89,12 +89,6 @@ def _executors(status: SparkApplicationStatus) -> Cell:
     if not status.waits_for_executors:
         return text
     return Text(f"{text}; if that lasts, ExecutorsMissing says why", style="yellow")
-
-
-def _control(published: int, acknowledged: int | None) -> str:
-    if acknowledged == published:
-        return f"document {published} in force"
-    return f"document {published} published, {UNKNOWN if acknowledged is None else acknowledged} in force"
 
 
 def _resource(application: ClusterApplication) -> str:

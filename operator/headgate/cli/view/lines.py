@@ -12,7 +12,7 @@ from headgate.adapters.local.atomic import replace_text
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.api.duration import in_seconds
 from headgate.api.status import QueryStatus
-from headgate.cli.view import Moment
+from headgate.cli.view import Moment, View
 from headgate.cli.view.sample import event_line
 from headgate.cli.view.words import UNKNOWN, amount, clock, duration, live, rate
 from headgate.decision.driver import StepReason
@@ -29,7 +29,7 @@ LAST_LINES = 20
 """Of the driver's log, shown when it has failed."""
 
 
-class PlainView:
+class PlainView(View):
     """One line for each change, and one of numbers now and then."""
 
     def __init__(self, out: TextIO) -> None:
@@ -44,9 +44,6 @@ class PlainView:
             self._line(event.at, f"{mark}{event.message} ({event.reason})")
         if moment.at - self._summarised_at >= SUMMARY_SECONDS and moment.is_measured:
             self._summarise(moment)
-
-    def close(self, exit_code: int | None) -> None:
-        """Nothing is held back."""
 
     def _summarise(self, moment: Moment) -> None:
         summary = {
@@ -75,7 +72,7 @@ def _numbers(query: QueryStatus, reported: QueryMetrics) -> str:
     )
 
 
-class JsonView:
+class JsonView(View):
     """One JSON object a line: `sample`, `status` and `event`."""
 
     def __init__(self, out: TextIO) -> None:
@@ -93,9 +90,6 @@ class JsonView:
             self._line(moment.sample)
             self._last = moment.sample
 
-    def close(self, exit_code: int | None) -> None:
-        """Nothing is held back."""
-
     def _line(self, document: Mapping[str, Any]) -> None:
         self._out.write(json.dumps(document) + "\n")
         self._out.flush()
@@ -106,7 +100,7 @@ def has_changed(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> boo
     return before is None or {**before, "t": now["t"]} != now
 
 
-class HistoryView:
+class HistoryView(View):
     """Keeps everything and writes it as one JSON file at the end."""
 
     def __init__(self, path: Path) -> None:
@@ -144,7 +138,7 @@ class HistoryView:
         replace_text(self._path, json.dumps(document) + "\n")
 
 
-class DriverOutputView:
+class DriverOutputView(View):
     """Mirrors what the driver prints, as it prints it."""
 
     def __init__(self, log: DriverLog, out: TextIO) -> None:
@@ -158,11 +152,8 @@ class DriverOutputView:
             self._out.write(text)
             self._out.flush()
 
-    def close(self, exit_code: int | None) -> None:
-        """Nothing is held back."""
 
-
-class LastWordsView:
+class LastWordsView(View):
     """Tells what a driver said last that has failed and is started again: that is given up minutes later, if ever."""
 
     def __init__(self, log: DriverLog, tell: Callable[[Iterable[str]], None]) -> None:
@@ -173,9 +164,6 @@ class LastWordsView:
         """Write the end of the log where an attempt has failed."""
         if any(event.reason == StepReason.BACKING_OFF for event in moment.events):
             self._tell(last_words(self._log))
-
-    def close(self, exit_code: int | None) -> None:
-        """Nothing is held back."""
 
 
 def last_words(log: DriverLog) -> Iterable[str]:

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from headgate.api.duration import in_seconds
 from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, Votes
-from headgate.cli.view import Moment
-from headgate.cli.view.words import UNKNOWN, amount, clock, duration, live, rate, sparkline
+from headgate.cli.view import Moment, View
+from headgate.cli.view.words import UNKNOWN, amount, clock, control, duration, live, rate, sparkline
 from headgate.decision.driver import State
 from headgate.decision.observation import SourceObservation
 from headgate.reconcile.ports import Event
@@ -76,7 +76,7 @@ STATE_STYLES = {"Running": "bold green", "Failed": "bold red", "BackingOff": "bo
 HELP = "Ctrl-C stops at the end of the running batch; once more ends it at once"
 
 
-class TerminalView:
+class TerminalView(View):
     """Keeps the drawing of the last moment on screen."""
 
     def __init__(self, console: Console) -> None:
@@ -113,20 +113,13 @@ def _header(moment: Moment) -> RenderableType:
     facts = [f"attempt {step.history.attempt}"]
     if moment.pid is not None and moment.started_at is not None:
         facts += [f"pid {moment.pid}", f"up {duration(max(0.0, moment.at - moment.started_at))}"]
-    facts.append(_control(moment))
+    facts.append(f"control {control(moment.published, moment.status.acknowledged_generation)}")
     line = Text.assemble((moment.application, "bold"), "  ", state, "  ", "  ".join(facts))
     notes = [] if step.state is State.RUNNING else [Text(step.message, style="italic")]
     if moment.outage is not None:
         style = "red" if moment.is_measured is False else "yellow"
         notes.append(Text(f"metrics: {moment.outage}", style=style))
     return Group(line, *notes)
-
-
-def _control(moment: Moment) -> str:
-    published, in_force = moment.published, moment.status.acknowledged_generation
-    if in_force == published:
-        return f"control {published} in force"
-    return f"control {published} published, {UNKNOWN if in_force is None else in_force} in force"
 
 
 def _query(

@@ -50,6 +50,13 @@ def age(seconds: float) -> str:
     return f"{whole // 60}m"
 
 
+def control(published: int, in_force: int | None) -> str:
+    """Write which control document holds."""
+    if in_force == published:
+        return f"{published} in force"
+    return f"{published} published, {UNKNOWN if in_force is None else in_force} in force"
+
+
 def live(real_time: bool | None) -> str:
     """Return what a query is that is in no backlog."""
     return "live in real-time mode" if real_time else "live"
