@@ -98,7 +98,7 @@ def test_a_memory_that_was_written_down_decides_the_same(
     policy: QueryPolicy, history: list[Observation]
 ) -> None:
     _, memory = replay(policy, history[:-1])
-    restored = decode(Memory, encode(json.loads(json.dumps(memory))))
+    restored = decode(Memory, json.loads(json.dumps(encode(memory))))
     assert restored == memory
     assert decide(history[-1], policy, restored) == decide(history[-1], policy, memory)
 

@@ -311,7 +311,7 @@ def test_asked_again_at_once_the_step_is_the_same(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_history_survives_json(row: Row) -> None:
     step = next_step(row.driver, row.desired, row.history, now=NOW, jitter=0.0)
-    assert decode(History, encode(json.loads(json.dumps(step.history)))) == step.history
+    assert decode(History, json.loads(json.dumps(encode(step.history)))) == step.history
 
 
 def test_a_damaged_history_is_refused() -> None:

@@ -82,7 +82,7 @@ class World(RuleBasedStateMachine):
         """The loop's turn; it may die after it kept its history and before it acts."""
         seen = None if blind and self.history.started_at is None else self.newest
         step = next_step(seen, self.desired, self.history, now=self.now, jitter=jitter)
-        self.history = decode(History, encode(json.loads(json.dumps(step.history))))
+        self.history = decode(History, json.loads(json.dumps(encode(step.history))))
         self.last = step
         if not dies:
             self._act(step)

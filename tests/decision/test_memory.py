@@ -24,7 +24,7 @@ MEMORY = Memory(
 
 @pytest.mark.parametrize("memory", [MEMORY, Memory(), Memory(attempt=1)], ids=["full", "empty", "no latches"])
 def test_memory_survives_json(memory: Memory) -> None:
-    assert decode(Memory, encode(json.loads(json.dumps(memory)))) == memory
+    assert decode(Memory, json.loads(json.dumps(encode(memory)))) == memory
 
 
 DAMAGED = (

@@ -98,7 +98,7 @@ class Operator:
 
     application: SparkApplication
     document: ControlDocument
-    kept: str = field(default_factory=lambda: encode(json.dumps(Memory())))
+    kept: str = field(default_factory=lambda: json.dumps(encode(Memory())))
     backlog: bool = False
 
     @property
@@ -112,7 +112,7 @@ class Operator:
         votes = None if seen is None else seen.votes
         observation = Observation(t=now, query="delays", attempt=attempt, sources=sources, driver_votes=votes)
         verdict, memory = decide(observation, self.policy, memory)
-        self.kept, self.backlog = encode(json.dumps(memory)), verdict.backlog
+        self.kept, self.backlog = json.dumps(encode(memory)), verdict.backlog
         self.document = next_document(
             self.application,
             {"delays": verdict},
