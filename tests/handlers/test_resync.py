@@ -18,6 +18,7 @@ from headgate.handlers.namespaces import Barrier, Namespaces
 from headgate.handlers.resync import Resync
 from headgate.handlers.watches import KnownVersions, Watches
 from headgate.key import Key
+from headgate.metrics import OperatorMetrics
 
 
 def metadata(uid: str, version: int = 1) -> dict[str, Any]:
@@ -133,7 +134,7 @@ class World:
     cache: Cache = field(default_factory=Cache)
     queued: list[Key | None] = field(default_factory=list)
     gone: list[Key] = field(default_factory=list)
-    missed: list[str] = field(default_factory=list)
+    metrics: OperatorMetrics = field(default_factory=OperatorMetrics)
     namespaces: Sequence[str] = ()
     watches: Watches = field(init=False)
     resync: Resync = field(init=False)
@@ -143,16 +144,12 @@ class World:
         if not self.namespaces:
             barrier.open(None)
         self.watches = Watches(self, barrier.add, gone=self.gone.append)
-        self.resync = Resync(
-            self.api, self.cache, self.watches, self._Counter(self.missed), 300, barrier, self.api.missing
-        )
+        self.resync = Resync(self.api, self.cache, self.watches, self.metrics, 300, barrier, self.api.missing)
 
-    @dataclass
-    class _Counter:
-        counted: list[str]
-
-        def missed(self, resource: str) -> None:
-            self.counted.append(resource)
+    @property
+    def missed(self) -> dict[str, float]:
+        (family,) = self.metrics.missed.collect()
+        return {one.labels["resource"]: one.value for one in family.samples if one.name.endswith("_total")}
 
     def application_seen(self, manifest: Manifest) -> Key:
         return self.cache.put_application(manifest)
@@ -185,7 +182,7 @@ def test_what_vanished_while_a_watch_was_away_is_found_and_queued() -> None:
     assert world.keys() == (Key("team", "orders"),)
     assert world.queued == [Key("team", "flights")] * 2
     assert world.gone == [Key("team", "flights")]
-    assert world.missed == ["sparkapplications", "pods"]
+    assert world.missed == {"sparkapplications": 1, "pods": 1}
 
 
 def test_a_pod_that_only_our_own_write_knows_of_is_found_gone_too() -> None:
@@ -196,7 +193,7 @@ def test_a_pod_that_only_our_own_write_knows_of_is_found_gone_too() -> None:
     world.compares()
 
     assert world.cache.pods(Key("team", "flights")) == ()
-    assert world.missed == ["pods"]
+    assert world.missed == {"pods": 1}
 
 
 def test_what_came_while_the_listing_was_on_its_way_is_not_gone() -> None:
@@ -205,7 +202,7 @@ def test_what_came_while_the_listing_was_on_its_way_is_not_gone() -> None:
     world.compares()
 
     assert world.keys() == (Key("team", "late"),)
-    assert world.missed == []
+    assert world.missed == {}
 
 
 def test_what_went_while_the_listing_was_on_its_way_was_not_missed() -> None:
@@ -214,7 +211,7 @@ def test_what_went_while_the_listing_was_on_its_way_was_not_missed() -> None:
     world.api.on_list = lambda: world.watches.application("DELETED", application("flights", 2))
     world.compares()
 
-    assert world.missed == []
+    assert world.missed == {}
 
 
 def test_a_listing_that_fails_changes_nothing() -> None:
