@@ -77,7 +77,7 @@ def admit(asked: Governor | QueryRun, handle: int, start: str | None) -> str:
     answer = (
         asked.admit(handle, told(asking), start)
         if isinstance(asked, Governor)
-        else asked.admit(handle, asking, start).words
+        else asked.admit(handle, asking, start)
     )
     return shim.answered(handle, answer)
 
@@ -90,7 +90,7 @@ def plan(asked: Governor | QueryRun, handle: int, latest: str | Mapping[str, str
         assert isinstance(latest, str)
         return shim.answered(handle, asked.plan(handle, told(asking), None, latest))
     assert not isinstance(latest, str)
-    return shim.answered(handle, asked.plan(handle, asking, latest).words)
+    return shim.answered(handle, asked.plan(handle, asking, latest))
 
 
 def told(asking: Asking) -> str:

@@ -23,7 +23,7 @@ from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.openings import Openings
-from headgate_spark.engine.protocol import Asking, Reply
+from headgate_spark.engine.protocol import Asking
 from headgate_spark.engine.queries import begun, called, in_words
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.run_table import RunTable
@@ -90,7 +90,31 @@ class Governor:
         Asked again for the same stream, late or at once, it answers the same. Raises `StillUnderWayError` while
         another call makes the run and the file system is slow: the shim asks again.
         """
-        return self._opened(handle, Descriptor.parse(descriptor)).words
+        described = Descriptor.parse(descriptor)
+        name, too_large = described.query, self.endings.too_large
+        if self.table.is_stopping and not self.table.has_begun_before(described.run_id):
+            return protocol.refuse(f"query {name} is not started: the driver is being stopped")
+        try:
+            run = None if name in too_large else self._run_of(described)
+        except CheckpointInUseError as error:
+            self.endings.refused(error)
+            return protocol.refuse(str(error))
+        except SettingsError as error:
+            return protocol.refuse(str(error))
+        if run is None:
+            self.endings.give_up()
+            return protocol.refuse(too_large[name].message)
+        with run.lock:
+            try:
+                run.open(described)
+            except SettingsError as error:
+                return protocol.refuse(str(error))
+            opened = run.sources[handle]
+            resumes_at = run.sources.resumes_at(opened)
+            new = protocol.PREPARE if run.prepares_for_real_time else protocol.OK
+        self.table.opened(handle, run)
+        log.info("source opened", query=name, source=opened.name, lane=opened.source.lane.value)
+        return new if resumes_at is None else protocol.resume(resumes_at)
 
     def fence(self, run_id: str) -> str:
         """Spark is about to read where the checkpoint of a query ends: is it this run's alone?"""
@@ -101,10 +125,10 @@ class Governor:
             standing = run.state.stand() if run.governed else UNFENCED
         except CheckpointInUseError as error:
             self.endings.refused(error)
-            return protocol.refuse(str(error)).words
+            return protocol.refuse(str(error))
         if standing.ask_again_seconds is not None:
-            return protocol.wait(standing.ask_again_seconds).words
-        return (protocol.NOTHING if standing.held is None else protocol.held(standing.held)).words
+            return protocol.wait(standing.ask_again_seconds)
+        return protocol.NOTHING if standing.held is None else protocol.held(standing.held)
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         """First step of a planning."""
@@ -112,20 +136,20 @@ class Governor:
         self.table.strangers.tell()
         if not run.governed:
             if self.table.is_stopping:
-                return protocol.HOLD.words
+                return protocol.HOLD
             with run.lock:
                 run.alignment.close()  # nobody is to wait for it
-            return protocol.EVERYTHING.words
+            return protocol.EVERYTHING
         with self._planner_call(), run.lock:
             self.documents.bring(run)
             run.control_is_unread = self.documents.unread is not None
-            return run.admit(handle, Asking.parse(trigger), start).words
+            return run.admit(handle, Asking.parse(trigger), start)
 
     def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
         """Second step of a planning: the latest offsets by handle."""
         run = self.table.open_run_of(handle)
         with self._planner_call(), run.lock:
-            return run.plan(handle, Asking.parse(trigger), json.loads(latest)).words
+            return run.plan(handle, Asking.parse(trigger), json.loads(latest))
 
     def outage(self, handle: int, failure: str | None) -> None:
         """A stream cannot be asked what it has, for this reason (empty: it is silent), or can again (`None`)."""
@@ -220,32 +244,6 @@ class Governor:
             self.failures += 1
             log.exception("planner call failed; the source is held")
             raise
-
-    def _opened(self, handle: int, described: Descriptor) -> Reply:
-        name, too_large = described.query, self.endings.too_large
-        if self.table.is_stopping and not self.table.has_begun_before(described.run_id):
-            return protocol.refuse(f"query {name} is not started: the driver is being stopped")
-        try:
-            run = None if name in too_large else self._run_of(described)
-        except CheckpointInUseError as error:
-            self.endings.refused(error)
-            return protocol.refuse(str(error))
-        except SettingsError as error:
-            return protocol.refuse(str(error))
-        if run is None:
-            self.endings.give_up()
-            return protocol.refuse(too_large[name].message)
-        with run.lock:
-            try:
-                run.open(described)
-            except SettingsError as error:
-                return protocol.refuse(str(error))
-            opened = run.sources[handle]
-            resumes_at = run.sources.resumes_at(opened)
-            new = protocol.PREPARE if run.prepares_for_real_time else protocol.OK
-        self.table.opened(handle, run)
-        log.info("source opened", query=name, source=opened.name, lane=opened.source.lane.value)
-        return new if resumes_at is None else protocol.resume(resumes_at)
 
     def _run_of(self, described: Descriptor) -> QueryRun | None:
         """Return the run; `None`: with what earlier runs left, another try would only repeat a failure.

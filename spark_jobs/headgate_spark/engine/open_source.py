@@ -15,7 +15,6 @@ from headgate_contract.newer import dataclass
 from headgate_spark.engine import protocol
 from headgate_spark.engine.beginnings import Beginnings
 from headgate_spark.engine.failures import out_of_reach
-from headgate_spark.engine.protocol import Reply
 from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor
@@ -199,7 +198,7 @@ class OpenSource:
 
     def reply(
         self, take: TakeNothing | TakeAll | TakeLimit | TakeBytes | TakeUpTo, *, is_listed: bool
-    ) -> Reply:
+    ) -> str:
         """Return the words for what is to be read. `is_listed`: the limits of its query are the planner's.
 
         All there is leaves a source the limit that it has of its own, as it should where nobody says anything of its

@@ -83,77 +83,64 @@ class AskedTrigger:
 # What is answered ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer: a verb, and what belongs to it."""
-
-    verb: str
-    about: str | None = None
-
-    @property
-    def words(self) -> str:
-        """The answer as the shim reads it."""
-        return self.verb if self.about is None else f"{self.verb}:{self.about}"
-
-
-OK = Reply("ok")
+OK = "ok"
 """To `opened`: the source is new."""
-PREPARE = Reply("prepare", "realtime")
+PREPARE = "prepare:realtime"
 """To `opened`: the query is new, and its state is to have the form that real-time mode needs."""
-HOLD = Reply("hold")
+HOLD = "hold"
 """Read nothing in this trigger."""
-NOTHING = Reply("none")
+NOTHING = "none"
 """Read nothing, and count as planned: a query without a batch has an empty first one."""
-EVERYTHING = Reply("all")
+EVERYTHING = "all"
 """Read what there is, within the limit that the source has of its own."""
 
 
-def resume(offset: str) -> Reply:
+def resume(offset: str) -> str:
     """Return the answer to `opened` for a source that goes on at `offset`, its own JSON."""
-    return Reply("resume", offset)
+    return f"resume:{offset}"
 
 
-def held(path: str) -> Reply:
+def held(path: str) -> str:
     """Return the answer to `fence` that lets a run write its checkpoint as long as this file is there."""
-    return Reply("held", path)
+    return f"held:{path}"
 
 
-def refuse(message: str) -> Reply:
+def refuse(message: str) -> str:
     """Return the answer to `opened` or `fence` with which the query fails."""
-    return Reply("refuse", message)
+    return f"refuse:{message}"
 
 
-def fail(message: str) -> Reply:
+def fail(message: str) -> str:
     """Return the answer with which the query fails."""
-    return Reply("fail", message)
+    return f"fail:{message}"
 
 
-def survey(handles: Iterable[int]) -> Reply:
+def survey(handles: Iterable[int]) -> str:
     """Return the answer that asks for the latest offsets of these streams first."""
-    return Reply("survey", ",".join(map(str, handles)))
+    return f"survey:{','.join(map(str, handles))}"
 
 
-def wait(seconds: float) -> Reply:
+def wait(seconds: float) -> str:
     """Return the answer that has the shim ask again, in the same trigger, after so long."""
-    return Reply("wait", str(max(1, round(seconds * 1000))))
+    return f"wait:{max(1, round(seconds * 1000))}"
 
 
-def real_time(seconds: float) -> Reply:
+def real_time(seconds: float) -> str:
     """Return the answer that has the batch run in real-time mode, for so long."""
-    return Reply("realtime", str(round(seconds * 1000)))
+    return f"realtime:{round(seconds * 1000)}"
 
 
-def lease(leased: Lease, watched: Iterable[int]) -> Reply:
+def lease(leased: Lease, watched: Iterable[int]) -> str:
     """Return the answer that holds all streams of the query without a question; `watched` are looked at meanwhile."""
     handles = ",".join(map(str, watched))
-    return Reply("lease", f"{math.ceil(leased.seconds * 1000)}:{round(leased.look_seconds * 1000)}:{handles}")
+    return f"lease:{math.ceil(leased.seconds * 1000)}:{round(leased.look_seconds * 1000)}:{handles}"
 
 
-def at_most(count: int, unit: str) -> Reply:
+def at_most(count: int, unit: str) -> str:
     """Return the answer that limits a batch to so many `rows`, `files` or `bytes`."""
-    return Reply(unit, str(count))
+    return f"{unit}:{count}"
 
 
-def up_to(offset: str) -> Reply:
+def up_to(offset: str) -> str:
     """Return the answer that ends a batch at `offset`, the source's own JSON."""
-    return Reply("offset", offset)
+    return f"offset:{offset}"

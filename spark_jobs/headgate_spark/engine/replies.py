@@ -15,7 +15,6 @@ from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.open_sources import OpenSources
-from headgate_spark.engine.protocol import Reply
 from headgate_spark.engine.settings import Settings
 from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, TakeUpTo, Wait
@@ -47,7 +46,7 @@ class Replies:
         lease: Callable[[float], Lease | None],
         *,
         ends_by_itself: bool,
-    ) -> Reply:
+    ) -> str:
         """Return what the shim is told for a source, and note what it leads to.
 
         `lease` returns for how long a hold may be leased at a time, or `None`. `ends_by_itself`: the run is over when
@@ -68,7 +67,7 @@ class Replies:
         self._batches.planned()
         return reply
 
-    def _held(self, lease: Callable[[float], Lease | None]) -> Reply:
+    def _held(self, lease: Callable[[float], Lease | None]) -> str:
         leased = None if self._batches.are_watched else lease(self._clock())
         if leased is None:
             return protocol.HOLD

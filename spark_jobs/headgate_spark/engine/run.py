@@ -22,7 +22,7 @@ from headgate_spark.engine.decoders import named
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.positions import RunPositions
-from headgate_spark.engine.protocol import AskedTrigger, Asking, Reply
+from headgate_spark.engine.protocol import AskedTrigger, Asking
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.refusals import refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.replies import Replies
@@ -130,7 +130,7 @@ class QueryRun:
         self.alignment.join(self.settings.control, names.values(), self._clock())
         self.sources.records.follow(self.settings.control)
 
-    def admit(self, handle: int, asking: Asking, start: str | None) -> Reply:
+    def admit(self, handle: int, asking: Asking, start: str | None) -> str:
         """Answer the first step of a planning: a batch that would begin at the offset `start`."""
         if self._has_ended or self._trigger.is_over_for(asking):
             return protocol.HOLD
@@ -159,7 +159,7 @@ class QueryRun:
             return protocol.survey(self.sources.handle(name) for name in answer.sources)
         return self._reply(planner, opened, answer)
 
-    def plan(self, handle: int, asking: Asking, latest: Mapping[str, str | None]) -> Reply:
+    def plan(self, handle: int, asking: Asking, latest: Mapping[str, str | None]) -> str:
         """Answer the second step, now that the latest offsets of some sources are known, by handle."""
         if self._has_ended or asking.trigger != self._trigger.number:
             return protocol.HOLD
@@ -289,7 +289,7 @@ class QueryRun:
         else:
             planner.read_to(event_time.reached, of_several=not event_time.has_single_watermark)
 
-    def _reply(self, planner: QueryPlanner, opened: OpenSource, answer: Answer) -> Reply:
+    def _reply(self, planner: QueryPlanner, opened: OpenSource, answer: Answer) -> str:
         if (memory := planner.to_remember) is not None:  # the answer may rely on it
             self.state.keep_histories(memory)
             planner.remembered(memory)
@@ -300,7 +300,7 @@ class QueryRun:
 
         return self._replies.to(opened, answer, lease, ends_by_itself=self.ends_by_itself)
 
-    def _waits_to_be_stopped(self, asking: Asking) -> Reply:
+    def _waits_to_be_stopped(self, asking: Asking) -> str:
         """Return the reply by which a run waits inside its trigger until the stop interrupts it.
 
         Nothing of this trigger is in the offset log before its last source is planned, so it is at a batch boundary.
