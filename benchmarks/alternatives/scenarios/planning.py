@@ -19,9 +19,16 @@ from benchmarks.kafka.scenarios.planning import EVERY_SECONDS, PLANNINGS, WARM_U
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
 from headgate_spark.engine.alignment import DriverAlignment
-from headgate_spark.engine.asked import AskedOfSources
 from headgate_spark.engine.governor import Governor
-from headgate_spark.planner.event_times import NONE_LATE, Found, LateAnswers, Latest, Millis, Split
+from headgate_spark.planner.event_times import (
+    NONE_LATE,
+    EventTimes,
+    Found,
+    LateAnswers,
+    Latest,
+    Millis,
+    Split,
+)
 from support.engine import begins, described, services_with
 
 PARTITIONS = 10_000
@@ -35,7 +42,7 @@ FIGURE = Figure("planning_p99_seconds_10000", "s", Goal("<=", 0.1))
 
 
 @dataclass
-class SteadyTimes(AskedOfSources):
+class SteadyTimes(EventTimes):
     """Event times of partitions in which a record comes every `EVERY_MS`, each with a phase of its own."""
 
     end: int = 0

@@ -6,25 +6,15 @@ Who can tell event times is decided here, from what Spark has opened. The rules 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
-from headgate_spark.engine.asked import AskedOfSources
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.event_times import EventTimes, NoEventTimes
+from headgate_spark.planner.event_times import EventTimes
 
 log = structlog.get_logger("headgate")
-
-
-class SourceTimes(EventTimes, AskedOfSources, Protocol):
-    """The event times of the sources of one run."""
-
-
-class NoSourceTimes(NoEventTimes, AskedOfSources):
-    """Of a driver in which no source tells event times."""
 
 
 class RunAlignment:
@@ -33,7 +23,7 @@ class RunAlignment:
     Once it is closed nothing moves it any more: what a run that has ended told its groups would stand for ever.
     """
 
-    def __init__(self, query: str, groups: Groups, times: SourceTimes) -> None:
+    def __init__(self, query: str, groups: Groups, times: EventTimes) -> None:
         self.times = times
         self._query = query
         self._warned_of: Mapping[str, str] = {}
@@ -80,7 +70,7 @@ class RunAlignment:
 class DriverAlignment:
     """Makes the part of each run."""
 
-    def __init__(self, event_times: Callable[[], SourceTimes] = NoSourceTimes) -> None:
+    def __init__(self, event_times: Callable[[], EventTimes] = EventTimes) -> None:
         """`event_times` makes what tells the event times of one run."""
         self._event_times = event_times
         self._groups = Groups()

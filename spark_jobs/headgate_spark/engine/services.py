@@ -18,13 +18,9 @@ from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
-from headgate_spark.engine.unread import (
-    NobodyLooksAtSources,
-    NobodySearchesSources,
-    SourceSnapshotEnds,
-    SourceUnreadTimes,
-)
 from headgate_spark.planner.lease import Lease
+from headgate_spark.planner.snapshots import SnapshotEnds
+from headgate_spark.planner.unread import UnreadTimes
 
 APART_SECONDS = 0.01
 """Between two looks, whatever query they are at. Each is a round trip to a broker: a hundred queries that are each
@@ -113,9 +109,9 @@ class Services:
     """With sources that do not answer, where the job says nothing of it."""
     looks: Looks = field(default_factory=Looks)
     alignment: DriverAlignment = field(default_factory=DriverAlignment)
-    unread: Callable[[], SourceUnreadTimes] = NobodyLooksAtSources
+    unread: Callable[[], UnreadTimes] = UnreadTimes
     """Makes what looks at the unread records of the sources of one run."""
-    snapshots: Callable[[], SourceSnapshotEnds] = NobodySearchesSources
+    snapshots: Callable[[], SnapshotEnds] = SnapshotEnds
     """Makes what searches the ends of snapshots in the sources of one run."""
     clock: Callable[[], float] = time.monotonic
     """Seconds; of all that is planned."""

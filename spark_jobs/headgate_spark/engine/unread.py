@@ -6,38 +6,19 @@ They tell how far a source is behind, and where the snapshot of a change stream 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from headgate_contract import QueryControl
-from headgate_spark.engine.asked import AskedOfSources
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.event_time import Decoder
-from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds
-from headgate_spark.planner.unread import NobodyLooks, UnreadTimes
-
-
-class SourceUnreadTimes(UnreadTimes, AskedOfSources, Protocol):
-    """Looks for the first unread records of the sources of one run."""
-
-
-class NobodyLooksAtSources(NobodyLooks, AskedOfSources):
-    """Of a driver in which nobody looks at records."""
-
-
-class SourceSnapshotEnds(SnapshotEnds, AskedOfSources, Protocol):
-    """Searches where snapshots end in the sources of one run."""
-
-
-class NobodySearchesSources(NobodySearches, AskedOfSources):
-    """Of a driver in which nobody searches."""
+from headgate_spark.planner.asked import AskedOfSources
+from headgate_spark.planner.snapshots import SnapshotEnds
+from headgate_spark.planner.unread import UnreadTimes
 
 
 class RunRecords:
     """The records of one run's Kafka sources: who looks something up in them, and that they are told of all alike."""
 
-    def __init__(
-        self, times: AskedOfSources, unread: SourceUnreadTimes, snapshots: SourceSnapshotEnds
-    ) -> None:
+    def __init__(self, times: AskedOfSources, unread: UnreadTimes, snapshots: SnapshotEnds) -> None:
         """`times` are the event times of alignment."""
         self.unread = unread
         self.snapshots = snapshots

@@ -20,6 +20,7 @@ from headgate_spark.kafka.payload_times import PayloadTimes
 from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import (
+    EventTimes,
     EventTimesUnknownError,
     Found,
     LateAnswers,
@@ -38,7 +39,7 @@ Connect = Callable[[str, Mapping[str, str], Optional[Reader]], Times]
 `None`: they are the timestamps of records."""
 
 
-class KafkaEventTimes(SourcesOfRun[Asking]):
+class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
     """The Kafka sources of one run of a query; implements the planner's `EventTimes`."""
 
     def __init__(self, connect: Connect, budget_seconds: float = BUDGET_SECONDS) -> None:
@@ -74,9 +75,7 @@ class KafkaEventTimes(SourcesOfRun[Asking]):
     def problem(self, source: str) -> str | None:
         """Return why a source cannot be aligned: it is none of Kafka, or nothing could read its event times."""
         if source not in self._sources:
-            return (
-                f"source {source} has no event times; only Kafka sources have them. Take alignment out of it"
-            )
+            return super().problem(source)
         return self._sources[source].problem
 
     def sampled(self, source: str) -> Sampled | None:

@@ -21,7 +21,7 @@ from headgate_spark.kafka.lookups import JvmReads
 from headgate_spark.kafka.sampling import Reads, Record, UnansweredError
 from headgate_spark.kafka.snapshot_search import SnapshotSearch
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
-from headgate_spark.planner.snapshots import Place, SnapshotEnd
+from headgate_spark.planner.snapshots import Place, SnapshotEnd, SnapshotEnds
 
 log = structlog.get_logger("headgate")
 
@@ -234,7 +234,7 @@ def _answers(found: SnapshotEnd, place: Place) -> bool:
     return found.begin == place.begin and (not found.is_open or found.until == place.until)
 
 
-class KafkaSnapshots(SourcesOfRun[SourceSnapshots]):
+class KafkaSnapshots(SourcesOfRun[SourceSnapshots], SnapshotEnds):
     """The Kafka sources of one run; implements the planner's `SnapshotEnds`."""
 
     def __init__(self, connect: Callable[[Mapping[str, str]], Connect]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, Protocol, TypeVar
 
-from headgate_contract import EventTimeControl
 from headgate_spark.event_time import Decoder
+from headgate_spark.planner.asked import AskedOfSources
 
 
 class OneSource(Protocol):
@@ -22,7 +22,7 @@ class OneSource(Protocol):
 S = TypeVar("S", bound=OneSource)
 
 
-class SourcesOfRun(Generic[S]):
+class SourcesOfRun(AskedOfSources, Generic[S]):
     """One for each source that was opened. Sources that are none of Kafka are not among them."""
 
     def __init__(self) -> None:
@@ -32,9 +32,6 @@ class SourcesOfRun(Generic[S]):
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
         """Take what the query names for its sources; for all others it is what the job has registered."""
         self._decoders = decoders
-
-    def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """Nothing is to be prepared, where no event times are asked for."""
 
     def forget(self, source: str) -> None:
         """The records of a source are others than those that were asked about."""

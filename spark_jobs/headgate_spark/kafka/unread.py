@@ -26,7 +26,7 @@ from headgate_spark.kafka.sampling import Reads, Record, UnansweredError
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import Millis
 from headgate_spark.planner.model import Position
-from headgate_spark.planner.unread import First
+from headgate_spark.planner.unread import First, UnreadTimes
 
 log = structlog.get_logger("headgate")
 
@@ -246,7 +246,7 @@ class SourceUnread:
             records.close()
 
 
-class KafkaUnread(SourcesOfRun[SourceUnread]):
+class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
     """The Kafka sources of one run; implements the planner's `UnreadTimes`."""
 
     def __init__(self, connect: Callable[[Mapping[str, str], bool], Reads]) -> None:

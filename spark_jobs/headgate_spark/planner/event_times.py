@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from headgate_spark.planner.asked import AskedOfSources
 
 Millis = int
 """An event time, in milliseconds since 1970: the unit of Kafka's timestamps."""
@@ -81,8 +83,8 @@ class EventTimesUnknownError(Exception):
     """The answer is not there yet, or cannot be had; the message says of which source, why, and what to do."""
 
 
-class EventTimes(Protocol):
-    """What sources know of event times.
+class EventTimes(AskedOfSources):
+    """What sources know of event times; as it is here, none of them knows any.
 
     Questions raise `EventTimesUnknownError`, at the latest when the budget of the planning (`begin`) is spent.
 
@@ -91,6 +93,7 @@ class EventTimes(Protocol):
 
     def problem(self, source: str) -> str | None:
         """Return why a source can tell no event times, and what to do about it; `None`: it can."""
+        return f"source {source} has no event times; only Kafka sources have them. Take alignment out of it"
 
     def sampled(self, source: str) -> Sampled | None:
         """Return what was seen of the records of a source; `None`: nothing yet.
@@ -109,38 +112,15 @@ class EventTimes(Protocol):
 
         Returns what has come since the last one: each answer once, whatever will be asked now.
         """
-
-    def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
-        """Return for each split the first record later than asked for; `None`: there is none up to now."""
-
-    def latest(self, ends: Mapping[Split, int]) -> Mapping[Split, Latest]:
-        """Return for each split how late its records are, those before the offset given if it can be told in time."""
-
-
-class NoEventTimes:
-    """Of a query none of whose sources tells event times."""
-
-    def problem(self, source: str) -> str | None:
-        """Return the same for every source."""
-        return f"source {source} has no event times; only Kafka sources have them. Take alignment out of it"
-
-    def sampled(self, source: str) -> None:
-        """Nothing is looked at."""
-
-    def expect(self, ends: Mapping[Split, int]) -> None:
-        """Nothing will be asked."""
-
-    def begin(self) -> LateAnswers:
-        """Nothing was asked."""
         return NONE_LATE
 
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
-        """Raise: nobody is a member, so nobody asks."""
-        raise EventTimesUnknownError(str(self.problem(next(iter(asked)).source)))
+        """Return for each split the first record later than asked for; `None`: there is none up to now."""
+        raise EventTimesUnknownError(self.problem(next(iter(asked)).source))
 
     def latest(self, ends: Mapping[Split, int]) -> Mapping[Split, Latest]:
-        """Raise: nobody is a member, so nobody asks."""
-        raise EventTimesUnknownError(str(self.problem(next(iter(ends)).source)))
+        """Return for each split how late its records are, those before the offset given if it can be told in time."""
+        raise EventTimesUnknownError(self.problem(next(iter(ends)).source))
 
 
 class Bounds(NamedTuple):

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import field
-from typing import NamedTuple, Optional, Protocol
+from typing import NamedTuple, Optional
 
 from headgate_contract.newer import dataclass
+from headgate_spark.planner.asked import AskedOfSources
 from headgate_spark.planner.model import Position
 from headgate_spark.planner.source import SourceState
 
@@ -52,8 +53,8 @@ class Place(NamedTuple):
     until: int
 
 
-class SnapshotEnds(Protocol):
-    """Searches the ends of snapshots in the sources of one run. None of it waits, and none raises."""
+class SnapshotEnds(AskedOfSources):
+    """Searches the ends of snapshots in the sources of one run; here nobody does. None of it waits or raises."""
 
     def search(self, source: str, places: Mapping[str, Place]) -> None:
         """Search these splits. What was to be searched before, and is not among them, no longer matters."""
@@ -64,24 +65,8 @@ class SnapshotEnds(Protocol):
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         """Return what was found last in each split; `None`: the source cannot tell, or not now."""
 
-    def problems(self, source: str) -> Mapping[str, str]:
-        """Return by split what keeps its records from telling, with the remedy; of all of them without a name."""
-
-
-class NobodySearches:
-    """Of a run whose sources nobody asks."""
-
-    def search(self, source: str, places: Mapping[str, Place]) -> None:
-        """Nobody searches."""
-
-    def drop(self, source: str, splits: Collection[str]) -> None:
-        """Nothing is known."""
-
-    def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
-        """Return that it cannot be told."""
-
     def problems(self, source: str) -> Mapping[str, str]:  # noqa: ARG002 -- nobody is asked of any
-        """Return that nothing is wrong."""
+        """Return by split what keeps its records from telling, with the remedy; of all of them without a name."""
         return {}
 
 

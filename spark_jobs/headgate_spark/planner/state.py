@@ -12,7 +12,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.bucket import RateLimit
-from headgate_spark.planner.event_times import NoEventTimes
+from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid
 from headgate_spark.planner.lag_votes import Lag, LagVotes
@@ -31,10 +31,10 @@ from headgate_spark.planner.pace import Pace
 from headgate_spark.planner.real_time import RealTime
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
-from headgate_spark.planner.snapshots import NobodySearches, SnapshotEnds, Snapshots
+from headgate_spark.planner.snapshots import SnapshotEnds, Snapshots
 from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
 from headgate_spark.planner.span import Span
-from headgate_spark.planner.unread import Behind, NobodyLooks, UnreadRecords, UnreadTimes
+from headgate_spark.planner.unread import Behind, UnreadRecords, UnreadTimes
 
 LEAST_SURVEY_SECONDS = 0.2
 """A closed gate costs a trigger and a round trip to the broker for each look; more of them find a backlog no sooner
@@ -96,13 +96,13 @@ class QueryState:
         self.gate = Gate(self.settings.intervals, now)
         self.hybrid = Hybrid(hybrid or HybridMemory())
         self.sizer = BatchSizer(memory, pace)
-        self.alignment = alignment or QueryAlignment(name, Groups(), NoEventTimes())
+        self.alignment = alignment or QueryAlignment(name, Groups(), EventTimes())
         rates = {name: state.rate for name, state in self.sources.items()}
         self.in_force = InForce(self.settings.intervals, backlog=False, spans=False, rates=rates)
         self.span = Span()
         self.votes = LagVotes()
-        self.unread = UnreadRecords(unread or NobodyLooks())
-        self.snapshots = Snapshots(snapshots or NobodySearches())
+        self.unread = UnreadRecords(unread or UnreadTimes())
+        self.snapshots = Snapshots(snapshots or SnapshotEnds())
         self.real_time = RealTime(has_run=resumed is not None)
         self.read_to: float | None = None
         """The event time (Unix) up to which it has been read; `None`: not known."""

@@ -9,9 +9,9 @@ planning), what was seen before that place is a bound, as far as event times ris
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from headgate_contract.newer import dataclass
+from headgate_spark.planner.asked import AskedOfSources
 from headgate_spark.planner.event_times import Millis
 from headgate_spark.planner.model import Position, TakeUpTo
 from headgate_spark.planner.source import SourceState
@@ -35,8 +35,8 @@ class First:
         return self.offset == offset and (self.time is not None or self.until >= end)
 
 
-class UnreadTimes(Protocol):
-    """Looks for the first unread records of the sources of one run. None of it waits, and none raises."""
+class UnreadTimes(AskedOfSources):
+    """Looks for the first unread records of the sources of one run; here nobody looks. None of it waits or raises."""
 
     def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
         """Look at the records at these places of splits, the most urgent first. What was to be looked at before, and
@@ -44,16 +44,6 @@ class UnreadTimes(Protocol):
 
     def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
         """Return what was found of each split, the newest last; `None`: the source cannot tell, or not now."""
-
-
-class NobodyLooks:
-    """Of a run whose sources nobody asks."""
-
-    def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
-        """Nobody looks."""
-
-    def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
-        """Return that it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from headgate_contract import EventTimeControl
-from headgate_spark.event_time import Decoder
 
 
-class AskedOfSources(Protocol):
-    """Holds the clients of one run's sources. None of it waits; where nobody asks, nothing is done."""
+class AskedOfSources:
+    """Holds the clients of one run's sources. None of it waits; here nobody asks, and nothing is done."""
 
-    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+    def decode_by(self, decoders: Mapping[str, Callable[[bytes], object]]) -> None:
         """The payloads of these sources are decoded so, and those of no others; before a source of them is opened."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
