@@ -14,7 +14,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Optional, Protocol
+from typing import TYPE_CHECKING, Optional
 
 import structlog
 
@@ -43,13 +43,6 @@ _NUMBER = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
 
 
-class Bytes(Protocol):
-    """Where bytes come from: a socket, or what has taken them off one."""
-
-    def recv_into(self, view: memoryview, /) -> int:
-        """Wait for some bytes; returns how many there are now, 0 at the end. Raises OSError."""
-
-
 class Buffered:
     """Takes whatever has come off a socket at once.
 
@@ -57,7 +50,7 @@ class Buffered:
     milliseconds to get it back. With the length of a frame and the frame itself in two calls, that was twice.
     """
 
-    def __init__(self, connection: Bytes) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._taken = memoryview(bytearray(AT_ONCE))
         self._at = self._end = 0
@@ -198,7 +191,7 @@ def send(connection: socket.socket, fields: Sequence[Field]) -> None:
     connection.sendall(b"".join(parts))
 
 
-def receive(connection: Bytes, most_bytes: int = MOST_BYTES) -> list[Field]:
+def receive(connection: socket.socket | Buffered, most_bytes: int = MOST_BYTES) -> list[Field]:
     """Return the fields of the next frame. Raises OSError, EOFError at the end, ValueError for what is none."""
     (length,) = _NUMBER.unpack(_bytes(connection, _NUMBER.size))
     if not _NUMBER.size <= length <= most_bytes:
@@ -221,7 +214,7 @@ def _fields(frame: memoryview) -> Iterator[Field]:
         at += max(0, size)
 
 
-def _bytes(connection: Bytes, length: int) -> bytearray:
+def _bytes(connection: socket.socket | Buffered, length: int) -> bytearray:
     buffer = bytearray(length)
     view, read = memoryview(buffer), 0
     while read < length:

@@ -9,12 +9,12 @@ a broker whose every answer takes longer than a planning waits. Of each kind one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import field
 from enum import Enum, auto
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar, Union
 
 import structlog
 
@@ -22,7 +22,8 @@ from headgate_contract import EventTimeControl
 from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.payload import Reader
-from headgate_spark.kafka.record_times import Answers, Asked
+from headgate_spark.kafka.payload_times import PayloadTimes
+from headgate_spark.kafka.record_times import Answers, RecordTimes
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, EventTimesUnknownError, Millis, Sampled
 
 log = structlog.get_logger("headgate")
@@ -38,29 +39,8 @@ REFRESH_SECONDS = 10.0
 OF_PAYLOADS = ", or eventTime.column to go by the timestamps of its records"
 
 
-class Times(Protocol):
-    """Tells the event times of one source; may raise anything. `max_future` is in milliseconds."""
-
-    max_future: Millis
-
-    def ends(self) -> Mapping[str, int]:
-        """Return the end of the log of each partition that the source reads."""
-
-    def first_later(self, asked: Asked) -> Answers:
-        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
-
-    def latest(self, partitions: Collection[str]) -> Answers:
-        """Return for each partition the record with the largest event time up to now; `None`: there is none."""
-
-    def refresh(self) -> None:
-        """Find out what the next questions need, while nobody waits; does not raise."""
-
-    @property
-    def sampled(self) -> Sampled:
-        """What was seen of its records."""
-
-    def close(self) -> None:
-        """Give everything back."""
+Times = Union[RecordTimes, PayloadTimes]
+"""Tells the event times of one source; may raise anything."""
 
 
 class Kind(Enum):

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import structlog
 
-from headgate_spark.kafka.lookups import JvmLookups
-from headgate_spark.kafka.sampling import Record, Records, UnansweredError
+from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.planner.event_times import Found, Millis
 
 log = structlog.get_logger("headgate")
@@ -50,7 +50,7 @@ class Holes:
         self,
         source: str,
         producers: JvmLookups,
-        read: Callable[[], Records],
+        read: Callable[[], JvmRecords],
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:

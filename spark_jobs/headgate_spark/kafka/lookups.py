@@ -110,8 +110,8 @@ class JvmReads:
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
 
-        Partitions for whose values there was no room (`VALUE_BYTES`) are left out. Raises `UnansweredError` if a
-        partition does not answer.
+        Partitions for whose values there was no room (`VALUE_BYTES`) are left out, never all: they are asked for when
+        these have been looked at. Raises `UnansweredError` if a partition does not answer, or what the client raises.
         """
         room = VALUE_BYTES if self._values else 0
         told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))

@@ -17,8 +17,8 @@ from typing import Optional
 import structlog
 
 from headgate_spark.kafka.holes import Holes
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups
-from headgate_spark.kafka.sampling import Record, Records, Sampler
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmRecords
+from headgate_spark.kafka.sampling import Record, Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
 
 log = structlog.get_logger("headgate")
@@ -43,7 +43,7 @@ class RecordTimes:
         self,
         source: str,
         lookups: JvmLookups,
-        records: Callable[[], Records],
+        records: Callable[[], JvmRecords],
         *,
         max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Optional, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from headgate_spark.kafka.searching import RUN, LastSearch, Search
 from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
+
+if TYPE_CHECKING:
+    from headgate_spark.kafka.lookups import JvmRecords
 
 MOST_SAMPLES = 512
 """Of one partition; beyond it every second one is forgotten."""
@@ -42,27 +45,6 @@ class UnansweredError(Exception):
         self.read = read
 
 
-class Reads(Protocol):
-    """Reads single records (`lookups.JvmReads`); may raise anything."""
-
-    def read(self, asked: Mapping[str, int], most: int) -> Mapping[str, Sequence[Record]]:
-        """Return for each partition the first records from an offset on, none where there are none up to its end.
-
-        Some may be left out, never all: they are asked for when these have been looked at. Raises `UnansweredError`
-        where partitions do not answer.
-        """
-
-    def close(self) -> None:
-        """Give everything back."""
-
-
-class Records(Reads, Protocol):
-    """Reads single records, and tells where logs end (`lookups.JvmRecords`); may raise anything."""
-
-    def ends(self, partitions: Collection[str]) -> Mapping[str, int]:
-        """Return the end of the log of each partition."""
-
-
 TimeOf = Callable[[str, Record], Optional[Millis]]
 """Return the event time of a record of a partition; `None`: it has none that counts."""
 
@@ -71,7 +53,7 @@ TimeOf = Callable[[str, Record], Optional[Millis]]
 class Sampler:
     """Searches the records of one source."""
 
-    records: Records
+    records: JvmRecords
     time_of: TimeOf
     out_of_orderness: Millis = 0
     """The most by which a sample was later than one behind it."""

@@ -18,7 +18,7 @@ from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.envelope import Mark, NoEnvelopeError, mark_of
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads
-from headgate_spark.kafka.sampling import Reads, Record, UnansweredError
+from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.kafka.snapshot_search import SnapshotSearch
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.snapshots import Place, SnapshotEnd, SnapshotEnds
@@ -45,7 +45,7 @@ UNANSWERED = (
 )
 NOT_KAFKA = "only Kafka sources tell of snapshots; take backlog.snapshot out of it"
 
-Connect = Callable[[], Reads]
+Connect = Callable[[], JvmReads]
 
 
 class SourceSnapshots:
@@ -75,7 +75,7 @@ class SourceSnapshots:
         """Replaced, never changed."""
         self._era = self._connected_in = 0
         self._failures = 0
-        self._records: Reads | None = None
+        self._records: JvmReads | None = None
         self.reads: dict[str, int] = {}
         """Records that the last search of each partition has looked at."""
 

@@ -22,7 +22,7 @@ from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads
 from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, reader_of
-from headgate_spark.kafka.sampling import Reads, Record, UnansweredError
+from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import Millis
 from headgate_spark.planner.model import Position
@@ -45,7 +45,7 @@ LOST_SECONDS = 30.0
 SMALLEST_TIME: Millis = 1000 * SMALLEST_NUMBER
 """Timestamps of March 1973, in milliseconds; a moment of today in seconds is below it, and would be January 1970."""
 
-Connect = Callable[[Optional[EventTimeControl]], tuple[Reads, Optional[Reader]]]
+Connect = Callable[[Optional[EventTimeControl]], tuple[JvmReads, Optional[Reader]]]
 """Makes what reads the records of a source, and what finds event times in their values, where they are there."""
 
 UNTIMED = (
@@ -106,7 +106,7 @@ class SourceUnread:
         self._answered_at = -math.inf
         """On the monotonic clock."""
         self._warned_of: set[str] = set()
-        self._records: Reads | None = None
+        self._records: JvmReads | None = None
         self._reader: Reader | None = None
 
     def prepare(self, max_future: Millis, event_time: EventTimeControl | None) -> None:
@@ -249,7 +249,7 @@ class SourceUnread:
 class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
     """The Kafka sources of one run; implements the planner's `UnreadTimes`."""
 
-    def __init__(self, connect: Callable[[Mapping[str, str], bool], Reads]) -> None:
+    def __init__(self, connect: Callable[[Mapping[str, str], bool], JvmReads]) -> None:
         """`connect` makes what reads records, from the options of their source, with their values or without."""
         super().__init__()
         self._connect = connect
@@ -258,7 +258,7 @@ class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
         """Take note of a source; nothing is connected before it is looked at."""
         self._reopens(source)
 
-        def connect(where: EventTimeControl | None) -> tuple[Reads, Reader | None]:
+        def connect(where: EventTimeControl | None) -> tuple[JvmReads, Reader | None]:
             reader = None if where is None else reader_of(source, where, self._decoders.get(source))
             return self._connect(options, reader is not None), reader
 
