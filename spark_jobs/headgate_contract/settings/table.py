@@ -102,17 +102,20 @@ class Setting:
         return (self.option, *self.aliases)
 
 
-def _of_query(name: str, field: str, form: Form, *path: str) -> Setting:
-    aliases = () if field == name else (OPTION + field,)
-    return Setting(name, Scope.QUERY, field, form, path, aliases)
+def _of_query(name: str, form: Form, path: str, *, field: str = "") -> Setting:
+    """`path` has dots between members; `field` is that of the resource where it is called otherwise."""
+    aliases = (OPTION + field,) if field else ()
+    return Setting(name, Scope.QUERY, field or name, form, tuple(path.split(".")), aliases)
 
 
-def _of_source(name: str, form: Form, *path: str, flink: str = "") -> Setting:
-    return Setting(name, Scope.SOURCE, name, form, path, (flink,) if flink else ())
+def _of_source(name: str, form: Form, path: str, *, flink: str = "") -> Setting:
+    return Setting(
+        name, Scope.SOURCE, name, form, tuple(filter(None, path.split("."))), (flink,) if flink else ()
+    )
 
 
-def _limit(name: str, form: Form, *path: str) -> Setting:
-    return replace(_of_source(name, form, *path), unit="rateLimit.duringBacklog")
+def _limit(name: str, form: Form, path: str) -> Setting:
+    return replace(_of_source(name, form, path), unit="rateLimit.duringBacklog")
 
 
 DECODER = "eventTime.decoder"
@@ -120,123 +123,82 @@ DECODER = "eventTime.decoder"
 TABLE: tuple[Setting, ...] = (
     _of_query(
         "interval",
-        "checkpoint.interval",
         at_least_10ms("interval", "raise it, or leave it out to keep the job's own trigger interval"),
         "interval_seconds",
+        field="checkpoint.interval",
     ),
     _of_query(
         "intervalDuringBacklog",
-        "checkpoint.intervalDuringBacklog",
         Form("`0s`, or a duration of at least 10ms", backlog_interval),
         "interval_during_backlog_seconds",
+        field="checkpoint.intervalDuringBacklog",
     ),
-    _of_query("minPause", "checkpoint.minPause", DURATION, "min_pause_seconds"),
+    _of_query("minPause", DURATION, "min_pause_seconds", field="checkpoint.minPause"),
     _of_query(
-        "batch.targetDuration",
         "batch.targetDuration",
         at_least_10ms("targetDuration", "raise it, or leave it out for 10s"),
-        "batch",
-        "target_seconds",
+        "batch.target_seconds",
     ),
-    _of_query("batch.initialRecords", "batch.initialRecords", RECORDS, "batch", "initial_records"),
-    _of_query("batch.maxGrowth", "batch.maxGrowth", FACTOR, "batch", "max_growth"),
-    _of_query("batch.maxRecords", "batch.maxRecords", RECORDS, "batch", "max_records"),
+    _of_query("batch.initialRecords", RECORDS, "batch.initial_records"),
+    _of_query("batch.maxGrowth", FACTOR, "batch.max_growth"),
+    _of_query("batch.maxRecords", RECORDS, "batch.max_records"),
     _of_query(
-        "backlog.reentry.above",
         "backlog.reentry.above",
         positive("above", "leave it out for twice the source's own watermarkLag"),
-        "reentry",
-        "above_seconds",
+        "reentry.above_seconds",
     ),
-    _of_query(
-        "backlog.reentry.pendingRecordsAbove",
-        "backlog.reentry.pendingRecordsAbove",
-        RECORDS,
-        "reentry",
-        "pending_records_above",
-    ),
-    _of_query("backlog.reentry.dwell", "backlog.reentry.dwell", DURATION, "reentry", "dwell_seconds"),
-    _of_query(
-        "backlog.reentry.policy",
-        "backlog.reentry.policy",
-        Form("`Allowed` or `Never`", reentry_is_allowed),
-        "reentry",
-        "allowed",
-    ),
-    _of_query(
-        "live.mode", "live.mode", Form("`MicroBatch` or `RealTime`", is_real_time), "live", "real_time"
-    ),
-    _of_query(
-        "live.batch",
-        "live.batch",
-        at_least_5s("batch", "raise it, or leave it out for 1m"),
-        "live",
-        "batch_seconds",
-    ),
+    _of_query("backlog.reentry.pendingRecordsAbove", RECORDS, "reentry.pending_records_above"),
+    _of_query("backlog.reentry.dwell", DURATION, "reentry.dwell_seconds"),
+    _of_query("backlog.reentry.policy", Form("`Allowed` or `Never`", reentry_is_allowed), "reentry.allowed"),
+    _of_query("live.mode", Form("`MicroBatch` or `RealTime`", is_real_time), "live.real_time"),
+    _of_query("live.batch", at_least_5s("batch", "raise it, or leave it out for 1m"), "live.batch_seconds"),
     _of_source(
         "backlog.watermarkLag",
         positive("watermarkLag", "leave it out if lag is not to count"),
-        "backlog",
-        "watermark_lag_seconds",
+        "backlog.watermark_lag_seconds",
     ),
-    _of_source("backlog.pendingRecords", RECORDS, "backlog", "pending_records"),
+    _of_source("backlog.pendingRecords", RECORDS, "backlog.pending_records"),
     _of_source("backlog.snapshot", one_of(*SNAPSHOT_FORMATS), "snapshot"),
     _of_source(
         "rateLimit.recordsPerSecond",
         RATE,
-        "rate_limit",
-        "records_per_second",
+        "rate_limit.records_per_second",
         flink="scan.rate.limit.record-per-second",
     ),
-    _of_source("rateLimit.recordsPerCheckpoint", RECORDS, "rate_limit", "records_per_checkpoint"),
+    _of_source("rateLimit.recordsPerCheckpoint", RECORDS, "rate_limit.records_per_checkpoint"),
     _of_source(
-        "rateLimit.maxBurst",
-        positive("maxBurst", "leave it out for 10s"),
-        "rate_limit",
-        "max_burst_seconds",
+        "rateLimit.maxBurst", positive("maxBurst", "leave it out for 10s"), "rate_limit.max_burst_seconds"
     ),
-    _limit("rateLimit.duringBacklog", one_of(UNLIMITED)),
-    _limit(
-        "rateLimit.duringBacklog.recordsPerSecond", RATE, "rate_limit_during_backlog", "records_per_second"
-    ),
+    _limit("rateLimit.duringBacklog", one_of(UNLIMITED), ""),
+    _limit("rateLimit.duringBacklog.recordsPerSecond", RATE, "rate_limit_during_backlog.records_per_second"),
     _limit(
         "rateLimit.duringBacklog.recordsPerCheckpoint",
         RECORDS,
-        "rate_limit_during_backlog",
-        "records_per_checkpoint",
+        "rate_limit_during_backlog.records_per_checkpoint",
     ),
     _of_source(
-        "alignment.group",
-        text_of("a name", 63),
-        "alignment",
-        "group",
-        flink="scan.watermark.alignment.group",
+        "alignment.group", text_of("a name", 63), "alignment.group", flink="scan.watermark.alignment.group"
     ),
     _of_source(
         "alignment.maxDrift",
         DURATION,
-        "alignment",
-        "max_drift_seconds",
+        "alignment.max_drift_seconds",
         flink="scan.watermark.alignment.max-drift",
     ),
     _of_source(
         "alignment.updateInterval",
         positive("updateInterval", "leave it out for 1s"),
-        "alignment",
-        "update_interval_seconds",
+        "alignment.update_interval_seconds",
         flink="scan.watermark.alignment.update-interval",
     ),
     _of_source(
         "alignment.idleAfter",
         positive("idleAfter", "leave it out for maxDrift, at least 1s"),
-        "alignment",
-        "idle_after_seconds",
+        "alignment.idle_after_seconds",
         flink="scan.watermark.idle-timeout",
     ),
-    _of_source(
-        "eventTime.column", text_of("a column, or a path such as `$.at`", 253), "event_time", "column"
-    ),
-    _of_source("eventTime.format", one_of("Json", "Avro", "Protobuf"), "event_time", "format"),
+    _of_source("eventTime.column", text_of("a column, or a path such as `$.at`", 253), "event_time.column"),
+    _of_source("eventTime.format", one_of("Json", "Avro", "Protobuf"), "event_time.format"),
     _of_source("eventTime.maxFuture", DURATION, "max_future_seconds"),
     replace(
         _of_source("after", Form("the name of another source of the query", source_name), "after"),
