@@ -5,12 +5,14 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl
-from headgate_spark.engine.alignment import RunAlignment
+from headgate_spark.engine.records import RunRecords
 from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.model import Lane, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.state import QueryState
+from headgate_spark.planner.unread import UnreadTimes
 from support.aligned_spark import member
 
 SOURCES = [Source(lane.value, lane) for lane in Lane if lane is not Lane.BYTES]
@@ -21,7 +23,9 @@ def never_connected(*_: object) -> object:
 
 
 def test_sources_of_every_lane_without_event_times_are_named_once_each_with_the_remedy() -> None:
-    alignment = RunAlignment("delays", Groups(), KafkaEventTimes(never_connected))
+    alignment = RunRecords(
+        "delays", Groups(), KafkaEventTimes(never_connected), UnreadTimes(), SnapshotEnds()
+    )
     control = QueryControl(sources={source.name: member(30) for source in SOURCES})
     alignment.join(control, control.sources, 0.0)
     planner = QueryPlanner(QueryState("delays", Trigger(), SOURCES, now=0.0, alignment=alignment.part))

@@ -15,12 +15,14 @@ from headgate_contract import (
     RefusalReason,
     SourceControl,
 )
-from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.snapshots import SnapshotEnds
+from headgate_spark.planner.unread import UnreadTimes
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
 from support.event_logs import FakeEventTimes
@@ -434,7 +436,7 @@ def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then
     begins(governor)
     opened(governor, 1)
     admit(governor, 1, '{"row":0}')
-    other = alignment.of_run("other").part
+    other = alignment.of_run("other", UnreadTimes(), SnapshotEnds()).part
     other.control({"flights": member}, 0.0)
     assert other.interval == 60
     (run,) = governor.runs

@@ -306,7 +306,7 @@ class Alignment:
 def test_event_times_of_a_topic_that_is_another_are_forgotten_though_nothing_of_it_was_read(kafka: Kafka):
     query, alignment = Query(kafka, FakeCheckpoint()), Alignment()
     query.ask(0, orders(0), orders(150))
-    query.run.sources.alignment = alignment  # type: ignore[assignment]
+    query.run.records = query.run.sources.records = alignment  # type: ignore[assignment]
     query.ask(EVERY_SECONDS, orders(0), orders(150))
     assert alignment.forgotten == []
     kafka.ids_now["orders"] = "b"
@@ -321,7 +321,7 @@ def test_a_member_of_a_group_only_goes_back_where_its_end_was_found_in_the_old_l
     start = {"orders/0": 100, "orders/1": 50}
     query.ask(0, start, {"orders/0": 40, "orders/1": 50})
     if aligned:
-        query.run.sources.alignment = Alignment()  # type: ignore[assignment]
+        query.run.records = query.run.sources.records = Alignment()  # type: ignore[assignment]
     answer = query.ask(PATIENCE_SECONDS, start, {"orders/0": 40, "orders/1": 80})
     assert answer == "offset:" + _json({"orders/0": 40, "orders/1": end})
 
@@ -365,7 +365,7 @@ def test_and_a_partition_that_has_just_appeared_is_not_taken_whole_for_it():
     query.run.sources[1].beginnings = Begun()  # type: ignore[assignment]
     start, latest = {"orders/0": 100, "orders/1": 50}, {"orders/0": 40, "orders/1": 80, "orders/2": 30}
     query.ask(0, start, {"orders/0": 40, "orders/1": 50})
-    query.run.sources.alignment = Alignment()  # type: ignore[assignment]
+    query.run.records = query.run.sources.records = Alignment()  # type: ignore[assignment]
     assert query.ask(PATIENCE_SECONDS, start, latest) == "offset:" + _json(
         {**start, "orders/0": 40, "orders/2": 7}
     )

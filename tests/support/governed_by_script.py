@@ -16,8 +16,8 @@ from random import Random
 from typing import Any
 
 from headgate_contract import ControlDocument, EventTimeControl, QueryControl
-from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Services
 from headgate_spark.planner.event_times import Split

@@ -18,8 +18,8 @@ from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.kafka.scenarios.planning import EVERY_SECONDS, PLANNINGS, WARM_UP, document
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
-from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.planner.event_times import (
     NONE_LATE,
     EventTimes,

@@ -138,7 +138,7 @@ class Governor:
             if self.table.is_stopping:
                 return protocol.HOLD
             with run.lock:
-                run.alignment.close()  # nobody is to wait for it
+                run.records.close()  # nobody is to wait for it
             return protocol.EVERYTHING
         with self._planner_call(), run.lock:
             self.documents.bring(run)

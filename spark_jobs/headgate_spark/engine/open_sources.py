@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from headgate_spark.engine.alignment import RunAlignment
 from headgate_spark.engine.beginnings import Beginnings
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.open_source import OpenSource
+from headgate_spark.engine.records import RunRecords
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.topics import Topics
-from headgate_spark.engine.unread import RunRecords
 from headgate_spark.planner.model import Position, Source
 
 
@@ -25,7 +24,7 @@ class OpenSources:
         self,
         services: Services,
         state: CheckpointState,
-        alignment: RunAlignment,
+        records: RunRecords,
         topics_came: Callable[[], None],
         occurrences: Sequence[int] = (),
     ) -> None:
@@ -33,8 +32,7 @@ class OpenSources:
         `occurrences` are those of the query (`Started`)."""
         self._services = services
         self._state = state
-        self.alignment = alignment
-        self.records = RunRecords(alignment.times, services.unread(), services.snapshots())
+        self.records = records
         self._topics_came = topics_came
         self._occurrences = tuple(occurrences)
         self.by_handle: dict[int, OpenSource] = {}
@@ -52,11 +50,6 @@ class OpenSources:
     def descriptors(self) -> dict[str, Descriptor]:
         """What Spark has opened, by name."""
         return {opened.name: opened.descriptor for opened in self}
-
-    def forget(self, name: str) -> None:
-        """The records of a source are others than those that were asked about."""
-        self.alignment.forget(name)
-        self.records.forget(name)
 
     def handle(self, name: str) -> int:
         """Return the handle of a source."""

@@ -86,10 +86,10 @@ class Replies:
             return Fail(told)
         log.warning("records were lost; the job goes on without them", problem=told)
         # A member only goes back, and finds its end anew: this one was found by what may be the old event times.
-        is_aligned = self._sources.alignment.part.is_member(opened.name)
+        is_aligned = self._sources.records.part.is_member(opened.name)
         planned = answer if isinstance(answer, TakeUpTo) and not is_aligned else None
         end = opened.end_in_new_log(planned) if moves else None
-        self._sources.forget(opened.name)
+        self._sources.records.forget(opened.name)
         opened.accept_log()
         self._sources.keep_topics()
         return answer if end is None else end

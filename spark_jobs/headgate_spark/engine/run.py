@@ -65,9 +65,9 @@ class QueryRun:
         """Unix seconds."""
         self.lock = threading.RLock()
         self.settings = Settings(name)
-        self.alignment = services.alignment.of_run(name)
+        self.records = services.alignment.of_run(name, services.unread(), services.snapshots())
         self.sources = OpenSources(
-            services, state, self.alignment, self._topics_came, started.occurrences if started else ()
+            services, state, self.records, self._topics_came, started.occurrences if started else ()
         )
         self.memory = RunMemory(name, state)
         self.batches = Batches(name, services, self.memory)
@@ -123,12 +123,11 @@ class QueryRun:
         told = {names[each.handle]: each.settings for each in every}
         of_job = OfJob() if self.started is None else self.started.settings
         job = of_job.read(self.name, told)
-        self.sources.records.decode_by(named(self.name, job, of_job.properties))
+        self.records.decode_by(named(self.name, job, of_job.properties))
         self.settings.job_says(job)
         self.sources.open(descriptor)
         self.planner = None
-        self.alignment.join(self.settings.control, names.values(), self._clock())
-        self.sources.records.follow(self.settings.control)
+        self.records.join(self.settings.control, names.values(), self._clock())
 
     def admit(self, handle: int, asking: Asking, start: str | None) -> str:
         """Answer the first step of a planning: a batch that would begin at the offset `start`."""
@@ -170,7 +169,7 @@ class QueryRun:
         for opened, offset in looked_at:
             opened.look(self.name, offset, self._clock(), deadline, is_final=self.ends_by_itself)
             if opened.topics is not None and opened.topics.take_change():
-                self.sources.forget(opened.name)
+                self.records.forget(opened.name)
         self.sources.keep_topics()
         planner, asked = self._planner(), self.sources[handle]
         positions = {opened.name: opened.surveyed for opened, _ in looked_at}
@@ -183,8 +182,7 @@ class QueryRun:
         if self._has_ended:
             return
         self.settings.document_says(control)
-        self.alignment.follow(self.settings.control)
-        self.sources.records.follow(self.settings.control)
+        self.records.follow(self.settings.control)
         if self.planner is not None:
             self.planner.control(self.settings.control, self._clock())
             self._warn_of_settings()
@@ -209,7 +207,6 @@ class QueryRun:
         A document or a question that waited for the lock meanwhile does nothing any more.
         """
         self._has_ended = True
-        self.alignment.close()
         self.sources.close()
 
     def snapshot(self) -> QuerySnapshot | None:
@@ -246,9 +243,9 @@ class QueryRun:
                     unplanned=self.sources.unplanned(),
                     memory=self.state.memory.bound,
                     pace=self.state.memory.pace_at(time.time()),
-                    alignment=self.alignment.part,
-                    unread=self.sources.records.unread,
-                    snapshots=self.sources.records.snapshots,
+                    alignment=self.records.part,
+                    unread=self.records.unread,
+                    snapshots=self.records.snapshots,
                 )
             )
             planner.control(self.settings.control, self._clock())
@@ -270,7 +267,7 @@ class QueryRun:
         return refused
 
     def _warn_of_settings(self) -> None:
-        self.alignment.warn()
+        self.records.warn()
         self.settings.tell(self.sources.descriptors)
 
     # A trigger -------------------------------------------------------------------------------------

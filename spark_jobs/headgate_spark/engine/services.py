@@ -10,11 +10,11 @@ from dataclasses import field, replace
 from typing import Optional, Protocol
 
 from headgate_contract.newer import dataclass
-from headgate_spark.engine.alignment import DriverAlignment
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
+from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds

@@ -1,6 +1,7 @@
-"""Alignment in a driver: groups that its queries share, and for each run the event times of its sources.
+"""What is looked up in the records of one run's Kafka sources, and the run's part in alignment groups.
 
-Who can tell event times is decided here, from what Spark has opened. The rules are in `planner.alignment`.
+Records tell event times, by which sources are aligned, how far a source is behind, and where the snapshot of a change
+stream ends. Who looks them up is decided here, from what Spark has opened. The rules are in the planner.
 """
 
 from __future__ import annotations
@@ -10,25 +11,45 @@ from collections.abc import Callable, Iterable, Mapping
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.event_time import Decoder
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import EventTimes
+from headgate_spark.planner.snapshots import SnapshotEnds
+from headgate_spark.planner.unread import UnreadTimes
 
 log = structlog.get_logger("headgate")
 
 
-class RunAlignment:
-    """Alignment of one run: its part in the groups, and the clients that tell its event times.
+class RunRecords:
+    """The part of one run in alignment groups, and all that looks something up in the records of its sources.
 
     Once it is closed nothing moves it any more: what a run that has ended told its groups would stand for ever.
     """
 
-    def __init__(self, query: str, groups: Groups, times: EventTimes) -> None:
-        self.times = times
+    def __init__(
+        self, query: str, groups: Groups, times: EventTimes, unread: UnreadTimes, snapshots: SnapshotEnds
+    ) -> None:
+        self.part = QueryAlignment(query, groups, times)
+        self.unread = unread
+        self.snapshots = snapshots
         self._query = query
+        self._times = times
+        self._every = (times, unread, snapshots)
         self._warned_of: Mapping[str, str] = {}
         self._is_closed = False
-        self.part = QueryAlignment(query, groups, times)
+
+    def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
+        """Take the decoders that the query names for its sources."""
+        for each in self._every:
+            each.decode_by(decoders)
+
+    def opened(self, source: str, descriptor: Descriptor) -> None:
+        """A stream was opened."""
+        if descriptor.format == "kafka" and descriptor.offset_format is not None:
+            for each in self._every:
+                each.open(source, descriptor.options)
 
     def join(self, control: QueryControl | None, sources: Iterable[str], now: float) -> None:
         """Join the groups before the first planning, so that the others wait for it."""
@@ -39,17 +60,22 @@ class RunAlignment:
         self.part.control({name: listed.get(name, SourceControl()) for name in sources}, now)
 
     def follow(self, control: QueryControl | None) -> None:
-        """Take a document: what is a member now is to be asked about."""
+        """Take a document: members of groups, and sources whose lag counts, are to be asked about."""
         if self._is_closed:
             return
         for name, source in ({} if control is None else control.sources).items():
             if source.alignment is not None:
-                self.times.prepare(name, source.max_future_seconds, source.event_time)
+                self._times.prepare(name, source.max_future_seconds, source.event_time)
+            if source.asks_for_lag:
+                self.unread.prepare(name, source.max_future_seconds, source.event_time)
 
     def forget(self, source: str) -> None:
-        """The records of a source are others than those that were asked about."""
-        if not self._is_closed:
-            self.part.forget(source)
+        """The records of a source are others than those that were looked at."""
+        if self._is_closed:
+            return
+        self.part.forget(source)
+        for each in self._every:
+            each.forget(source)
 
     def warn(self) -> None:
         """Say once which sources cannot be aligned."""
@@ -64,20 +90,21 @@ class RunAlignment:
         if not self._is_closed:
             self._is_closed = True
             self.part.leave()
-            self.times.close()
+            for each in self._every:
+                each.close()
 
 
 class DriverAlignment:
-    """Makes the part of each run."""
+    """The alignment groups of a driver."""
 
     def __init__(self, event_times: Callable[[], EventTimes] = EventTimes) -> None:
         """`event_times` makes what tells the event times of one run."""
         self._event_times = event_times
         self._groups = Groups()
 
-    def of_run(self, query: str) -> RunAlignment:
+    def of_run(self, query: str, unread: UnreadTimes, snapshots: SnapshotEnds) -> RunRecords:
         """Return what a new run of a query needs."""
-        return RunAlignment(query, self._groups, self._event_times())
+        return RunRecords(query, self._groups, self._event_times(), unread, snapshots)
 
     def follow(self, document: ControlDocument) -> None:
         """Take from the document which queries belong to a group."""
