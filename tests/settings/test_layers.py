@@ -116,7 +116,7 @@ def test_a_document_holds_where_it_says_something_and_the_job_elsewhere(
 def test_whose_word_holds_is_told_of_each_setting_that_the_job_says(
     document: QueryControl | None, job: Job
 ) -> None:
-    told = {(each.source, each.setting): each.origin for each in held(document, job)}
+    told = held(document, job)
     upper = document or QueryControl()
     for name, members in {
         "interval": ("interval_seconds",),
@@ -125,7 +125,7 @@ def test_whose_word_holds_is_told_of_each_setting_that_the_job_says(
     }.items():
         is_documents = any(getattr(upper, member) != getattr(QueryControl(), member) for member in members)
         expected = Origin.DOCUMENT if is_documents else Origin.OPTION if name in job.query else None
-        assert told.get((None, name)) is expected
+        assert told.get(("", name)) is expected
     for name, given_here in job.sources.items():
         source = upper.sources.get(name, SourceControl())
         for setting in given_here:

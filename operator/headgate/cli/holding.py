@@ -75,9 +75,9 @@ def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> I
         names = {source.name for source in query.sources} | properties.sources.keys()
         job = Job(properties.query, {name: properties.of_source(name) for name in sorted(names)})
         origins: dict[tuple[str, str], str] = {}
-        for each in held(documents[query.name], job):
-            given = job.query if each.source is None else job.sources.get(each.source, {})
-            origins[each.source or "", each.setting] = _word(each.origin.value, each.setting, given)
+        for (source, setting), origin in held(documents[query.name], job).items():
+            given = job.sources.get(source, {}) if source else job.query
+            origins[source, setting] = _word(origin.value, setting, given)
         for each_told in told or ():
             if each_told.query == query.name:
                 origins[each_told.source, each_told.setting] = each_told.origin

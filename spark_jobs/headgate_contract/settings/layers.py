@@ -63,16 +63,6 @@ class Job:
 SAYS_NOTHING = Job({}, {})
 
 
-@dataclass(frozen=True)
-class Held:
-    """One setting that is not left at its default."""
-
-    source: str | None
-    """`None`: it is one of the query's."""
-    setting: str
-    origin: Origin
-
-
 def merged(document: QueryControl | None, job: Job) -> QueryControl | None:
     """Return what a query is to do; `None`: nobody says anything of it, so it runs as if nobody could.
 
@@ -106,24 +96,27 @@ def circles(job: Job) -> list[str]:
     return [chains.told(cycle) for cycle in chains.cycles(after)]
 
 
-def held(document: QueryControl | None, job: Job) -> Iterator[Held]:
-    """Yield each setting that is not left at its default, and by whom."""
+def held(document: QueryControl | None, job: Job) -> dict[tuple[str, str], Origin]:
+    """Return whose word holds, by source (empty: the query) and setting, of all that is not left at its default."""
     upper = QueryControl() if document is None else document
-    yield from _held(None, Scope.QUERY, upper, QueryControl(), job.query)
+    found = dict(_held("", Scope.QUERY, upper, QueryControl(), job.query))
     for name in sorted({**upper.sources, **job.sources}):
         source = upper.sources.get(name, SourceControl())
-        yield from _held(name, Scope.SOURCE, source, SourceControl(), job.sources.get(name, {}))
+        found |= _held(name, Scope.SOURCE, source, SourceControl(), job.sources.get(name, {}))
+    return found
 
 
-def _held(source: str | None, scope: Scope, upper: Any, default: Any, given: Given) -> Iterator[Held]:
+def _held(
+    source: str, scope: Scope, upper: Any, default: Any, given: Given
+) -> Iterator[tuple[tuple[str, str], Origin]]:
     for setting in TABLE:
         if setting.scope is not scope:
             continue
         if _is_said(upper, default, setting):
             if _is_set(upper, default, setting):
-                yield Held(source, setting.name, Origin.DOCUMENT)
+                yield (source, setting.name), Origin.DOCUMENT
         elif setting.name in given:
-            yield Held(source, setting.name, given[setting.name].origin)
+            yield (source, setting.name), given[setting.name].origin
 
 
 def _is_said(upper: Any, default: Any, setting: Setting) -> bool:

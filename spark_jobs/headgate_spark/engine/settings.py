@@ -115,13 +115,13 @@ class Settings:
         return self._origins
 
     def _found(self) -> Iterator[tuple[str, str, str]]:
-        holding = {(each.source, each.setting): each.origin for each in held(self._document, self._job)}
-        for source, given in ((None, self._job.query), *sorted(self._job.sources.items())):
+        holding = held(self._document, self._job)
+        for source, given in (("", self._job.query), *sorted(self._job.sources.items())):
             for name in given:
                 origin = holding.get((source, name))
                 if origin is None:
                     origin = given[name].origin if BY_NAME[name] in OF_THE_JOB else Origin.DOCUMENT
-                yield source or "", name, origin.value
+                yield source, name, origin.value
 
     def tell(self, sources: Mapping[str, Descriptor]) -> None:
         """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
