@@ -39,7 +39,7 @@ class Limits:
     def rooms(self, state: SourceState) -> dict[str, int]:
         """Return for each split the records between its position and the nearest of its ends."""
         part = self.parts.get(state.name)
-        bounds = (None if part is None else part.ends, self.span.end_of(state.name))
+        bounds = (None if part is None else part.ends, self.span.get(state.name))
         return state.rooms(*(b for b in bounds if b is not None))
 
 

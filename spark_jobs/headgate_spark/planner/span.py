@@ -1,39 +1,30 @@
 """The ends of a backlog that is read as one batch (`intervalDuringBacklog: 0s`).
 
 They are fixed when the backlog is first planned: at what the sources have, or where the snapshot of a change stream
-ends. Where `batch.maxRecords` cuts the batch, those that follow end
-at the same place; what arrived meanwhile is the next span.
+ends. Where `batch.maxRecords` cuts the batch, those that follow end at the same place; what arrived meanwhile is the
+next span.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
-from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import Position
 from headgate_spark.planner.snapshots import Snapshots
 from headgate_spark.planner.source import SourceState
 
+Span = Mapping[str, Position]
+"""The ends in force, by source; empty outside of such a backlog."""
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The ends in force, by source; empty outside of such a backlog."""
 
-    ends: Mapping[str, Position] = field(default_factory=dict)
-
-    def end_of(self, source: str) -> Position | None:
-        """Return the end of the source; `None`: it has none."""
-        return self.ends.get(source)
-
-    def fixed(
-        self, readers: Iterable[SourceState], sources: Iterable[SourceState], snapshots: Snapshots
-    ) -> Span:
-        """Return the span with the ends of `sources`, unless `readers` have not reached the ones in force yet."""
-        if any(any(s.rooms(self.ends[s.name]).values()) for s in readers if s.name in self.ends):
-            return self
-        counted = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
-        return Span({name: _nearest(latest, snapshots.ends(name)) for name, latest in counted.items()})
+def fixed(
+    span: Span, readers: Iterable[SourceState], sources: Iterable[SourceState], snapshots: Snapshots
+) -> Span:
+    """Return the span with the ends of `sources`, unless `readers` have not reached the ones in force yet."""
+    if any(any(s.rooms(span[s.name]).values()) for s in readers if s.name in span):
+        return span
+    counted = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
+    return {name: _nearest(latest, snapshots.ends(name)) for name, latest in counted.items()}
 
 
 def _nearest(latest: Position, ends: Position | None) -> Position:

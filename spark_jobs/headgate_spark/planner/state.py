@@ -99,7 +99,7 @@ class QueryState:
         self.alignment = alignment or QueryAlignment(name, Groups(), EventTimes())
         rates = {name: state.rate for name, state in self.sources.items()}
         self.in_force = InForce(self.settings.intervals, backlog=False, spans=False, rates=rates)
-        self.span = Span()
+        self.span: Span = {}
         self.votes = LagVotes()
         self.unread = UnreadRecords(unread or UnreadTimes())
         self.snapshots = Snapshots(snapshots or SnapshotEnds())
@@ -180,7 +180,7 @@ class QueryState:
         states = [self.sources[name] for name in surveyed if self.sources[name].control.snapshot is not None]
         moved = [self.snapshots.follow(state, now) for state in states]
         if any(moved):
-            self.span = Span()  # it was fixed by what was known before
+            self.span = {}  # it was fixed by what was known before
         if states:
             self.put_in_force(self.to_be_in_force(self.hybrid, now), now)
 
@@ -212,7 +212,7 @@ class QueryState:
         if not in_force.backlog:
             self.refilling = frozenset()
         if not in_force.spans:
-            self.span = Span()
+            self.span = {}
         for name, rate in in_force.rates.items():
             self.sources[name].rate = rate
         self.in_force = in_force

@@ -21,7 +21,7 @@ from headgate_spark.planner.reading import Limits, rated, reach_of
 from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
-from headgate_spark.planner.span import Span
+from headgate_spark.planner.span import Span, fixed
 from headgate_spark.planner.state import InForce, QueryState
 
 
@@ -136,7 +136,7 @@ def history_at_once(query: QueryState, draft: Draft) -> Draft:
 def verdict(query: QueryState, draft: Draft) -> Draft:
     """Put in force what the document says, and what the histories make of it."""
     in_force = query.to_be_in_force(draft.hybrid, draft.now)
-    return replace(draft, in_force=in_force, span=draft.span if in_force.spans else Span())
+    return replace(draft, in_force=in_force, span=draft.span if in_force.spans else {})
 
 
 # reading: whose position is known, and who may read?
@@ -178,7 +178,7 @@ def span(query: QueryState, draft: Draft) -> Draft:
     """Fix the ends of a backlog that is read in one batch."""
     if not draft.in_force.spans or not draft.reading:
         return draft
-    return replace(draft, span=draft.span.fixed(draft.reading, query.sources.values(), query.snapshots))
+    return replace(draft, span=fixed(draft.span, draft.reading, query.sources.values(), query.snapshots))
 
 
 def reach(query: QueryState, draft: Draft) -> Draft:
@@ -278,7 +278,7 @@ def aligned(*again: Step) -> Step:
         if any(allotment.hold is None for allotment in draft.plan.values()):
             return draft
         # a member at its end holds those before theirs: what has arrived there lets all go on
-        return replace(draft, span=Span())
+        return replace(draft, span={})
 
     return alignment
 
