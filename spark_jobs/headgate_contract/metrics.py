@@ -53,6 +53,11 @@ def _gauge(name: str, text: str, *more: str, is_signed: bool = False) -> Metric:
     return Metric(f"headgate_{name}", Kind.GAUGE, _labels(name, more), text, is_signed)
 
 
+def _cause(name: str, text: str) -> Metric:
+    """Return a gauge that is 1 while something is wrong; its label says what, and what to do."""
+    return _gauge(name, text, "cause")
+
+
 def _counter(name: str, text: str, *more: str) -> Metric:
     return Metric(f"headgate_{name}_total", Kind.COUNTER, _labels(name, more), text)
 
@@ -71,25 +76,22 @@ PLANNER_DURATION = _histogram("planner_duration_seconds", "Time one planner call
 PLANNER_FAILURES = _counter("planner_failures", "Planner calls that failed; the source is held meanwhile.")
 DRIVER_STOPPING = _gauge("driver_stopping", "1 while a stop waits for the running batches.")
 SPARK_INFO = _gauge("spark_info", "1; version is that of Spark in the driver.", "version")
-CONTROL_UNREAD = _gauge(
+CONTROL_UNREAD = _cause(
     "control_unread",
     "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",
-    "cause",
 )
 EXECUTORS_WANTED = _gauge("executors_wanted", "Executors that the driver has asked its cluster for.")
 EXECUTORS = _gauge("executors", "Executors that have registered with the driver.")
-EXECUTORS_REFUSED = _gauge(
+EXECUTORS_REFUSED = _cause(
     "executors_refused",
     "1 while the cluster takes no request for executors that are missing; cause is what it says.",
-    "cause",
 )
 
 # A query ------------------------------------------------------------------------------------------
 QUERY_ACTIVE = _gauge("query_active", "1 while the query runs, 0 after it ended.")
-QUERY_FAILED = _gauge(
+QUERY_FAILED = _cause(
     "query_failed",
     "1 while the query has failed and is not started again; cause is a sentence with the remedy.",
-    "cause",
 )
 QUERY_STARTED = _gauge(
     "query_started_timestamp_seconds", "When this run of the query started; tells one attempt from the next."
@@ -112,15 +114,13 @@ SETTING_INFO = _gauge(
     "setting",
     "origin",
 )
-SETTING_UNMATCHED = _gauge(
+SETTING_UNMATCHED = _cause(
     "setting_unmatched",
     "1; a property is said of a query or a source that the job does not have; cause names the one that may be meant.",
-    "cause",
 )
-CHECKPOINT_UNFENCED = _gauge(
+CHECKPOINT_UNFENCED = _cause(
     "checkpoint_unfenced",
     "1; nothing, or not enough, keeps a second driver off a checkpoint; cause names it, and says what to do.",
-    "cause",
 )
 QUERY_BACKLOG = _gauge(
     "query_backlog",
@@ -134,10 +134,9 @@ QUERY_REAL_TIME = _gauge(
     "query_real_time",
     "1 while batches run in Spark's real-time mode, 0 while they do not; absent where it is not asked for.",
 )
-QUERY_REAL_TIME_REFUSED = _gauge(
+QUERY_REAL_TIME_REFUSED = _cause(
     "query_real_time_refused",
     "1 while the query stays in micro-batches though real-time mode is asked for; cause is a sentence.",
-    "cause",
 )
 QUERY_INTERVAL = _gauge("query_interval_seconds", "Commit interval in force.")
 QUERY_GRANT = _gauge("query_grant_records", "Records that the last batch was allowed.")
@@ -183,16 +182,14 @@ SOURCE_INFO = _gauge(
     "or none.",
     "lane",
 )
-SOURCE_OUT_OF_REACH = _gauge(
+SOURCE_OUT_OF_REACH = _cause(
     "source_out_of_reach",
     "1 while the source cannot be asked what it has; cause is a sentence with the remedy.",
-    "cause",
 )
 SOURCE_PHASE = _gauge("source_phase", "1 while the source is in a historical part or waits behind one.")
-SOURCE_SNAPSHOT_PROBLEM = _gauge(
+SOURCE_SNAPSHOT_PROBLEM = _cause(
     "source_snapshot_problem",
     "1 while the source cannot tell where its snapshot ends; cause is a sentence with partition and remedy.",
-    "cause",
 )
 SOURCE_BACKLOG_VOTE = _gauge(
     "source_backlog_vote",
