@@ -35,21 +35,6 @@ class Staged:
 
     root: str
 
-    @property
-    def output(self) -> str:
-        """What the batch has emitted."""
-        return f"{self.root}/{OUTPUT}"
-
-    @property
-    def left(self) -> str:
-        """The left rows to be replayed."""
-        return f"{self.root}/{REPLAYED_LEFT}"
-
-    @property
-    def right(self) -> str:
-        """The right rows to be replayed."""
-        return f"{self.root}/{REPLAYED_RIGHT}"
-
     def write_output(self, batch: Batch, horizon: Horizon) -> list[str]:
         """Write the result of the history, over what an interrupted run has left of it; return its files."""
         return write(batch.output(horizon), self.root, OUTPUT)
@@ -72,11 +57,13 @@ def continued(
 ) -> DataFrame:
     """Return the stream: the result of the history, then what the join finds from the cut on."""
     left_live, right_live = live
-    left = _whole(spark, matching.left, left_live.withColumn(ANSWERED, F.lit(False)), staged.left)
-    right = _whole(spark, matching.right, right_live, staged.right)
+    left = _whole(
+        spark, matching.left, left_live.withColumn(ANSWERED, F.lit(False)), f"{staged.root}/{REPLAYED_LEFT}"
+    )
+    right = _whole(spark, matching.right, right_live, f"{staged.root}/{REPLAYED_RIGHT}")
     joined = matching.joined(left, right, matching.how).filter(_is_new(matching))
     result = matching.result(joined, left_live, right_live)
-    return result.union(_read(spark, result.schema, staged.output))
+    return result.union(_read(spark, result.schema, f"{staged.root}/{OUTPUT}"))
 
 
 def _whole(spark: SparkSession, side: Side, live: DataFrame, path: str) -> DataFrame:
