@@ -16,9 +16,8 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_spark.runtime.driver import Runtime
+from headgate_spark.runtime.driver import Runtime, await_boundaries
 from headgate_spark.runtime.settings import Settings
-from headgate_spark.runtime.stopping import await_boundaries
 from support.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.processes

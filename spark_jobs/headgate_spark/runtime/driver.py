@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -28,6 +28,7 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
 from headgate_spark.engine.records import DriverAlignment
+from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.engine.sources import Descriptor
@@ -43,7 +44,6 @@ from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.fences import open_fence
 from headgate_spark.runtime.settings import Settings
-from headgate_spark.runtime.stopping import await_boundaries, stop_queries
 
 log = structlog.get_logger("headgate")
 
@@ -285,3 +285,35 @@ def connect(port: int, token: str) -> DriverJvm:
     parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     gateway: Any = JavaGateway(gateway_parameters=parameters)
     return DriverJvm(gateway.jvm)
+
+
+def await_boundaries(runs: Sequence[QueryRun], deadline: float) -> None:
+    """Wait until no query is in a batch any more, `deadline` (`time.monotonic`) at the latest.
+
+    All of them, before one is stopped: many a job ends with the first of its queries, and what another one is doing
+    ends with it.
+    """
+    for run in runs:
+        if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
+            log.warning(
+                "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
+            )
+
+
+def stop_queries(runs: Sequence[QueryRun]) -> None:
+    """Stop the queries, side by side; those that are cut end by themselves."""
+    stops = [threading.Thread(target=_stop, args=(run,), daemon=True) for run in runs if not run.is_cut]
+    for stop in stops:
+        stop.start()
+    for stop in stops:
+        stop.join()
+
+
+def _stop(run: QueryRun) -> None:
+    try:
+        if run.started is not None:
+            run.started.query.stop()
+    except Exception as error:  # the job may be ending the session at the same time
+        log.debug("query could not be stopped", query=run.name, error=str(error))
+        return
+    log.info("query stopped", query=run.name)
