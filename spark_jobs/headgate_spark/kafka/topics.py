@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from headgate_spark.kafka.lookups import BEGINNING, END, TIMEOUT_SECONDS, find, reads_committed, settings_of
-from headgate_spark.kafka.partitions import java_list
+from headgate_spark.kafka.lookups import (
+    BEGINNING,
+    END,
+    TIMEOUT_SECONDS,
+    find,
+    java_list,
+    reads_committed,
+    settings_of,
+)
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What the client says where the broker tells none."""
