@@ -159,7 +159,8 @@ def known_of_a_run() -> SimpleNamespace:
         settings=SimpleNamespace(origins=(("flights", "paused", "option"),)),
         started=SimpleNamespace(owner=("ada", "5f0c2f4e")),
         started_at=90.0,
-        memory=SimpleNamespace(repeated=1, spilled_bytes=9),
+        memory=SimpleNamespace(spilled_bytes=9),
+        state=SimpleNamespace(memory=SimpleNamespace(repeated=1)),
         sources=SimpleNamespace(
             out_of_reach={"flights": "query delays: source flights: broker:9092 has not answered yet"}
         ),

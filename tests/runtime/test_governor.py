@@ -507,14 +507,14 @@ def test_batches_that_run_again_are_counted_over_all_runs(governor, checkpoint):
         governor.closed(1, None)
     checkpoint.left = Resumption(7, repeats=False)
     opened(governor, 1, run="r4")
-    assert governor.runs[0].memory.repeated == 2
+    assert governor.runs[0].state.memory.repeated == 2
     assert [value["repeated"] for value in checkpoint.batches.values] == [1, 2]
 
 
 def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, checkpoint):
     checkpoint.left = OSError("the name node is in safe mode")
     assert opened(governor, 1) == "ok"
-    assert governor.runs[0].memory.repeated == 0
+    assert governor.runs[0].state.memory.repeated == 0
 
 
 @pytest.mark.parametrize("offset", ['{"row":', '{"row":"five"}', "17", "[" * 100_000])
@@ -532,7 +532,7 @@ def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_i
 def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
     checkpoint.batches.save({"repeated": 3, "colour": "blue"})
     opened(governor, 1)
-    assert governor.runs[0].memory.repeated == 3
+    assert governor.runs[0].state.memory.repeated == 3
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,6 @@ class RunMemory:
         self.has_noted_failure = False
         """Whether it is kept that the batch which was running did not fit."""
 
-    @property
-    def repeated(self) -> int:
-        """Batches of all runs that ran again, since a run ended in the middle of them."""
-        return self._state.memory.repeated
-
     def measure(self, gauge: MemoryGauge, descriptor: Descriptor) -> None:
         """Have the memory of this run's batches counted, before the first of them.
 

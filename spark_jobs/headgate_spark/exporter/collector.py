@@ -108,7 +108,7 @@ class DriverCollector(Collector):
             read_to = event_time.reached if event_time else None
             newest = event_time.of_last_batch if event_time else None
             future = float(event_time.future_batches) if event_time else None
-            repeated, spilled = run.memory.repeated, run.memory.spilled_bytes
+            repeated, spilled = run.state.memory.repeated, run.memory.spilled_bytes
             out_of_reach = run.sources.out_of_reach
             margins = run.retention_margins()
             settings = run.settings.origins
