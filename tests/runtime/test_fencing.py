@@ -20,12 +20,11 @@ from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcom
 from headgate_spark.engine.fencing import (
     DENIED,
     FAILING_SECONDS,
-    FenceSettings,
     Fencing,
     Standing,
     folder_of,
     is_for_one_run,
-    settings_in,
+    take_over_in,
 )
 from support.faulty_directory import Fault, FaultyDirectory
 
@@ -339,15 +338,15 @@ def test_the_kernel_tells_what_is_mounted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "settings"),
+    ("said", "seconds"),
     [
-        ({}, FenceSettings()),
-        ({"spark.headgate.fence": "off"}, FenceSettings(is_on=False)),
-        ({"spark.headgate.fence.takeOverAfter": "2m"}, FenceSettings(take_over_seconds=120.0)),
+        ({}, 30.0),
+        ({"spark.headgate.fence": "off"}, None),
+        ({"spark.headgate.fence.takeOverAfter": "2m"}, 120.0),
     ],
 )
-def test_properties(said: dict[str, str], settings: FenceSettings) -> None:
-    assert settings_in(said.get) == settings
+def test_properties(said: dict[str, str], seconds: float | None) -> None:
+    assert take_over_in(said.get) == seconds
 
 
 @pytest.mark.parametrize(
@@ -359,7 +358,7 @@ def test_properties(said: dict[str, str], settings: FenceSettings) -> None:
 )
 def test_properties_that_make_no_sense(name: str, value: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        settings_in({name: value}.get)
+        take_over_in({name: value}.get)
 
 
 def test_a_folder_has_one_name_by_whatever_links_it_is_reached(tmp_path: Path) -> None:

@@ -57,14 +57,6 @@ DENIED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class FenceSettings:
-    """What `spark.headgate.fence` and `spark.headgate.fence.takeOverAfter` say."""
-
-    is_on: bool = True
-    take_over_seconds: float = 30.0
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
     """What came of a question. `None` in both: there is no fence."""
 
@@ -253,18 +245,19 @@ class Fencing:
 # What is said of it ---------------------------------------------------------------------------------
 
 
-def settings_in(said: Callable[[str, str], str]) -> FenceSettings:
-    """Return what properties say of the fence; `said(name, default)` gives them. Raises ValueError with the
-    remedy."""
+def take_over_in(said: Callable[[str, str], str]) -> float | None:
+    """Return after how many seconds a driver is shut out that does not answer; `None`: there is to be no fence.
+
+    `said(name, default)` gives what properties say. Raises ValueError with the remedy.
+    """
     fence = said(FENCE, ON)
     if fence not in (ON, OFF):
         raise ValueError(f"{FENCE} is {fence!r}: give {ON} or {OFF}")
-    defaults = FenceSettings()
     try:
-        take_over = seconds(said(TAKE_OVER_AFTER, f"{defaults.take_over_seconds:g}s"))
+        take_over = seconds(said(TAKE_OVER_AFTER, "30s"))
     except ValueError as error:
         raise ValueError(f"{TAKE_OVER_AFTER}: {error}") from None
-    return FenceSettings(fence == ON, take_over)
+    return take_over if fence == ON else None
 
 
 def is_for_one_run(checkpoint: str) -> bool:

@@ -24,11 +24,11 @@ def open_fence(
     `is_locked`: this driver has the lock on it.
     """
     try:
-        settings = fencing.settings_in(jvm.context.conf().get)
+        take_over = fencing.take_over_in(jvm.context.conf().get)
     except ValueError as error:
         raise SettingsError(f"query {described.query}: {error}") from None
     location = described.checkpoint
-    if not settings.is_on or fencing.is_for_one_run(location):
+    if take_over is None or fencing.is_for_one_run(location):
         return None
     lineage, attempt = _lineage(jvm.context)
     pid = int(jvm.view.java.lang.ProcessHandle.current().pid())  # it is the JVM that writes the checkpoint
@@ -48,7 +48,7 @@ def open_fence(
         owner(application, pid, lineage, attempt, lock=mount_of(beside) if is_locked and beside else ""),
         folder=folder,
         held=held,
-        take_over_seconds=settings.take_over_seconds,
+        take_over_seconds=take_over,
     )
     side = HadoopDirectory(jvm.view, jvm.files_of(described.run_id), folder)
     fence = Fencing(described.query, location, side, ends, wants)
