@@ -78,9 +78,7 @@ class Governor:
         run, name = self.table.run(run_id), self.table.name_of(run_id)
         self.table.forget(run_id)
         if run is not None and run.started is not None:
-            run.started.query.ended(failure)
-            if self.table.remove(run):
-                self.endings.over(run)
+            self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
             self.endings.failed(name, told(name, in_words(json.loads(failure)["failure"]), {}))
 
@@ -182,10 +180,7 @@ class Governor:
         """A stream was closed; with its last one the run has ended. `failure` says what the query has failed of."""
         run = self.table.closed(handle)
         if run is not None:
-            if run.started is not None:
-                run.started.query.ended(failure)
-            if self.table.remove(run):
-                self.endings.over(run)
+            self._over(run, failure)
 
     # From the control document -----------------------------------------------------------------------
 
@@ -234,6 +229,12 @@ class Governor:
         return {} if self._services.positions is None else self._services.positions.failures
 
     # -------------------------------------------------------------------------------------------------
+
+    def _over(self, run: QueryRun, failure: str | None) -> None:
+        if run.started is not None:
+            run.started.query.ended(failure)
+        if self.table.remove(run):
+            self.endings.over(run)
 
     @contextmanager
     def _planner_call(self) -> Iterator[None]:

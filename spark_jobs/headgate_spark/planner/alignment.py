@@ -89,15 +89,6 @@ class Terms:
     max_drift: Millis
     update_interval_seconds: float
 
-    @classmethod
-    def of(cls, controls: Iterable[AlignmentControl]) -> Terms:
-        """Return the terms of the members, of which there is one at least."""
-        every = list(controls)
-        return cls(
-            round(1000 * min(c.max_drift_seconds for c in every)),
-            min(c.update_interval_seconds for c in every),
-        )
-
 
 class Groups:
     """The groups of a driver: what each query has committed itself to, and whom they wait for.
@@ -135,7 +126,9 @@ class Groups:
 
     def terms(self, group: str) -> Terms:
         """Return the terms of a group that has a member."""
-        return Terms.of(c for commitment in self._in(group).values() for c in commitment.controls)
+        every = [c for commitment in self._in(group).values() for c in commitment.controls]
+        max_drift = round(1000 * min(c.max_drift_seconds for c in every))
+        return Terms(max_drift, min(c.update_interval_seconds for c in every))
 
     def floor_of_others(self, group: str, query: str, now: float) -> Floor:
         """Return the floor of all queries of the group but one."""
