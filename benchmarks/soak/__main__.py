@@ -2,8 +2,9 @@
 
     python -m benchmarks.soak [--only driver,operator] [--scale 0.1]
 
-Rows are written after each scenario, and those of the others stay. Exit code 0: everything was measured, whether or
-not it reached its goal; 1: something could not be measured; 2: usage.
+Rows are written after each scenario, and those of the others stay. What has grown is told with the command that shows
+it again. Exit code 0: everything was measured, and nothing has grown; 1: something has, or could not be measured; 2:
+usage.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def main() -> int:
     options = arguments()
     with kept_broker(BUILD / "broker") as broker:
         bench = Bench(BUILD.resolve(), BUILD, 1, tell, broker=broker, scale=options.scale)
-        return SUITE.run(options.only, bench, options.results, f" --scale {options.scale:g}")
+        code = SUITE.run(options.only, bench, options.results, f" --scale {options.scale:g}")
+    return 1 if bench.grown else code
 
 
 def arguments() -> argparse.Namespace:

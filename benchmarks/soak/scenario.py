@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from benchmarks.kafka import scenario as kafka
 from benchmarks.local.results import Figure, Goal, Measured, Report
@@ -23,6 +23,16 @@ class Bench(kafka.Bench):
 
     scale: float = 1.0
     """How much of everything."""
+    grown: list[str] = field(default_factory=list)
+    """What has grown and must not, each by its figure."""
+
+    def judges(self, scenario: str, kinds: Iterable[str], found: Mapping[str, Measured]) -> None:
+        """Note which of these kinds has grown, and say how to see it again: nothing is drawn, so without a seed."""
+        for name, measured in found.items():
+            if measured.runs[0] > 0 and name.endswith(tuple(f"_{kind}_slope" for kind in kinds)):
+                self.grown.append(name)
+                self.tell(f"GROWN: {name}: {measured.runs[0]:g} per {PER_RESTARTS} restarts")
+                self.tell(f"  again: python -m benchmarks.soak --only {scenario} --scale {self.scale:g}")
 
     def scaled(self, whole: int, least: int = 1) -> int:
         """Return a part of a number of things."""

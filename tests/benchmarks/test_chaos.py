@@ -9,12 +9,22 @@ import pytest
 from benchmarks.chaos import __main__ as chaos
 from benchmarks.chaos.catalog import IN_MEMORY
 from benchmarks.chaos.scenario import Bench
-from benchmarks.chaos.scenarios import fuzz, misoperation, stale, tenants
+from benchmarks.chaos.scenarios import fuzz, laws, misoperation, stale, tenants
+from benchmarks.laws import loaded
 from support.fuzzing import Defect, Fed
 from support.staleness import StaleError
 from support.surfaces import Surface
 from support.tenants import TenantError
 from support.transitions import LawError
+
+BREAKS = """
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+class Breaks(RuleBasedStateMachine):
+    @rule()
+    def counts(self):
+        assert False
+"""
 
 
 @pytest.fixture
@@ -81,3 +91,43 @@ def test_it_ends_with_an_error_where_something_did_not_hold(monkeypatch: pytest.
 
 def chaos_measured(value: float) -> object:
     return stale.Measured([value])
+
+
+@pytest.mark.processes
+def test_a_seed_draws_the_same_histories_whatever_else_was_imported(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hypothesis tries the numbers that stand in the modules of ours that a process has."""
+    turns = next(machine for machine in laws.MACHINES if machine.name == "Turns")
+    monkeypatch.setattr(laws, "MACHINES", (turns,))
+    before = laws.measure(bench)["laws"].details
+    (tmp_path / "numbers.py").write_text(f"NUMBERS = {list(range(0, 9999, 7))}")
+    loaded(tmp_path / "numbers.py")
+    after = laws.measure(bench)["laws"].details
+    other = laws.measure(Bench(bench.root, 4, bench.share, bench.tell))["laws"].details
+
+    assert before["steps"] == after["steps"]
+    assert before["drawn"] == after["drawn"] != other["drawn"]
+
+
+@pytest.mark.processes
+def test_a_broken_law_is_told_with_its_history_and_the_command_that_draws_it_again(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.py").write_text(BREAKS)
+    told: list[str] = []
+    bench = Bench(bench.root, bench.seed, 1, told.append)
+    machine = laws.Machine("L0: nothing holds", "fuzz/test_surfaces", "Breaks", 5)
+    monkeypatch.setattr(laws, "MACHINES", (machine,))
+    run = f"import benchmarks.laws as of; of.TESTS = of.Path('{tmp_path}'); of.main()"
+    breaks = "of.MACHINES = (of.Machine('L0: nothing holds', 'broken', 'Breaks', 5),)"
+    monkeypatch.setattr(laws, "MODULE", ("-c", run.replace("of.main", f"{breaks}; of.main")))
+
+    found = laws.measure(bench)
+
+    assert found["laws_broken"].runs == [1]
+    said, again = told[0], told[1]
+    assert said.startswith("BROKEN (seed 3): L0: nothing holds: Breaks: AssertionError")
+    assert "state.counts()" in said
+    assert again.startswith("  again: PYTHONHASHSEED=0 python ")
+    assert again.endswith("Breaks --seed 3 --histories 5")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.local.statistics import slope_interval
+from benchmarks.soak import __main__ as soak
 from benchmarks.soak.scenario import Bench, slopes
 from benchmarks.soak.scenarios import driver, operator
 from support.driver import QUICK_START
@@ -43,6 +46,34 @@ def test_what_only_comes_and_goes_has_not_grown_and_what_grows_has() -> None:
 def test_a_slope_of_two_values_is_refused() -> None:
     with pytest.raises(ValueError, match="2 values are too few"):
         slope_interval([1, 2], [1, 2])
+
+
+def test_what_has_grown_is_told_with_a_command_and_ends_it_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def held(_: Path, restarts: int) -> Iterator[dict[str, float]]:
+        for n in range(restarts):
+            yield {"threads": 5, "descriptors": 9 + n, "sockets": 0, "files": 3, "rss_bytes": 1e6 * n}
+
+    @contextmanager
+    def no_broker(_: Path) -> Iterator[None]:
+        yield None
+
+    monkeypatch.setattr(operator, "held", held)
+    monkeypatch.setattr(soak, "kept_broker", no_broker)
+    monkeypatch.setattr(soak, "BUILD", tmp_path)
+    monkeypatch.setattr(soak, "tell", told.append)
+    monkeypatch.setattr(
+        "sys.argv", ["soak", "--only=operator", "--scale=0.5", f"--results={tmp_path}/soak.json"]
+    )
+
+    assert soak.main() == 1
+    assert [line for line in told if line.startswith("GROWN")] == [
+        "GROWN: soak_operator_descriptors_slope: 100 per 100 restarts"
+    ], "what memory a process has is told, and is no defect"
+    assert "  again: python -m benchmarks.soak --only operator --scale 0.5" in told
 
 
 @pytest.mark.processes

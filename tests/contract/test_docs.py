@@ -47,12 +47,37 @@ PAGES = sorted(p for p in ROOT.rglob("*.md") if not NOT_OURS & set(p.relative_to
 
 
 GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", GUARANTEES))))
 def test_each_promise_has_the_test_that_is_named_beside_it(test):
     file, name = test.split("::")
     assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_every_promise_names_what_holds_it():
+    """A test, by name where there is one for it; or a command, for what takes hours or a server of S3."""
+    header = "| promise | test |"
+    promises = GUARANTEES.partition(header)[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(promises) > 20
+    for promise in promises:
+        _, _, held_by, _ = promise.split("|")
+        files = re.findall(r"`(tests/[\w/]+\.py)", held_by)
+        commands = re.findall(r"`make ([\w-]+)", held_by)
+        assert files or commands, f"nothing is said to hold: {promise}"
+        assert all((ROOT / file).is_file() for file in files), promise
+        assert all(f"\n{target}:" in MAKEFILE for target in commands), promise
+
+
+def test_files_of_tests_that_pages_name_are_there():
+    named = {
+        (page.name, file)
+        for page in PAGES
+        for file in re.findall(r"`(tests/[\w/]+\.py)", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert {(page, file) for page, file in named if not (ROOT / file).is_file()} == set()
 
 
 def section(page, heading):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 from headgate.cli.local import session as local_session
@@ -24,6 +26,7 @@ from headgate.reconcile import (
 )
 from headgate.reconcile.ports import OutageReason
 
+PACKAGE = Path(inspect.getfile(conditions)).parents[1]
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
 
 
@@ -51,10 +54,54 @@ def declared_reasons() -> set[str]:
     return constants | {str(reason) for kind in kinds for reason in kind}
 
 
+def given_reasons() -> set[str]:
+    """Return what is given as a `reason` anywhere in the operator, as text or as a constant."""
+    found = set()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+        given = [
+            word.value
+            for call in ast.walk(ast.parse(file.read_text()))
+            if isinstance(call, ast.Call)
+            for word in call.keywords
+            if word.arg == "reason"
+        ]
+        names = {value.id for value in given if isinstance(value, ast.Name) and value.id.isupper()}
+        found |= {value.value for value in given if isinstance(value, ast.Constant) and value.value}
+        found |= {getattr(import_module(module), name) for name in names}
+    return {reason for reason in found if re.fullmatch(r"([A-Z][a-z]+)+", reason)}
+
+
 def documented_reasons() -> set[str]:
     tables = RUNBOOK.read_text().partition("## Every reason")[2]
     rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
     return {reason for row in rows for reason in re.findall(r"`(\w+)`", row)}
+
+
+def test_what_is_given_as_a_reason_anywhere_is_in_the_runbook() -> None:
+    given = given_reasons()
+    assert len(given) > 10
+    assert given - documented_reasons() == set()
+
+
+def test_each_reason_says_what_it_means_or_is_spoken_of_where_its_row_leads() -> None:
+    page, _, tables = RUNBOOK.read_text().partition("## Every reason")
+    sections = {
+        re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-"): text
+        for heading, text in re.findall(r"^## (.*)\n((?:(?!## ).*\n)*)", page, re.M)
+    }
+    for line in tables.splitlines():
+        if not line.startswith("| `"):
+            continue
+        _, reasons, meaning, _ = line.split("|")
+        leads = re.fullmatch(r" see \[above\]\(#(.*)\) ", meaning)
+        untold = [
+            reason
+            for reason in re.findall(r"`(\w+)`", reasons)
+            if leads and f"`{reason}`" not in sections[leads[1]]
+        ]
+        assert meaning.strip(), line
+        assert not untold, f"{untold} of {leads and leads[1]}"
 
 
 def test_the_runbook_names_every_reason_and_no_other() -> None:

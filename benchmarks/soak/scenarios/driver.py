@@ -43,9 +43,11 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     left_out = LEFT_OUT * looks // LOOKS
     kinds = [*KINDS, *REPORTED]
     counts = {"restarts": restarts[-1], "batches": batches, "verdicts": verdicts}
+    grown = slopes("soak", kinds, restarts[left_out:], found[left_out:])
+    bench.judges("driver", KINDS, grown)
     return {
         f"soak_{name}": Measured([count], {"scale": bench.scale}) for name, count in counts.items()
-    } | slopes("soak", kinds, restarts[left_out:], found[left_out:])
+    } | grown
 
 
 def soaked(

@@ -46,9 +46,9 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     bench.tell(f"{count} restarts of a driver: {looks[-1]}")
     left_out = LEFT_OUT * count // RESTARTS
     restarts = list(range(1, count + 1))
-    return {"soak_operator_restarts": Measured([count])} | slopes(
-        "soak_operator", [*KINDS, *REPORTED], restarts[left_out:], looks[left_out:]
-    )
+    grown = slopes("soak_operator", [*KINDS, *REPORTED], restarts[left_out:], looks[left_out:])
+    bench.judges("operator", KINDS, grown)
+    return {"soak_operator_restarts": Measured([count])} | grown
 
 
 def held(folder: Path, restarts: int) -> Iterator[Look]:
