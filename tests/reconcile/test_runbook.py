@@ -25,6 +25,9 @@ from headgate.reconcile import (
     refused,
 )
 from headgate.reconcile.ports import OutageReason
+from headgate_contract import RefusalReason
+from headgate_contract.exit_codes import ExitCode
+from headgate_contract.held import HeldBy
 
 PACKAGE = Path(inspect.getfile(conditions)).parents[1]
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
@@ -50,7 +53,7 @@ def declared_reasons() -> set[str]:
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)
         if re.search(rf"^[A-Z_, ]*\b{name}\b", inspect.getsource(module), re.M)  # and not imported
     }
-    kinds = (Reason, StepReason, OutageReason, ConfReason)
+    kinds = (Reason, StepReason, OutageReason, ConfReason, HeldBy, RefusalReason)
     return constants | {str(reason) for kind in kinds for reason in kind}
 
 
@@ -106,3 +109,9 @@ def test_each_reason_says_what_it_means_or_is_spoken_of_where_its_row_leads() ->
 
 def test_the_runbook_names_every_reason_and_no_other() -> None:
     assert documented_reasons() == declared_reasons()
+
+
+def test_the_runbook_names_every_exit_code_and_no_other() -> None:
+    table = RUNBOOK.read_text().partition("### Exit codes of a driver")[2]
+    told = [int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", table, re.M) for code in row.split(",")]
+    assert sorted(told) == sorted(ExitCode)
