@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate_spark.engine.fence import Epoch, Owner, epochs_among
+from headgate_spark.engine.fence import Create, Epoch, Owner, epochs_among
 from support.fence_model import (
     Driver,
     Sink,
@@ -271,3 +271,23 @@ def test_a_later_start_of_the_same_lineage_follows_one_that_has_ended(
 )
 def test_what_else_lies_there_is_no_epoch(name: str) -> None:
     assert epochs_among([name]) == []
+
+
+def test_of_two_that_see_each_others_claim_the_lower_withdraws() -> None:
+    """Otherwise each shuts the other one out, and nobody goes on."""
+    world = World()
+    for name, at in (("lower", 1), ("higher", 2)):
+        driver = world.driver(name, clock=lambda at=at: at)
+        while not isinstance(driver.next, Create):
+            driver.step()
+    for _ in range(2):  # both have created theirs, and then looked again
+        for driver in world.drivers:
+            driver.step()
+    assert len(world.store.beside) == 2
+    while not all(driver.is_over for driver in world.drivers):
+        for driver in world.drivers:
+            if not driver.is_over:
+                driver.step()
+    assert "ended" in [driver.end for driver in world.drivers]
+    assert world.taken[0] == "higher"
+    check_cover(world)
