@@ -105,8 +105,12 @@ def runs(cluster: HttpCluster, *conditions: Manifest, **status: Any) -> None:
     )
 
 
+WRONG = ("warning", "problem")
+
+
 def found(ended: Ended) -> dict[str, tuple[str, str, str]]:
-    """Level, sentence and remedy of each check."""
+    """Level, sentence and remedy of each check; what is wrong anywhere has a remedy."""
+    assert [each for each in json.loads(ended.out) if each["level"] in WRONG and not each["remedy"]] == []
     return {each["check"]: (each["level"], each["says"], each["remedy"]) for each in json.loads(ended.out)}
 
 
@@ -212,6 +216,14 @@ def without(path: str) -> Manifest:
             "problem",
             "no replica",
             "kubectl logs -n headgate-system deploy/headgate",
+        ),
+        (
+            DEPLOYMENTS,
+            Answer(200, {"metadata": {}, "items": [deployment(ready=1)]}),
+            "operator",
+            "warning",
+            "1 of 2 replicas are ready",
+            "kubectl describe pods -n headgate-system",
         ),
         (
             DEPLOYMENTS,

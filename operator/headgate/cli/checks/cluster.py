@@ -123,14 +123,17 @@ def _operators(cluster: Cluster, now: float) -> Iterator[Finding]:
 def _deployment(deployment: Manifest) -> Iterator[Finding]:
     of, status = str(key_of(deployment)), deployment.get("status") or {}
     ready, wanted = status.get("readyReplicas", 0), (deployment["spec"].get("replicas", 1))
+    namespace, _, name = of.partition("/")
     if ready == 0:
         says = f"no replica of the operator is ready, of {wanted}"
-        namespace, _, name = of.partition("/")
         remedy = f"read its log: kubectl logs -n {namespace} deploy/{name}"
         yield Finding("operator", of, Level.PROBLEM, says, remedy)
+    elif ready < wanted:
+        says = f"{ready} of {wanted} replicas are ready"
+        remedy = f"see what the others wait for: kubectl describe pods -n {namespace}"
+        yield Finding("operator", of, Level.WARNING, says, remedy)
     else:
-        level = Level.OK if ready >= wanted else Level.WARNING
-        yield Finding("operator", of, level, f"{ready} of {wanted} replicas are ready")
+        yield Finding("operator", of, Level.OK, f"{ready} of {wanted} replicas are ready")
     version = (deployment["metadata"].get("labels") or {}).get(VERSION)
     if version is not None and version != __version__:
         says = f"the operator is of version {version}, this command of {__version__}"
