@@ -468,7 +468,7 @@ def test_a_machine_on_which_a_query_was_governed(headgate: Headgate, tmp_path: P
         (
             "echo 'headgate-run: error: the shim is missing: reinstall' >&2; exit 78",
             "the shim is missing: reinstall",
-            "",
+            "do what it says",
         ),
         (
             "echo 'No module named headgate_spark'; exit 1",

@@ -48,7 +48,9 @@ def check_machine(launcher: str | None) -> Iterator[Finding]:
             return
     if found is None:
         remedy = (
-            "" if ERROR in said else "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
+            "do what it says, then look again"
+            if ERROR in said
+            else "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
         )
         yield Finding("spark", HERE, Level.PROBLEM, _reason(said), remedy)
         return
