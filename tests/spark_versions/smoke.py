@@ -112,6 +112,13 @@ class Smoke:
             self.until(lambda: sizes(query) == [100, 300, 400])
         assert query.exception() is None
 
+    def check_process_all_available_waits_through_held_triggers(self, scratch: Path) -> None:
+        planner = Planner(*["hold"] * 10, *["all"] * 1000)
+        writer = self.files(scratch / "in", 8).writeStream.format("noop")
+        with self.governed(planner), self.running(writer, scratch / "checkpoint") as query:
+            query.processAllAvailable()
+            assert sizes(query) == [800]
+
     def check_a_source_held_while_another_reads_starts_at_its_beginning(self, scratch: Path) -> None:
         planner = Planner()
         planner.free = {"0"}

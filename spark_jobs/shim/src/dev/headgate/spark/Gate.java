@@ -30,7 +30,7 @@ final class Gate implements Governed.Handler {
   private static final long RETRY_MILLIS = 500;
 
   private final GatedStream source;
-  private final RunningQuery query;
+  final RunningQuery query;
   private final Thread thread = Thread.currentThread();
   private final long handle;
   private final PlannerClient client;
@@ -91,27 +91,24 @@ final class Gate implements Governed.Handler {
   @Override
   public Object call(Method method, Object[] arguments) throws Throwable {
     switch (method.getName()) {
-      case "latestOffset":
+      case "latestOffset" -> {
         if (arguments.length == 2) {
           return latestOffset((Offset) arguments[0], (ReadLimit) arguments[1]);
         }
-        break;
-      case "getDefaultReadLimit":
+      }
+      case "getDefaultReadLimit" -> {
         if (Shim.planner() != null) {
           awaitFence();
-          query.trigger.handOver();
+          query.trigger.handOver(query);
         }
-        break;
-      case "reportLatestOffset":
+      }
+      case "reportLatestOffset" -> {
         if (held) {
           return source.known();
         }
-        break;
-      case "stop":
-        close();
-        break;
-      default:
-        break;
+      }
+      case "stop" -> close();
+      default -> {}
     }
     return source.call(method, arguments);
   }
@@ -132,6 +129,14 @@ final class Gate implements Governed.Handler {
   /** Whether the stream has something else than when it was last surveyed, or is out of reach. */
   boolean hasNews() {
     return canBeSurveyed() && !Objects.equals(source.latest(position, ReadLimit.allAvailable()), lastSurveyed);
+  }
+
+  /** Whether the stream had nothing unread at some time after that one; it is asked, if that changes nothing in it. */
+  boolean wasReadSince(long nanos) {
+    if (!live && !source.wasReadSince(nanos) && canBeSurveyed()) {
+      source.latest(position, ReadLimit.allAvailable());
+    }
+    return live || source.wasReadSince(nanos); // in real-time mode Spark has looked itself
   }
 
   /** Not by another query's thread, nor before its position is known; and a V1 source, when asked, takes note of what it found. */
@@ -299,21 +304,17 @@ final class Gate implements Governed.Handler {
   }
 
   private Offset carriedOut(Answer answer, Offset start, ReadLimit own) {
-    switch (answer.verb()) {
-      case "fail":
-        throw new PlannerException(answer.rest());
-      case "hold":
-        return hold(start);
-      case "none":
+    return switch (answer.verb()) {
+      case "fail" -> throw new PlannerException(answer.rest());
+      case "hold" -> hold(start);
+      case "none" -> {
         held = true;
-        return start;
-      case "offset":
-        return source.parsed(answer.rest());
-      case "all":
-        return own instanceof ReadAllAvailable && surveyed != null ? surveyed : ended(start, own);
-      default:
-        return ended(start, answer.limit());
-    }
+        yield start;
+      }
+      case "offset" -> source.parsed(answer.rest());
+      case "all" -> own instanceof ReadAllAvailable && surveyed != null ? surveyed : ended(start, own);
+      default -> ended(start, answer.limit());
+    };
   }
 
   /** The end of a batch under the limit. */

@@ -33,6 +33,7 @@ final class GatedStream {
   private Offset initial;
   private Offset known;
   private boolean told; // the stream has said how far it goes
+  private Long readNanos; // when it had nothing unread last; null: never
   private boolean availableNow;
   private Offset frozen;
   private volatile long fileBytes = -1;
@@ -90,6 +91,11 @@ final class GatedStream {
   /** Whether it was out of reach when it was last asked. */
   boolean isOutOfReach() {
     return outage.lasts();
+  }
+
+  /** Whether it was asked after that time, and had nothing behind its position. */
+  boolean wasReadSince(long nanos) {
+    return readNanos != null && readNanos - nanos >= 0;
   }
 
   boolean isAvailableNow() {
@@ -179,6 +185,7 @@ final class GatedStream {
       outage.over();
       known = latest;
       told = true;
+      readNanos = latest == null || latest.equals(start) ? Long.valueOf(began) : readNanos;
       return latest;
     } catch (Exception e) {
       if (Shim.planner() != null && outage.bears(e, began)) {

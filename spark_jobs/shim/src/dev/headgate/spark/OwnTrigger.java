@@ -37,7 +37,7 @@ final class OwnTrigger {
   }
 
   /** Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it. */
-  void handOver() {
+  void handOver(RunningQuery running) {
     if (asked) {
       return;
     }
@@ -47,6 +47,7 @@ final class OwnTrigger {
         boolean isLong = own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS;
         replaceExecutor(isLong);
         ownMillis = isLong ? own.intervalMs() : 0;
+        AllAvailable.install(running, new Execution(query));
       } catch (ReflectiveOperationException | RuntimeException e) {
         LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", Thread.currentThread().getName(), e);
       }

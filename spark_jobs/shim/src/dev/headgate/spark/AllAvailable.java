@@ -1,0 +1,96 @@
+package dev.headgate.spark;
+
+import java.util.Date;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * The condition on which {@code processAllAvailable} waits: Spark's own, but a held trigger does not end the wait.
+ *
+ * <p>Spark sets {@code noNewData} after each trigger without a batch and signals at once, under the lock of the waiting threads (read in
+ * the bytecode of {@code MicroBatchExecution.constructNextBatch}, 4.0 to 4.3). A trigger that was held looks to it like one that found
+ * nothing. So that word is taken back, before anyone can read it, until each stream had nothing unread once since the last thread came.
+ */
+final class AllAvailable implements Condition {
+  private final RunningQuery query;
+  private final Execution execution;
+  private final ReentrantLock lock;
+  private final Condition spark;
+  private final Thread thread = Thread.currentThread();
+  private final Set<Thread> waiting = new HashSet<>(); // this and `since` are guarded by the lock, which whoever waits or signals holds
+  private long since = System.nanoTime(); // who waits already waits on Spark's own, where it is woken as well
+
+  private AllAvailable(RunningQuery query, Execution execution) {
+    this.query = query;
+    this.execution = execution;
+    this.lock = (ReentrantLock) execution.call("awaitProgressLock");
+    this.spark = (Condition) execution.call("awaitProgressLockCondition");
+  }
+
+  /** Puts it in the place of Spark's; called on the query's thread. */
+  static void install(RunningQuery query, Execution execution) throws ReflectiveOperationException {
+    execution.set("awaitProgressLockCondition", new AllAvailable(query, execution));
+  }
+
+  @Override
+  public void signalAll() {
+    if (Thread.currentThread() == thread && (boolean) execution.call("noNewData") && lock.hasWaiters(spark)) {
+      if (Shim.gates().stream().allMatch(gate -> gate.query != query || gate.wasReadSince(since))) {
+        waiting.clear();
+      } else {
+        takeBack();
+      }
+    }
+    spark.signalAll();
+  }
+
+  private void takeBack() {
+    try {
+      execution.set("noNewData", false);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Headgate does not know this version of Spark", e);
+    }
+  }
+
+  /** The one that {@code processAllAvailable} calls, again and again. */
+  @Override
+  public boolean await(long time, TimeUnit unit) throws InterruptedException {
+    if (waiting.add(Thread.currentThread())) {
+      since = System.nanoTime();
+    }
+    try {
+      return spark.await(time, unit);
+    } catch (InterruptedException e) {
+      waiting.remove(Thread.currentThread());
+      throw e;
+    }
+  }
+
+  @Override
+  public void await() throws InterruptedException {
+    spark.await();
+  }
+
+  @Override
+  public void awaitUninterruptibly() {
+    spark.awaitUninterruptibly();
+  }
+
+  @Override
+  public long awaitNanos(long nanos) throws InterruptedException {
+    return spark.awaitNanos(nanos);
+  }
+
+  @Override
+  public boolean awaitUntil(Date deadline) throws InterruptedException {
+    return spark.awaitUntil(deadline);
+  }
+
+  @Override
+  public void signal() {
+    spark.signal();
+  }
+}
