@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate_spark.engine.checkpoint import Checkpoint, side_directory
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.store import NumberedStore
 from support.disk import Disk
@@ -43,3 +44,19 @@ def test_what_a_killed_run_left_unfinished_goes_with_the_next_value(tmp_path: Pa
     store.save("second")
     assert {path.name for path in tmp_path.iterdir()} == {"hybrid.1.json", "hybrid.2.json", *of_others}
     assert store.load() == "second"
+
+
+@pytest.mark.parametrize("name", ["folder-link/ck", "link", "file:{}/link"])
+def test_a_checkpoint_has_one_memory_by_whatever_link_it_is_reached(tmp_path: Path, name: str) -> None:
+    real = tmp_path / "real" / "ck"
+    real.with_suffix(".headgate").mkdir(parents=True)
+    (tmp_path / "folder-link").symlink_to("real")
+    (tmp_path / "link").symlink_to(real)
+    linked = name.format(tmp_path) if ":" in name else str(tmp_path / name)
+    learnt_by(linked).batches.save({"rows": 5})
+    assert learnt_by(str(real)).batches.load() == {"rows": 5}
+    assert side_directory("s3a://bucket/ck/") == "s3a://bucket/ck.headgate"
+
+
+def learnt_by(location: str) -> Checkpoint:
+    return Checkpoint(location, lambda uri: LocalDirectory(Path(uri.removeprefix("file:"))))

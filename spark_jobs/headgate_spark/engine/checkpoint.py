@@ -33,7 +33,10 @@ class CheckpointInUseError(RuntimeError):
 
 
 def side_directory(checkpoint: str) -> str:
-    """Return where Headgate keeps what belongs to `checkpoint`."""
+    """Return where Headgate keeps what belongs to `checkpoint`: one folder, by whatever link it is reached."""
+    root = local_path(checkpoint)
+    if root is not None:
+        checkpoint = ("file:" if checkpoint.startswith("file:") else "") + os.path.realpath(root)
     return checkpoint.rstrip("/") + ".headgate"
 
 
@@ -61,9 +64,7 @@ def acquire_lock(jvm: Any, checkpoint: str, holder: int | None = None) -> Checkp
     root = local_path(checkpoint)
     if root is None or root.name.startswith("temporary-"):
         return None
-    path = (
-        Path(side_directory(os.path.realpath(root))) / "lock"
-    )  # one file, by whatever links the two runs come
+    path = Path(side_directory(str(root))) / "lock"
     with _OWN_GUARD:
         if path in _OWN:
             raise CheckpointInUseError(

@@ -7,7 +7,6 @@ the JVM (`Fence.java`), which writes the checkpoint and may outlive this process
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import threading
@@ -268,4 +267,4 @@ def is_for_one_run(checkpoint: str) -> bool:
 def folder_of(checkpoint: str) -> str:
     """Return the folder beside a checkpoint, by one name whatever links lead to it on this machine."""
     root = local_path(checkpoint)
-    return side_directory(checkpoint if root is None else f"file:{os.path.realpath(root)}")
+    return side_directory(checkpoint if root is None else f"file:{root}")
