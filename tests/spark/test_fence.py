@@ -35,7 +35,7 @@ from headgate_spark.engine.fence import (
 )
 from headgate_spark.engine.fence_owner import owner
 from support.governed import NAME, Driver, driver_in
-from support.spark import wait_until
+from support.spark import batch_sizes, wait_until
 
 pytestmark = pytest.mark.spark
 SETTINGS = (
@@ -130,6 +130,24 @@ def carried_out(folder: LocalDirectory, act: Act) -> Any:
         case Delete(name):
             folder.delete(name)
     return None
+
+
+def tracking_asynchronously(driver: Driver, checkpoint: Path, milliseconds: int) -> StreamingQuery:
+    writer = driver.writer(rows(driver.spark), checkpoint, to=None).option(
+        "asyncProgressTrackingEnabled", "true"
+    )
+    return writer.option("asyncProgressTrackingCheckpointIntervalMs", milliseconds).start()
+
+
+def test_a_stop_between_batches_leaves_those_since_the_last_asynchronous_entry_to_run_again(
+    driver: Driver, tmp_path: Path
+) -> None:
+    query = tracking_asynchronously(driver, tmp_path / "ck", milliseconds=3_600_000)
+    wait_until(lambda: len(batch_sizes(query)) > 3, "four batches")
+    (run,) = driver.governor.stop()
+    assert run.at_boundary.wait(240)
+    query.stop()
+    assert not has_committed(tmp_path / "ck", 3), "Spark has written nothing since the first batch"
 
 
 @pytest.mark.parametrize("scheme", ["file:", "faulty:"])
