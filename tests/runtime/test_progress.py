@@ -44,6 +44,10 @@ def test_a_query_without_watermark_or_state_says_so():
     assert (found.watermark, found.max_event_time, found.state_rows) == (None, None, None)
 
 
+def test_rows_that_one_store_does_not_count_are_unknown_of_the_query():
+    assert parse(progress(stateOperators=[{"numRowsTotal": 10}, {}])).state_rows is None
+
+
 DELAYS = (
     ("no watermark", "Project [a#1]\n+- Relation", None),
     ("one", "EventTimeWatermark 9f-1, ts#5: timestamp, 10 seconds\n+- x", 10.0),

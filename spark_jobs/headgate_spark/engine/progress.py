@@ -23,6 +23,7 @@ class Progress:
     watermark: float | None
     max_event_time: float | None
     state_rows: int | None
+    """Of all state operators; also `None` where the store of one does not count them."""
 
 
 def parse(text: str) -> Progress | None:
@@ -32,14 +33,14 @@ def parse(text: str) -> Progress | None:
     if "addBatch" not in durations:
         return None
     event_time = members.get("eventTime", {})
-    operators = members.get("stateOperators", [])
+    rows = [operator.get("numRowsTotal") for operator in members.get("stateOperators", [])]
     return Progress(
         batch_id=members["batchId"],
         duration_seconds=durations["triggerExecution"] / 1000,
         source_rows=tuple(max(0, source["numInputRows"]) for source in members["sources"]),
         watermark=_time(event_time.get("watermark")),
         max_event_time=_time(event_time.get("max")),
-        state_rows=sum(operator["numRowsTotal"] for operator in operators) if operators else None,
+        state_rows=sum(rows) if rows and None not in rows else None,
     )
 
 

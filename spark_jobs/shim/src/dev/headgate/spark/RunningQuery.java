@@ -223,7 +223,7 @@ final class RunningQuery {
     }
     StreamingQueryProgress last = query.lastProgress();
     if (last != null && last != told) {
-      planner.progressed(runId(), Progress.of(last));
+      planner.progressed(runId(), Progress.of(last, new Execution(query).session()));
       told = last;
     }
   }
