@@ -227,6 +227,20 @@ def test_stays_in_micro_batches_with_what_the_job_says_of_its_state(
     assert words in planner.refusals[0]
 
 
+def test_slots_that_a_real_time_query_of_the_job_itself_holds_are_not_free(
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession
+) -> None:
+    rows = Memory(spark).frame.select((col("value") % KEYS).alias("key"), col("value"))
+    plain = rows.writeStream.foreach(appending(tmp_path / "plain")).outputMode("update")
+    with running(plain.trigger(realTime="1 second"), tmp_path / "plain-checkpoint"):
+        wait_until(lambda: not is_idle(spark), "a task of the plain query")
+        planner.answer = LIVE
+        memory.add(100)
+        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
+            await_counts(query, tmp_path / "rows", memory)
+    assert "needs 2 task slots all the time, and 1 of 2 are free" in planner.refusals[0]
+
+
 def test_state_stays_in_micro_batches_where_executors_come_and_go_by_themselves(
     planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession
 ) -> None:

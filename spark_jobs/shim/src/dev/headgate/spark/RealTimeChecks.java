@@ -1,14 +1,21 @@
 package dev.headgate.spark;
 
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkJobInfo;
+import org.apache.spark.SparkStatusTracker;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import scala.Option;
 
 /**
  * What Spark checks where a query is started in real-time mode, and what it does not: whether all of its tasks have a slot.
@@ -95,13 +102,17 @@ final class RealTimeChecks {
     int needed = tasks(starts);
     SparkContext context = execution.session().sparkContext();
     int every = context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
-    int others = execution.session().sharedState().activeStreamingQueries().size() - 1;
+    List<StreamingQuery> others = new ArrayList<>();
+    execution.session().sharedState().activeStreamingQueries().values().forEach(other -> others.add((StreamingQuery) other));
+    others.remove(execution.query());
     int kept;
     int free;
     synchronized (HOLDING) {
       HOLDING.remove(this);
-      kept = others > HOLDING.size() ? 1 : 0;
-      free = Math.max(0, every - kept - HOLDING.values().stream().mapToInt(Integer::intValue).sum());
+      HOLDING.keySet().forEach(switched -> others.remove(switched.execution.query()));
+      int taken = others.stream().filter(RunningQuery::holdsItsSlots).mapToInt(other -> tasksOf(context, other)).sum();
+      kept = others.stream().allMatch(RunningQuery::holdsItsSlots) ? 0 : 1;
+      free = Math.max(0, every - kept - taken - HOLDING.values().stream().mapToInt(Integer::intValue).sum());
       if (needed <= free) {
         HOLDING.put(this, needed);
         return null;
@@ -109,6 +120,15 @@ final class RealTimeChecks {
     }
     return "it needs " + needed + " task slots all the time, and " + free + " of " + every + " are free for it"
         + (kept > 0 ? " (one is kept for other queries of the driver)" : "") + "; add executors, or have fewer partitions";
+  }
+
+  /** Of a query that the job itself has given such a trigger: the tasks of its last batch, all of which run at once; one, where it has none yet. */
+  private static int tasksOf(SparkContext context, StreamingQuery query) {
+    SparkStatusTracker tracker = context.statusTracker();
+    int last = Arrays.stream(tracker.getJobIdsForGroup(query.runId().toString())).max().orElse(-1);
+    Option<SparkJobInfo> job = tracker.getJobInfo(last);
+    IntStream stages = job.isEmpty() ? IntStream.empty() : Arrays.stream(job.get().stageIds());
+    return Math.max(1, stages.mapToObj(tracker::getStageInfo).mapToInt(stage -> stage.isEmpty() ? 0 : stage.get().numTasks()).sum());
   }
 
   /** It holds no slots any more. */

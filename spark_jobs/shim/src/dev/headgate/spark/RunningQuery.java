@@ -104,6 +104,11 @@ final class RunningQuery {
     return !UNPLANNED.contains(kindOf(trigger));
   }
 
+  /** Whether the job has given a query a trigger whose tasks run without an end. */
+  static boolean holdsItsSlots(StreamingQuery query) {
+    return !isPlanned(new Execution(query).call("trigger"));
+  }
+
   /** Stops it as the job itself would. */
   void stop() throws Exception {
     query.stop();
