@@ -87,8 +87,7 @@ class Cluster:
     def namespace(self) -> str:
         """Make a namespace of a new name and return that; pods are admitted to it."""
         name = f"test-{secrets.token_hex(4)}"
-        self.kubectl("create", "namespace", name)
-        self.admit_pods(name)
+        self._make_namespace(name)
         return name
 
     def admit_pods(self, namespace: str) -> None:
@@ -118,6 +117,10 @@ class Cluster:
         else:
             credentials = self._person(name, groups)
         return write_kubeconfig(path, self.url, self._configured("certificate-authority-data"), credentials)
+
+    def _make_namespace(self, name: str) -> None:
+        self.kubectl("create", "namespace", name)
+        self.admit_pods(name)
 
     def _service_account(self, namespace: str, name: str) -> dict[str, str]:
         return {"token": self.kubectl("create", "token", name, "--namespace", namespace).strip()}
