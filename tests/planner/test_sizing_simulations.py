@@ -65,10 +65,18 @@ def clear_by(size: int, cost: Cost, total: int) -> list[float]:
 
 def best_seconds(cost: Cost, target: float, total: int | None = None) -> float:
     """Return the least seconds of all fixed sizes, a tenth apart, whose batches take the target at most."""
-    total = total or backlog(target)
-    sizes = (int(total / BATCHES * 1.1**-power) for power in range(-2, 45))
-    taken = (clear_by(size, cost, total) for size in sizes)
-    return min(sum(seconds) for seconds in taken if max(seconds) <= 1.1 * target)
+    total, least = total or backlog(target), math.inf
+    for size in (int(total / BATCHES * 1.1**-power) for power in range(-2, 45)):
+        taken = 0.0
+        for done in range(0, total, size):
+            seconds = cost(min(size, total - done), done)
+            taken += seconds
+            if seconds > 1.1 * target or taken >= least:  # nothing that is left can make it the best
+                break
+        else:
+            least = taken
+    assert least < math.inf, "no size takes the target at most"
+    return least
 
 
 def overruns(batches: list[tuple[int, float]], target: float) -> int:
