@@ -112,7 +112,8 @@ def test_settings_change_while_the_query_runs(tmp_path):
         running.control(copy=governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl()))
         running.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
         assert running.metric("headgate_query_backlog") == 1
-        assert running.metric("headgate_query_batches_total", kind="data") == batches + 1
+        counted = running.wait_for_metric("headgate_query_batches_total", lambda v: v > batches, kind="data")
+        assert counted == batches + 1
         running.signal(signal.SIGINT)
         assert running.wait() == 0
     assert sorted(ids_in(tmp_path / "out")) == list(range(rows))
