@@ -9,6 +9,7 @@ from benchmarks.chaos.scenarios import (
     misoperation,
     recovery,
     rights,
+    server,
     stale,
     tenants,
 )
@@ -23,6 +24,7 @@ IN_MEMORY: tuple[Scenario[Bench], ...] = (
 """Those that start nothing."""
 SCENARIOS = (
     *IN_MEMORY,
+    server.SCENARIO,
     laws.SCENARIO,
     rights.SCENARIO,
     recovery.SCENARIO,
