@@ -50,6 +50,24 @@ BACKLOG = {
 }
 
 
+# Connections
+
+
+@pytest.mark.parametrize(
+    ("command", "questions"),
+    [(("status", "flights"), 2), (("pause", "flights", "q/flights"), 2)],
+)
+def test_a_command_asks_all_its_questions_over_one_connection(
+    command: tuple[str, ...], questions: int, headgate: Headgate, cluster: HttpCluster
+) -> None:
+    cluster.put(flights())
+
+    headgate(*command)
+
+    assert len(cluster.requests) >= questions
+    assert len(cluster.connections) == 1, "each one more is a handshake that somebody waits for"
+
+
 # Suspend and resume
 
 

@@ -74,6 +74,8 @@ class HttpCluster:
     objects: dict[tuple[str, str], Manifest] = field(default_factory=dict)
     events: list[Manifest] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    connections: list[Any] = field(default_factory=list)
+    """Address of the other end of each, in the order in which they were opened."""
     scripted: deque[Answer | None] = field(default_factory=deque)
     """Said instead, once for each call; None: that call is answered as usual."""
     after: Callable[[Request], None] = lambda _request: None
@@ -174,6 +176,12 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
     cluster = HttpCluster(folder / "kubeconfig")
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            cluster.connections.append(self.client_address)
+
         def _handle(self) -> None:
             url = urlsplit(self.path)
             length = int(self.headers.get("Content-Length") or 0)

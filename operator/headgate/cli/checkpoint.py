@@ -40,8 +40,8 @@ def checkpoint(
         requests = checkpoint_requests(application.annotations)
         return checkpoint_text(requests | {named_query(application, query): moment})
 
-    cluster = Place(namespace, context, kubeconfig).connect()
-    before = annotate(cluster, name, CHECKPOINT, asked)
+    with Place(namespace, context, kubeconfig).connect() as cluster:
+        before = annotate(cluster, name, CHECKPOINT, asked)
     typer.echo(f"{name}: the next batch of {query or 'every query'} is due at once")
     if before.state is not None and before.state != "Running":
         typer.echo(f"note: {name} is {before.state}, so that no query can commit now", err=True)

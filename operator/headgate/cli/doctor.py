@@ -55,11 +55,10 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
         raise UsageError("--state-dir and --launcher are of this machine; give --local with them")
     if local:
         findings = _of_machine(launcher, state_dir)
-    else:
-        findings = _of_cluster(
-            Place(namespace, context, kubeconfig).connect(), name, everywhere=all_namespaces
-        )
-    raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
+        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
+    with Place(namespace, context, kubeconfig).connect() as cluster:
+        findings = _of_cluster(cluster, name, everywhere=all_namespaces)
+        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
 
 
 def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "Iterator[Finding]":

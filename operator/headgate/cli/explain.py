@@ -124,7 +124,8 @@ def _in_cluster(name: str, place: Place) -> "SparkApplication":
     from headgate.api.validation import validate
     from headgate.errors import InvalidInputError
 
-    manifest = place.connect().application(name)
+    with place.connect() as cluster:
+        manifest = cluster.application(name)
     application, findings = validate({member: manifest[member] for member in manifest if member != "status"})
     if application is None:
         refused = [each.text(f"app/{name}") for each in findings if each.severity is Severity.ERROR]

@@ -28,13 +28,13 @@ def pause(
     from headgate.api.annotations import PAUSED, paused_text
     from headgate.cli.cluster.annotating import annotate, named_sources
 
-    cluster = Place(namespace, context, kubeconfig).connect()
-    before = annotate(
-        cluster,
-        name,
-        PAUSED,
-        lambda found: paused_text(found.paused_by_annotation | named_sources(found, sources)),
-    )
+    with Place(namespace, context, kubeconfig).connect() as cluster:
+        before = annotate(
+            cluster,
+            name,
+            PAUSED,
+            lambda found: paused_text(found.paused_by_annotation | named_sources(found, sources)),
+        )
     for query, source in sorted(named_sources(before, sources)):
         was = (query, source) in before.paused_by_annotation
         typer.echo(f"{query}/{source} {'was paused already' if was else 'is paused from its next batch on'}")
@@ -59,15 +59,15 @@ def unpause(
     from headgate.cli.cluster.annotating import annotate, named_sources
     from headgate.errors import InvalidInputError
 
-    cluster = Place(namespace, context, kubeconfig).connect()
-    before = annotate(
-        cluster,
-        name,
-        PAUSED,
-        lambda found: paused_text(
-            found.paused_by_annotation - named_sources(found, sources, found.paused_by_annotation)
-        ),
-    )
+    with Place(namespace, context, kubeconfig).connect() as cluster:
+        before = annotate(
+            cluster,
+            name,
+            PAUSED,
+            lambda found: paused_text(
+                found.paused_by_annotation - named_sources(found, sources, found.paused_by_annotation)
+            ),
+        )
     asked = named_sources(before, sources, before.paused_by_annotation)
     declared = sorted(f"{query}/{source}" for query, source in asked & before.paused_by_declaration)
     for query, source in sorted(asked - before.paused_by_declaration):

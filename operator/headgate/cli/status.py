@@ -30,11 +30,11 @@ def status(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     Exit code 0: shown. 1: there is no such application, or the cluster did not answer. 2: a bad option or kubeconfig.
     """
-    cluster = Place(namespace, context, kubeconfig).connect()
-    if name is None:
-        _show_all(cluster, everywhere=all_namespaces, as_json=as_json)
-    else:
-        _show(cluster, name, as_json=as_json)
+    with Place(namespace, context, kubeconfig).connect() as cluster:
+        if name is None:
+            _show_all(cluster, everywhere=all_namespaces, as_json=as_json)
+        else:
+            _show(cluster, name, as_json=as_json)
 
 
 def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:

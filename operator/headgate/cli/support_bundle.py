@@ -68,11 +68,11 @@ def _of_cluster(place: Place, name: str | None, bundle: "Bundle", *, everywhere:
     from headgate.cli.bundle.cluster import gather
     from headgate.cli.checks.cluster import of_cluster
 
-    cluster = place.connect()
-    applications = [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
-    found: list[dict[str, str]] = []
-    bundle.documents["doctor.json"] = found
-    gather(cluster, applications, bundle)
-    bundle.read(
-        "doctor", lambda: found.extend(asdict(each) for each in of_cluster(cluster, lambda: applications))
-    )
+    with place.connect() as cluster:
+        applications = [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
+        found: list[dict[str, str]] = []
+        bundle.documents["doctor.json"] = found
+        gather(cluster, applications, bundle)
+        bundle.read(
+            "doctor", lambda: found.extend(asdict(each) for each in of_cluster(cluster, lambda: applications))
+        )

@@ -60,17 +60,17 @@ def _bring_about(place: Place, name: str, *, suspended: bool, wait: bool, timeou
         seconds = parse_duration(timeout).total_seconds()
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
-    cluster = place.connect()
-    application = ClusterApplication(cluster.application(name))
-    if application.is_suspended == suspended:
-        typer.echo(f"{name} is {'suspended' if suspended else 'not suspended'} already")
-    else:
-        owner = git_owner(application.manifest, "spec", "suspend")
-        cluster.patch(name, {"spec": {"suspend": suspended}})
-        stopped = "suspended; its driver is stopped at the end of its batch"
-        typer.echo(f"{name} is {stopped if suspended else 'resumed; its driver is started'}")
-        if owner is not None:
-            typer.echo(f"note: {owner.consequence('spec.suspend', str(suspended).lower())}", err=True)
-    if wait:
-        reached = wait_for(cluster, name, STOPPED if suspended else STARTED, seconds)
-        typer.echo(f"{name} is {reached.state}")
+    with place.connect() as cluster:
+        application = ClusterApplication(cluster.application(name))
+        if application.is_suspended == suspended:
+            typer.echo(f"{name} is {'suspended' if suspended else 'not suspended'} already")
+        else:
+            owner = git_owner(application.manifest, "spec", "suspend")
+            cluster.patch(name, {"spec": {"suspend": suspended}})
+            stopped = "suspended; its driver is stopped at the end of its batch"
+            typer.echo(f"{name} is {stopped if suspended else 'resumed; its driver is started'}")
+            if owner is not None:
+                typer.echo(f"note: {owner.consequence('spec.suspend', str(suspended).lower())}", err=True)
+        if wait:
+            reached = wait_for(cluster, name, STOPPED if suspended else STARTED, seconds)
+            typer.echo(f"{name} is {reached.state}")

@@ -37,12 +37,12 @@ def top(  # noqa: PLR0913, PLR0917  each is an option of the command
     """
     from headgate.cli.terminal import print_lines
 
-    cluster = Place(namespace, context, kubeconfig).connect()
-    lines = _lines(cluster, everywhere=all_namespaces)
-    if once or not sys.stdout.isatty():
-        print_lines(lines)
-    else:
-        _refresh(cluster, lines, every, everywhere=all_namespaces)
+    with Place(namespace, context, kubeconfig).connect() as cluster:
+        lines = _lines(cluster, everywhere=all_namespaces)
+        if once or not sys.stdout.isatty():
+            print_lines(lines)
+        else:
+            _refresh(cluster, lines, every, everywhere=all_namespaces)
 
 
 def _lines(cluster: "Cluster", *, everywhere: bool) -> "list[Text]":

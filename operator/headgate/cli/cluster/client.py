@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
@@ -37,7 +37,10 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """The applications of one namespace, or of all, as the API server has them."""
+    """The applications of one namespace, or of all, as the API server has them, until the `with` block ends.
+
+    All questions of a command go over the same connections: to open one takes longer than most answers.
+    """
 
     def __init__(self, api: ApiClient, namespace: str) -> None:
         self._api = _Api(api)
@@ -45,17 +48,26 @@ class Cluster:
         """Address of the API server."""
         self.namespace = namespace
         """Where applications are looked for by name."""
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        """Return the cluster; the first question opens a connection."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections; nothing is asked after."""
+        try:
+            self._runner.run(self._api.close())
+        finally:
+            self._runner.close()
 
     def ask(self, question: Callable[[client.Cluster], Awaitable[T]]) -> T:
-        """Return what the calls of `question` lead to, over connections that are closed after it."""
+        """Return what the calls of `question` lead to."""
 
         async def asked() -> T:
-            try:
-                return await question(self._api)
-            finally:
-                await self._api.close()
+            return await question(self._api)
 
-        return asyncio.run(asked())
+        return self._runner.run(asked())
 
     def application(self, name: str) -> Manifest:
         """Return the application; ApiNotFound says which names are like it, or where it is."""

@@ -55,7 +55,7 @@ class Place:
     kubeconfig: Path | None = None
 
     def connect(self) -> "Cluster":
-        """Return the cluster; raise UsageError if nothing says which one."""
+        """Return the cluster, to be opened by `with`; raise UsageError if nothing says which one."""
         from headgate.cli.cluster.connection import connect
 
         return connect(self.kubeconfig, self.context, self.namespace)
