@@ -68,6 +68,27 @@ def test_a_command_asks_all_its_questions_over_one_connection(
     assert len(cluster.connections) == 1, "each one more is a handshake that somebody waits for"
 
 
+# Whose word holds
+
+
+def test_status_says_whose_word_holds_and_who_knows_of_options(
+    headgate: Headgate, cluster: HttpCluster
+) -> None:
+    governed = query(source("flights", paused=True), checkpoint={"interval": "5s"})
+    properties = {"spark.headgate.interval": "9s", "spark.headgate.minPause": "1s"}
+    cluster.put(application(governed, sparkConf=properties) | {"metadata": {"name": "flights"}})
+
+    said = headgate("status", "flights").out.partition("whose word holds\n")[2].splitlines()
+
+    name = governed["name"]
+    assert said[:3] == [
+        f"  query {name}: interval: document; minPause: property spark.headgate.minPause",
+        f"  source flights of query {name}: paused: document",
+        "  any other: an option of the job, which holds against a property, or the default; "
+        "headgate explain app/flights --metrics URL asks the driver",
+    ]
+
+
 # Suspend and resume
 
 

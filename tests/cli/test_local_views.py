@@ -194,6 +194,12 @@ def test_the_drawing_tells_the_last_events() -> None:
     assert "01:01:01 query delays: in backlog by WatermarkLag" in drawn(moment(), EVENT)
 
 
+def test_the_drawing_keeps_whose_word_holds_in_sight_when_the_events_have_scrolled_on() -> None:
+    assert "whose word holds" not in drawn(moment()), "of a job that says nothing by itself"
+    lines = drawn(moment(holding=("query delays: interval: document; minPause: option",))).splitlines()
+    assert lines[lines.index("whose word holds") + 1] == "query delays: interval: document; minPause: option"
+
+
 def test_what_is_not_known_is_a_dash_and_never_a_zero() -> None:
     text = drawn(moment(QueryStatus(name="delays", sources=(SourceStatus(name="flights"),)), QueryMetrics()))
     for fact in ("interval -", "grant -", "throughput -", "eta -", "batches -"):

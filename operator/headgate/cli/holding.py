@@ -67,8 +67,30 @@ def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
     return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
 
 
+def said_by_resource(application: SparkApplication) -> Iterator[str]:
+    """Yield a line for each query and source of which a resource, by itself or by a property, says something."""
+    for query, names, origins in _by_query(application):
+        if of_query := _of("", origins):
+            yield _line(f"query {query}", None, of_query, asked=False)
+        for name in sorted(names):
+            if of_source := _of(name, origins):
+                yield _line(f"source {name} of query {query}", None, of_source, asked=False)
+
+
 def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> Iterator[str]:
     """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked."""
+    for query, names, origins in _by_query(application):
+        for each_told in told or ():
+            if each_told.query == query:
+                origins[each_told.source, each_told.setting] = each_told.origin
+        yield _line(f"query {query}", Scope.QUERY, _of("", origins), asked=told is not None)
+        for name in sorted(names | {source for source, _ in origins if source}):
+            title = f"source {name} of query {query}"
+            yield _line(title, Scope.SOURCE, _of(name, origins), asked=told is not None)
+
+
+def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], dict[tuple[str, str], str]]]:
+    """Yield each query with its sources and, by source (empty: the query) and setting, whose word holds."""
     documents = next_document(application, {}, published=None, last_generation=0).queries
     for query in application.spec.queries:
         properties = in_properties(application.spec.spark_conf, query.name)
@@ -78,13 +100,7 @@ def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> I
         for (source, setting), origin in held(documents[query.name], job).items():
             given = job.sources.get(source, {}) if source else job.query
             origins[source, setting] = _word(origin.value, setting, given)
-        for each_told in told or ():
-            if each_told.query == query.name:
-                origins[each_told.source, each_told.setting] = each_told.origin
-        yield _line(f"query {query.name}", Scope.QUERY, _of("", origins), asked=told is not None)
-        for name in sorted(names | {source for source, _ in origins if source}):
-            title = f"source {name} of query {query.name}"
-            yield _line(title, Scope.SOURCE, _of(name, origins), asked=told is not None)
+        yield query.name, names, origins
 
 
 def of_driver(told: Iterable[Told]) -> Iterator[str]:

@@ -26,7 +26,8 @@ def status(  # noqa: PLR0913, PLR0917  each is an option of the command
     """Show an application of a cluster in full, or one line for each of them, worst first.
 
     In full: its state and conditions, for each query the verdict, interval, grant, rate and estimate, for each source
-    lag, votes and what holds it, and the last Events. A dash is a value that nobody knows.
+    lag, votes and what holds it, whose word holds for the settings that the resource says, itself or by a property,
+    and the last Events. A dash is a value that nobody knows.
 
     Exit code 0: shown. 1: there is no such application, or the cluster did not answer. 2: a bad option or kubeconfig.
     """
@@ -49,12 +50,29 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(application.manifest)
         return
+    holding = _holding(application)
     try:
         events = cluster.events(application.manifest)
     except HeadgateError as error:
-        print_lines(describe(application, f"not shown: {error}", time.time()))
+        print_lines(describe(application, f"not shown: {error}", time.time(), holding))
     else:
-        print_lines(describe(application, events, time.time()))
+        print_lines(describe(application, events, time.time(), holding))
+
+
+def _holding(application: "ClusterApplication") -> list[str]:
+    """Return whose word holds as far as the resource tells, and who knows the rest; none for one that is refused."""
+    from headgate.api.validation import validate
+    from headgate.cli.holding import said_by_resource
+
+    manifest = application.manifest
+    resource, _ = validate({member: manifest[member] for member in manifest if member != "status"})
+    if resource is None or not resource.spec.queries:
+        return []
+    rest = (
+        "any other: an option of the job, which holds against a property, or the default; "
+        f"headgate explain app/{application.name} --metrics URL asks the driver"
+    )
+    return [*said_by_resource(resource), rest]
 
 
 def _show_all(cluster: "Cluster", *, everywhere: bool, as_json: bool) -> None:

@@ -191,6 +191,7 @@ def _run(run: LocalRun, resource: ResourceFile, parts: LocalApplication, options
         moment = moment_of(resource.application.name, outcome, pid=parts.drivers.pid, events=events)
         if news := settings.news(moment):
             moment = replace(moment, events=(news, *events))
+        moment = replace(moment, holding=settings.said)
         for view in views:
             view.show(moment)
 
@@ -241,7 +242,8 @@ class SettingsOfTheJob:
         """`locate` tells where the driver serves its metrics."""
         self._locate = locate
         self._asked_at: Hashable = None
-        self._said: tuple[str, ...] = ()
+        self.said: tuple[str, ...] = ()
+        """What holds, a line for each query and source of which the job says something by itself."""
 
     def news(self, moment: Moment) -> Event | None:
         """Return what holds, in words, if it is not what was said last."""
@@ -255,9 +257,9 @@ class SettingsOfTheJob:
         except UsageError:
             return None  # next time
         self._asked_at = now
-        if lines == self._said:
+        if lines == self.said:
             return None
-        self._said = lines
+        self.said = lines
         message = "; ".join(lines) or "the job says nothing by itself any more"
         return Event(at=moment.at, reason=SETTINGS_OF_THE_JOB, message=f"whose word holds: {message}")
 

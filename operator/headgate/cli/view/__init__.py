@@ -39,6 +39,8 @@ class Moment:
     """Unix time."""
     outage: str | None = None
     """Why the last try to read metrics failed, even while what was known before still counts."""
+    holding: tuple[str, ...] = ()
+    """Whose word holds of each setting that the job says by itself, a line for each query and source."""
     events: tuple[Event, ...] = ()
     sample: Mapping[str, Any] = field(default_factory=dict)
     """The moment as JSON (`sample`)."""

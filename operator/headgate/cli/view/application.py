@@ -48,15 +48,22 @@ VOTES = {ConditionStatus.TRUE: "yes", ConditionStatus.FALSE: "no", ConditionStat
 
 
 def describe(
-    application: ClusterApplication, events: Sequence[Mapping[str, Any]] | str, now: float
+    application: ClusterApplication,
+    events: Sequence[Mapping[str, Any]] | str,
+    now: float,
+    holding: Sequence[str] = (),
 ) -> Iterator[Text]:
-    """Yield the lines. `events` are those of the API, or why there are none to show."""
+    """Yield the lines. `events` are those of the API, or why there are none; `holding` is whose word holds."""
     yield Text(f"{application.name} (namespace {application.namespace})", style="bold")
     yield from columns(list(_facts(application, now)), INDENT)
     yield from _conditions(application.status.conditions, now)
     for query in application.status.queries:
         yield Text()
         yield from _query(query, application, now)
+    if holding:
+        yield Text()
+        yield Text("whose word holds", style="dim")
+        yield from (Text(f"{INDENT}{line}") for line in holding)
     yield Text()
     yield from _events(events, now)
 
