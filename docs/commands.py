@@ -68,7 +68,9 @@ def _table(parameters: list[Any]) -> Iterator[str]:
 
 
 def _written(parameter: Any) -> str:
-    return str(parameter.metavar or parameter.name.upper())
+    written = str(parameter.metavar or parameter.name.upper())
+    is_optional = parameter.param_type_name == "argument" and not parameter.required
+    return f"[{written}]" if is_optional else written
 
 
 def _required(option: Any) -> str:

@@ -50,8 +50,8 @@ properties that is so for `rateLimit.duringBacklog` alone.
 `headgate_setting_info` on the driver's `/metrics` has a series for each setting that the job says, and its label
 `origin` whose word holds. The driver's log says the same when the query starts, and when it changes.
 `headgate explain app.yaml` says it of each setting of a resource and of its `sparkConf`; with `--metrics http://localhost:8090/metrics`,
-with or without a resource, it knows the options of the running job too. `headgate local` keeps it in sight for the job
-that it runs. `headgate status NAME` says it of what a resource in a cluster says, and names who knows the rest.
+with or without a resource, it knows the options of the running job too. `headgate local` keeps it in sight for the
+job that it runs. `headgate status NAME` says it of what a resource in a cluster says, and names who knows the rest.
 
 A query of which nobody says anything runs at its own trigger, as if Headgate were not there. One that says anything
 is governed whole: batches are sized by `batch`, with its defaults.

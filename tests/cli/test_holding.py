@@ -80,6 +80,12 @@ def test_an_address_without_metrics_ends_with_2_and_is_named(headgate: Headgate,
     ended = headgate("explain", FLIGHTS, "--metrics", url)
     assert ended.code == 2
     assert f"--metrics {url}" in ended.err
+    assert "urlopen" not in ended.err
+
+
+def test_a_driver_that_is_gone_is_told_in_plain_words(headgate: Headgate) -> None:
+    said = headgate("explain", "--metrics", "http://127.0.0.1:1/metrics").err
+    assert "no metrics are read there (Connection refused); see that the driver runs" in said
 
 
 def test_a_page_that_no_driver_of_ours_would_serve_is_not_read_to_its_end(

@@ -27,3 +27,19 @@ def test_every_command_against_a_cluster_documents_its_exit_codes(command: str, 
         assert words in " ".join(section.split())
     assert "[of a cluster](#options-of-a-cluster)" in section
     assert "--kubeconfig" in headgate(command, "--help").out
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("status", "[OPTIONS] [NAME]"),
+        ("doctor", "[OPTIONS] [NAME]"),
+        ("support-bundle", "[OPTIONS] [NAME]"),
+        ("explain", "[OPTIONS] [FILE]"),
+        ("checkpoint", "[OPTIONS] {NAME} [QUERY]"),
+    ],
+)
+def test_what_may_be_left_out_is_in_one_pair_of_brackets(
+    command: str, usage: str, headgate: Headgate
+) -> None:
+    assert usage in headgate(command, "--help").out

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def checkpoint(
     name: Name,
     query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="The query; all of them without it.")
+        str | None, typer.Argument(metavar="QUERY", help="The query; all of them without it.")
     ] = None,
     namespace: Namespace = None,
     context: Context = None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the application; without it, all of them.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the application; without it, all of them.")
     ] = None,
     local: Annotated[
         bool, typer.Option("--local", help="Look at this machine and its Spark, not at a cluster.")

@@ -16,7 +16,7 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
     resource: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="File with resources; - reads standard input; app/NAME is the one in the cluster.",
         ),
     ] = None,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def status(  # noqa: PLR0913, PLR0917  each is an option of the command
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the application; without it, all of them.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the application; without it, all of them.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write JSON: the object, or a list of them.")

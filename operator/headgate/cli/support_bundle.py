@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the application; without it, all of them.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the application; without it, all of them.")
     ] = None,
     output: Annotated[
         Path | None,
