@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.provenance import CHANGED, UNKNOWN
+from benchmarks.provenance import CHANGED
 from benchmarks.result_file import Attempt, Attempts
 
 OF_OLD: Final = {"operator": ("operator", "spark_jobs/headgate_contract"), "chaos": ("operator",)}
@@ -36,9 +36,12 @@ def commits_since(commit: str, paths: tuple[str, ...], root: Path = Path()) -> i
 
 
 def measured_at(attempt: Attempt) -> str:
-    """Return the commit that was measured, or for one of old that which recorded it, which is no earlier."""
-    commit: str = attempt["commit"]
-    return attempt["recorded_in"] if commit == UNKNOWN else commit.removesuffix(CHANGED)
+    """Return the commit that was measured, or one that recorded it later, where this history does not have that.
+
+    That is so where nobody wrote it down, and where it was replaced by another one before it came here.
+    """
+    commit: str = attempt.get("recorded_in") or attempt["commit"]
+    return commit.removesuffix(CHANGED)
 
 
 def paths(file: str, attempt: Attempt) -> tuple[str, ...]:

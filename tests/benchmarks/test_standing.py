@@ -120,14 +120,15 @@ def test_stale_figures_are_told_by_file(monkeypatch):
             "a": [attempt(1, 6, commit="new"), attempt(2, 6, commit="old+changes")],
             "b": [attempt(1, 6, commit="new", paths=["spark_jobs"])],
             "c": [attempt(1, 6, commit="unknown", recorded_in="recorder")],
+            "replaced": [attempt(1, 6, commit="lost", recorded_in="recorder")],
         },
         "other": {"d": [attempt(1, 6, commit="lost")]},
         "fresh": {"e": [attempt(1, 6, commit="new")]},
     }
     found = list(staleness.stale(results))
-    assert found == [("some", "a", 3), ("some", "c", 7), ("other", "d", None)]
+    assert found == [("some", "a", 3), ("some", "c", 7), ("some", "replaced", 7), ("other", "d", None)]
     assert list(staleness.summary(found, results)) == [
-        "some.json: 2 of 3 figures are stale (up to 7 commits later)",
+        "some.json: 3 of 4 figures are stale (up to 7 commits later)",
         "other.json: 1 of 1 figures are stale (of commits that are not in this history)",
     ]
 
