@@ -404,6 +404,32 @@ def test_a_driver_that_can_be_told_to_be_dead_is_not_waited_for(driver: Driver, 
     query.stop()
 
 
+def test_what_the_driver_before_wrote_last_is_seen_by_the_query_that_has_waited_for_it(
+    driver: Driver, tmp_path: Path
+) -> None:
+    """Spark since 4.2 keeps what it saw of its offset log before the checkpoint was this run's: here, nothing."""
+    checkpoint, example = tmp_path / "ck", tmp_path / "example"
+    query = start(driver, f"faulty:{example}")
+    wait_until(partial(has_committed, example, 1), "a commit")
+    query.stop()
+    before = tmp_path / "ck.headgate" / Epoch(5, "aa").name
+    before.parent.mkdir()
+    before.write_text(OTHER.text())
+    conf = driver.jvm.context.conf()
+    conf.set("spark.headgate.fence.takeOverAfter", "0s")
+    try:
+        query = start(driver, f"faulty:{checkpoint}")
+        wait_until(lambda: not before.exists(), "the other to be shut out")
+    finally:
+        conf.remove("spark.headgate.fence.takeOverAfter")
+    for entry in ("offsets/0", "commits/0", "offsets/1", "commits/1"):
+        (checkpoint / entry).write_text((example / entry).read_text())
+    wait_until(lambda: query.recentProgress or query.exception(), "a batch")
+    assert query.exception() is None
+    assert query.recentProgress[0]["batchId"] == 2
+    query.stop()
+
+
 def test_where_it_is_off_there_is_none(driver: Driver, tmp_path: Path) -> None:
     conf = driver.jvm.context.conf()
     conf.set("spark.headgate.fence", "off")

@@ -20,13 +20,14 @@ from support.spark import shared_session
 
 ENDS = {
     "has taken it over": "fenced",
+    "Another driver had the checkpoint": "fenced",
     "is in use by": "refused",
     "oncurrently using": "taken",
     "CONCURRENT_STREAM_LOG_UPDATE": "taken",
     "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY": "not empty",
 }
 """What a driver may end of in a race, by words of its failure. The last one is Spark's own: before a first batch it
-looks whether there is anything in the logs, and the other driver has begun to write there."""
+looks whether there is anything in the folders of its logs, and the other driver has begun to write there."""
 
 
 LANES = 8
