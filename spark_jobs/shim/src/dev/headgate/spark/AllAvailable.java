@@ -37,7 +37,7 @@ final class AllAvailable implements Condition {
 
   @Override
   public void signalAll() {
-    if (Thread.currentThread() == thread && (boolean) execution.call("noNewData") && lock.hasWaiters(spark)) {
+    if (Thread.currentThread() == thread && lock.hasWaiters(spark) && (boolean) execution.call("noNewData")) {
       if (Shim.gates().stream().allMatch(gate -> gate.query != query || gate.wasReadSince(since))) {
         waiting.clear();
       } else {

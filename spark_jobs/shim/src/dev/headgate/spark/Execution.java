@@ -27,6 +27,16 @@ record Execution(StreamingQuery query) {
     return CollectionConverters.asJava((Seq<SparkDataStream>) call("sources"));
   }
 
+  /**
+   * Has Spark go by where its offset log ends now. Since 4.2 it looks there before it opens the streams, and keeps what it saw ({@code
+   * MicroBatchExecution.initialLatestOffsetSeq}). Another driver may have begun since, until this run held the checkpoint, and Spark ends
+   * of an assertion where that log was empty and the other one is not.
+   */
+  void looksAgainWhereItsLogEnds() throws ReflectiveOperationException {
+    Object offsets = call("offsetLog");
+    setIfThere("initialLatestOffsetSeq", offsets.getClass().getMethod("getLatest").invoke(offsets));
+  }
+
   /** Sets a field. One that is final is no constant for any JIT, being an instance's; Java 26 begins to warn of it. */
   void set(String name, Object value) throws ReflectiveOperationException {
     if (!setIfThere(name, value)) {

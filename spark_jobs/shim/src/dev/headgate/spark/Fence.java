@@ -92,7 +92,7 @@ final class Fence {
     HELD.put(fence.epoch.getName(), fence);
     fence.sign.begin();
     try {
-      lookAgain(execution);
+      new Execution(execution).looksAgainWhereItsLogEnds();
       for (String log : new String[] {"offsetLog", "commitLog"}) {
         fence.guard(execution.getClass().getMethod(log).invoke(execution), true);
       }
@@ -106,16 +106,6 @@ final class Fence {
       fence.isWithout("Headgate cannot look at it before each commit in this version of Spark (" + e + ")", e);
     }
     return fence;
-  }
-
-  /**
-   * Has Spark go by where its offset log ends now. Since 4.2 it looks there before it opens the streams, and keeps what it saw ({@code
-   * MicroBatchExecution.initialLatestOffsetSeq}). Another driver may have begun since, until this run held the checkpoint, and Spark ends
-   * of an assertion where that log was empty and the other one is not.
-   */
-  private static void lookAgain(StreamingQuery execution) throws ReflectiveOperationException {
-    Object offsets = new Execution(execution).call("offsetLog");
-    new Execution(execution).setIfThere("initialLatestOffsetSeq", offsets.getClass().getMethod("getLatest").invoke(offsets));
   }
 
   /** The file by which a run of this driver holds an epoch of this name; null: none does. */

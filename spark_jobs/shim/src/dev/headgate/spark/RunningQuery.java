@@ -255,7 +255,7 @@ final class RunningQuery {
    * Does what {@link Planner#fence} has answered; returns after how many milliseconds to ask again, if it has not said more.
    *
    * <p>Spark asks for a default limit when all streams are opened, and reads the logs of the checkpoint only then (read in the bytecode
-   * of {@code MicroBatchExecution}, 4.0.5 and 4.3.0), but for what {@link Fence} has it look up again; so nothing has been read that
+   * of {@code MicroBatchExecution}, 4.0.5 and 4.3.0), but for what {@link Fence} has it look up again, so nothing has been read that
    * another driver might still change.
    */
   long isFenced(Answer answer) {
