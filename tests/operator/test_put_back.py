@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -65,7 +66,7 @@ class World:
         self.kept = copy.deepcopy(cluster.objects), cluster._version, self.declared
 
     def restore(self) -> None:
-        """Objects and versions are those of the backup; watches have nothing to tell of it."""
+        """Objects and versions are those of the backup; watches tell nothing of it, nor of what came before it."""
         objects, version, self.declared = self.kept
         self.o.cluster.objects, self.o.cluster._version = copy.deepcopy(objects), version
         self.o.cluster.events.clear()
@@ -76,11 +77,17 @@ class World:
             self.o.turn()
         self.begin_anew_if_put_back()
 
-    def compare(self) -> None:
-        """The operator lists what is there, as it does every few minutes."""
+    def compare(self) -> float:
+        """The operator lists what is there, as it does every few minutes.
+
+        Returns 0 where nothing is listed that it does not know of.
+        """
         controller, metrics = self.o.controller, OperatorMetrics()
         barrier = Barrier(Namespaces(), lambda _key: None)
         watches = Watches(controller, barrier.add)
+        for kind, versions in watches.versions.items():
+            for uid, known in controller.cache.objects(kind).items():
+                versions.heard({"uid": uid, "resourceVersion": str(known.version)})
         resync = Resync(
             self.o.cluster,
             controller.cache,
@@ -92,14 +99,23 @@ class World:
             controller.history,
         )
         asyncio.run(resync.compare((None,)))
+        behind = watches.behind(math.inf)
         self.begin_anew_if_put_back()
+        return behind
 
     def begin_anew_if_put_back(self) -> None:
         if self.o.controller.history.contradiction is not None:
             self.o.restart()
 
     def comes_to_rest(self) -> None:
+        """Minutes pass. A watch that has not told by then what was listed ends the process (`handlers/health.py`)."""
         self.compare()
+        self.turns()
+        if self.compare() > 0:
+            self.o.restart()
+            self.turns()
+
+    def turns(self) -> None:
         for _ in range(4):
             self.turn()
             self.driver_reads()
@@ -108,6 +124,16 @@ class World:
         assert self.inbox.document is not None
         interval = self.inbox.document.queries["delays"].interval_seconds
         return self.inbox.refusal is None and interval == self.declared
+
+
+def test_an_edit_of_which_no_watch_tells_after_a_restore_is_found_by_listing() -> None:
+    world = World()
+    world.edit(9)
+    world.backup()
+    world.restore()
+    assert world.compare() > 0
+    world.comes_to_rest()
+    assert world.is_told_what_is_declared()
 
 
 @pytest.mark.parametrize("restarts", [True, False])
