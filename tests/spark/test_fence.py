@@ -166,6 +166,21 @@ def test_a_query_that_is_shut_out_commits_nothing_more_and_says_who_has_its_chec
     assert SHUT_OUT in driver.governor.endings.checkpoint_in_use
 
 
+def test_a_query_that_is_shut_out_ends_though_it_has_nothing_to_commit(
+    driver: Driver, tmp_path: Path
+) -> None:
+    """Else it would look for hours as if it were at work, on an idle topic or at a long interval."""
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+    driver.control(QueryControl(interval_seconds=3600))
+    wait_until(lambda: query.status["message"].startswith("Waiting"), "an idle query")
+    batches = len(list((tmp_path / "ck" / "offsets").glob("[0-9]*")))
+    take_over(tmp_path / "ck")
+    with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
+        query.awaitTermination(240)
+    assert len(list((tmp_path / "ck" / "offsets").glob("[0-9]*"))) == batches, "it had nothing to write"
+
+
 def test_an_epoch_that_cannot_be_looked_at_is_not_taken_for_another_driver(
     driver: Driver, tmp_path: Path
 ) -> None:

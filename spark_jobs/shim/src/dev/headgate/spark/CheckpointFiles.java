@@ -60,6 +60,15 @@ final class CheckpointFiles {
     return own;
   }
 
+  /** For a file system that may be behind; others have nothing of the kind. */
+  static void catchUp(FileSystem store) {
+    try {
+      store.msync();
+    } catch (IOException | UnsupportedOperationException e) {
+      LOG.debug("{} cannot be asked to catch up", store.getUri(), e);
+    }
+  }
+
   synchronized void close() {
     isClosed = true;
     if (own != null) {

@@ -194,6 +194,13 @@ final class Fence {
     return found;
   }
 
+  /** Throws where it was seen since that another driver has the checkpoint; asks nobody. */
+  void requireNotShutOut() {
+    if (sign.isShutOut()) {
+      throw new FencedException(why());
+    }
+  }
+
   /** Throws where another driver has the checkpoint, or the store does not answer. */
   private synchronized void check() throws IOException {
     if (over) {
@@ -230,12 +237,12 @@ final class Fence {
     try {
       FileSystem store = files();
       if (hasObservers) {
-        catchUp(store);
+        CheckpointFiles.catchUp(store);
       }
       if (isThere(store, epoch)) {
         return true;
       }
-      catchUp(store);
+      CheckpointFiles.catchUp(store);
       return isListed(store);
     } catch (IOException e) {
       if (!isDenied(e)) {
@@ -278,15 +285,6 @@ final class Fence {
       return Arrays.stream(store.listStatus(epoch.getParent())).anyMatch(status -> status.getPath().getName().equals(epoch.getName()));
     } catch (FileNotFoundException | NoSuchFileException e) {
       return false;
-    }
-  }
-
-  /** For a file system that may be behind; others have nothing of the kind. */
-  private static void catchUp(FileSystem store) {
-    try {
-      store.msync();
-    } catch (IOException | UnsupportedOperationException e) {
-      LOG.debug("{} cannot be asked to catch up", store.getUri(), e);
     }
   }
 

@@ -146,10 +146,10 @@ final class Gate implements Governed.Handler {
 
   private Offset latestOffset(Offset start, ReadLimit limit) throws InterruptedException {
     begun |= source.hasBegun(start);
-    held = false;
-    live = false;
+    held = live = false;
     position = start;
     triggers.asks(handle);
+    query.requireNotShutOut();
     Offset end = planned(start, limit);
     if (!live) {
       query.realTime.leave();

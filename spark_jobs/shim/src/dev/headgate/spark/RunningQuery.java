@@ -273,6 +273,13 @@ final class RunningQuery {
     return 0;
   }
 
+  /** Ends a query whose checkpoint another driver has, also where it has nothing to commit: it would look as if it were at work. */
+  void requireNotShutOut() {
+    if (fence != null) {
+      fence.requireNotShutOut();
+    }
+  }
+
   /** Its last stream is closed. */
   void ends() {
     realTime.ends();

@@ -53,6 +53,7 @@ final class SignOfLife {
   private final Path sign;
   private final AtomicBoolean looks = new AtomicBoolean();
   private volatile boolean ended;
+  private volatile boolean shutOut;
   private int untouched;
   private UserGroupInformation user;
   private Future<?> timer;
@@ -108,7 +109,8 @@ final class SignOfLife {
       return null;
     }
     if (!fence.isHeld()) {
-      timer.cancel(false); // for ever, so it is asked as carefully as before a commit
+      shutOut = true; // for ever, so it is asked as carefully as before a commit
+      timer.cancel(false);
       return null;
     }
     store.create(sign, true).close();
@@ -132,6 +134,11 @@ final class SignOfLife {
         LOG.debug("{} beside {} was not touched", name, epoch, e);
       }
     }
+  }
+
+  /** Whether it was seen that another driver has the checkpoint. */
+  boolean isShutOut() {
+    return shutOut;
   }
 
   /** Nobody is answered any more. */
