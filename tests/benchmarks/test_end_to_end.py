@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.chaos.drawing import drawn
 from benchmarks.chaos.end_to_end.audit import (
     Audit,
     Limits,
@@ -21,7 +22,7 @@ from benchmarks.chaos.end_to_end.audit import (
     too_fast,
     two_writers,
 )
-from benchmarks.chaos.end_to_end.faults import FAULTS, drawn
+from benchmarks.chaos.end_to_end.faults import FAULTS
 from benchmarks.chaos.end_to_end.feed import KEYS, totals
 from benchmarks.chaos.end_to_end.proxy import Proxy
 from benchmarks.event_log import PROGRESS, Batch

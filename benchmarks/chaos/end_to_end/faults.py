@@ -1,74 +1,23 @@
-"""What is done to a run: each fault strikes, and is mended before it returns.
-
-Which fault comes when is drawn from a seed. It strikes at a point of the query's own life, and not at a time: a batch
-planned and not committed, or just committed. What the machine does in between is not drawn: a seed that has failed is
-run again until it fails again.
-"""
+"""What is done to a run: each fault strikes, and is mended before it returns."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.chaos.end_to_end.world import LOOK_SECONDS, World
+from benchmarks.chaos.drawing import Fault, give_time
+from benchmarks.chaos.end_to_end.world import World
 from headgate_contract.receiving import RefusalReason
 from support.driver import Driver
 
-POINT_SECONDS = 5.0
-"""For a point to come; where it does not, because there is nothing to read, it strikes all the same."""
 HUGE_BYTES = 16 << 20
 REWRITTEN_SECONDS = 0.1
 SHUT_OUT = ("is in use by", "commits nothing more to its checkpoint")
 """What the log of a newcomer says that is not let in, and that of a driver whose checkpoint was taken over."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One kind."""
-
-    name: str
-    weight: int
-    """How often it comes, beside the others."""
-    strike: Callable[[World, random.Random], None]
-
-
-@dataclass(frozen=True)
-class Blow:
-    """One fault at its point."""
-
-    fault: Fault
-    in_mid_batch: bool
-    seed: int
-
-    def strike(self, world: World) -> None:
-        """Wait for the point, and let it come."""
-        before = world.committed
-        if self.in_mid_batch:
-            give_time(lambda: world.is_in_mid_batch)
-        else:
-            give_time(lambda: world.committed > before)
-        self.fault.strike(world, random.Random(self.seed))
-
-
-def give_time(look: Callable[[], bool]) -> None:
-    """Wait until something is so, but not for long."""
-    until = time.monotonic() + POINT_SECONDS
-    while time.monotonic() < until and not look():
-        time.sleep(LOOK_SECONDS)
-
-
-def drawn(seed: int, count: int, faults: Sequence[Fault]) -> list[Blow]:
-    """Return so many blows: each kind once, as far as they go, and then by weight; in any order."""
-    chance = random.Random(seed)
-    kinds = chance.sample(faults, min(count, len(faults)))
-    kinds += chance.choices(faults, [fault.weight for fault in faults], k=count - len(kinds))
-    chance.shuffle(kinds)
-    return [Blow(fault, chance.random() < 0.5, chance.getrandbits(32)) for fault in kinds]
 
 
 # The document -------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.chaos.drawing import Blow, Fault, drawn
 from benchmarks.chaos.end_to_end.audit import Audit, Limits, audit
-from benchmarks.chaos.end_to_end.faults import FAULTS, Blow, Fault, drawn
+from benchmarks.chaos.end_to_end.faults import FAULTS
 from benchmarks.chaos.end_to_end.world import (
     BURST_SECONDS,
     QUERY,
@@ -45,7 +46,7 @@ def storm(
     faults: int,
     records: int,
     tell: Callable[[str], None],
-    of: Sequence[Fault] = FAULTS,
+    of: Sequence[Fault[World]] = FAULTS,
 ) -> Storm:
     """Let so many faults come over a job that reads so many records, in a folder that is removed if all is well.
 
@@ -66,7 +67,7 @@ def storm(
     return Storm(counted, written, time.monotonic() - began, world.starts, found)
 
 
-def struck(world: World, number: int, blow: Blow) -> None:
+def struck(world: World, number: int, blow: Blow[World]) -> None:
     """Let a fault come, and see that the query goes on and that its driver tells nothing that is not so."""
     began, before = time.monotonic(), world.committed
     try:

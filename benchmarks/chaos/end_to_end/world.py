@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.chaos.drawing import LOOK_SECONDS
 from benchmarks.chaos.end_to_end.audit import ends_of
 from benchmarks.chaos.end_to_end.feed import KEYS, PARTITIONS, Feed
 from benchmarks.chaos.end_to_end.proxy import Proxy
@@ -31,7 +32,6 @@ RECORDS_PER_SECOND = 200_000
 BURST_SECONDS = 1.0
 INTERVAL, BACKLOG_INTERVAL = 0.2, 1.0
 PLANNER = "headgate_spark.runtime"
-LOOK_SECONDS = 0.01
 DEADLINE_SECONDS = 120.0
 """For whatever has to come about by itself on a busy machine: a driver, a commit, an answer."""
 
