@@ -11,6 +11,7 @@ from headgate.reconcile.events import MORE_QUERIES_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
 from headgate_contract import metrics as names
+from support.fakes import FakeMetrics
 from support.looping import query
 from support.operating import KEY, Operation
 
@@ -71,6 +72,22 @@ def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
         looks[o.status()["executorsRunning"]] = again - o.cluster.now
     assert looks[3] == 30.0
     assert AT_REST_SECONDS / 2 <= looks[8] <= AT_REST_SECONDS * 3 / 2
+
+
+def test_a_driver_that_does_not_say_yet_how_many_executors_it_has_is_looked_at_again_soon() -> None:
+    """What a driver tells beside its votes is fetched apart, and may not be there at the first turns."""
+    o = Operation()
+    o.measurements.of[KEY] = FakeMetrics()
+    o.run()
+    again = o.turn(seconds=30.0)
+    assert again is not None
+    assert "executorsRunning" not in o.status()
+    assert again - o.cluster.now == 30.0
+    o.measurements.metrics(KEY).outage = Outage(OutageReason.CONNECTION_FAILED, "nobody answers")
+    o.turn(seconds=30.0)
+    assert o.due[KEY] - o.cluster.now > 30.0, (
+        "an outage is no reason to look at all of a cluster again and again"
+    )
 
 
 def test_a_driver_that_nobody_has_heard_of_is_looked_at_when_somebody_should_have() -> None:

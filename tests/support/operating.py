@@ -17,6 +17,7 @@ from headgate.controller.turn import Options
 from headgate.errors import TransientError
 from headgate.key import Key
 from headgate_contract import ControlDocument, Refusal
+from headgate_contract import metrics as names
 from headgate_contract.receiving import read
 from support.fake_cluster import FakeCluster
 from support.fakes import FakeMetrics
@@ -35,6 +36,10 @@ def manifest(name: str = "flights", **spec: Any) -> Manifest:
         "metadata": {"name": name, "namespace": "team"},
         "spec": {"main": {"file": "local:///opt/app/job.py"}, "queries": [query()], **spec},
     }
+
+
+MANY_EXECUTORS = 1e6
+"""More than any resource asks for, so that none waits for them."""
 
 
 class FakeMeasurements:
@@ -61,7 +66,9 @@ class FakeMeasurements:
         self.watched.pop(key, None)
 
     def metrics(self, key: Key) -> FakeMetrics:
-        return self.of.setdefault(key, FakeMetrics())
+        """Return those of an application; at first its driver has as many executors as it likes."""
+        many = [(names.EXECUTORS.name, {"application": key.name}, MANY_EXECUTORS)]
+        return self.of.setdefault(key, FakeMetrics(values=many))
 
 
 class Operation:
