@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate_spark.engine import garbage
-from headgate_spark.engine.garbage import set_aside, set_aside_soon
+from headgate_spark.engine.garbage import look_rarely, set_aside, set_aside_soon
 from headgate_spark.engine.questions import StrangerError
 from headgate_spark.runtime.driver import Runtime
 from headgate_spark.runtime.settings import Settings
@@ -23,8 +23,27 @@ class Node:
 
 @pytest.fixture(autouse=True)
 def no_trace() -> Iterator[None]:
+    thresholds = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+def test_no_collection_comes_amid_a_planning_of_ten_thousand_partitions():
+    look_rarely()
+    gc.collect()
+    before = [told["collections"] for told in gc.get_stats()]
+    kept = [[partition] for partition in range(7 * 10_000)]
+    assert [told["collections"] for told in gc.get_stats()] == before
+    assert kept
+
+
+def test_garbage_in_circles_goes_by_itself_all_the_same():
+    look_rarely()
+    gone = weakref.ref(Node())
+    kept = [[n] for n in range(2 * garbage.NEW_OBJECTS)]
+    assert gone() is None
+    assert kept
 
 
 def test_what_is_there_is_left_out_of_collections():

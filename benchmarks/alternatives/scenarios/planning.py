@@ -18,6 +18,7 @@ from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.kafka.scenarios.planning import EVERY_SECONDS, PLANNINGS, WARM_UP, document
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
+from headgate_spark.engine.garbage import look_rarely
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.planner.event_times import (
@@ -148,6 +149,7 @@ def total(offset: str) -> int:
 
 def measure(bench: Bench) -> Mapping[str, Measured]:
     """Time plannings that lead to a batch, the first ones left out."""
+    look_rarely()  # as in the planner's process
     query = Planned(PARTITIONS)
     seconds: list[float] = []
     records: list[int] = []

@@ -1,4 +1,4 @@
-"""Sets aside what stays in memory, so that the garbage collector need not look at it again and again.
+"""Keeps the garbage collector from looking at what stays in memory again and again, and from looking amid plannings.
 
 PySpark, the script's imports and the runtime are some hundred thousand objects that live as long as the driver; with
 512 partitions in an alignment group one planning in twenty took twice as long for a full collection of them. With
@@ -13,11 +13,19 @@ import threading
 from collections.abc import Callable
 from typing import Optional
 
+NEW_OBJECTS = 100_000
+"""More than a planning of ten thousand partitions holds at a time. They go when it is over, without a collection; by
+default a hundred of these looked at them meanwhile, for a third of its time. So much garbage in circles may stay."""
 SOON_SECONDS = 2.0
 """From the start or the end of a query; by then the first batch of one that has started is planned."""
 
 _pending = threading.Lock()
 """Held from the start or the end of a query until what is there has been set aside."""
+
+
+def look_rarely() -> None:
+    """Have collections begin by themselves only once there are `NEW_OBJECTS` more."""
+    gc.set_threshold(NEW_OBJECTS)
 
 
 def set_aside_soon() -> None:

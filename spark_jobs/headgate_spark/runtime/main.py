@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 
+from headgate_spark.engine import garbage
 from headgate_spark.engine.questions import Questions
 from headgate_spark.runtime.driver import Runtime
 from headgate_spark.runtime.logs import configure
@@ -29,6 +30,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
+    garbage.look_rarely()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     configure()
