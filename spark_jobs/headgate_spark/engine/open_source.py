@@ -62,6 +62,8 @@ class OpenSource:
     surveyed: Position | None = None
     """Up to where it may be planned by that; `None`: not known, or not settled (`look`)."""
     _start: Position | None = None
+    _counted: tuple[str, Position] | None = None
+    """The offset that was counted last, and its position: where a batch has read all there is, the next starts."""
     _is_unmatched: bool = False
     """No topic matched its pattern when it was last asked."""
 
@@ -75,7 +77,11 @@ class OpenSource:
     def position(self, offset: str | None) -> Position | None:
         """Return `offset` as the planner counts, or `None` where it cannot be counted. Raises `ValueError`."""
         form = self.descriptor.offset_format
-        return None if form is None or offset is None else form.position(offset)
+        if form is None or offset is None:
+            return None
+        if self._counted is None or self._counted[0] != offset:
+            self._counted = offset, form.position(offset)
+        return self._counted[1]
 
     def readable(self, offset: str | None) -> Position | None:
         """Return where an offset in the checkpoint is; a damaged one is unknown: Spark's own error tells of it."""
@@ -216,6 +222,8 @@ class OpenSource:
         form = self.descriptor.offset_format
         if form is None or self.latest is None:
             raise RuntimeError(f"source {self.name}: an end was planned before it was looked at")
+        if take.ends == self.surveyed:
+            return protocol.up_to(self.latest)  # as the source has written it
         return protocol.up_to(form.offset(take.ends, self.latest))
 
     def outage(self, query: str, failure: str | None) -> None:

@@ -54,13 +54,15 @@ def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]
     """
     ends = latest
     for bound in bounds:
-        ends = {split: min(end, bound.get(split, end)) for split, end in ends.items()}
-    return {split: max(0, ends.get(split, begin) - begin) for split, begin in start.items()}
+        ends = {split: end if (to := bound.get(split, end)) > end else to for split, end in ends.items()}
+    return {
+        split: end - begin if (end := ends.get(split, begin)) > begin else 0 for split, begin in start.items()
+    }
 
 
 def ends_after(count: int, start: Position, rooms: Mapping[str, int], turn: int = 0) -> dict[str, int]:
     """Return the end of each split after `count` records more, divided by `rooms`; never before its start."""
-    shares = divide(count, rooms, rooms, turn)
+    shares = rooms if count == sum(rooms.values()) else divide(count, rooms, rooms, turn)
     return {split: begin + shares.get(split, 0) for split, begin in start.items()}
 
 

@@ -99,8 +99,8 @@ class SourceState:
         """Spark has asked this source at least once."""
         self.position: Position | None = None
         self.latest: Position | None = None
-        self._ahead: dict[str, int] = {}
-        """Records between the two, split by split."""
+        self._counted: dict[str, int] | None = None
+        """Records between the two, split by split; `None`: not counted since one of them changed."""
         self.exhausted = False
         """Asked without a way to count, and it had nothing."""
         self.planned_total = 0
@@ -115,7 +115,7 @@ class SourceState:
 
     def has_moved_to(self, start: Position | None) -> bool:
         """Tell whether `start` is another position than the one that is known."""
-        return start is not None and self.position is not None and dict(start) != dict(self.position)
+        return start is not None and self.position is not None and start != self.position
 
     def asked(self, start: Position | None) -> None:
         """Spark asked, and said where the source is."""
@@ -124,21 +124,22 @@ class SourceState:
 
     def moved_to(self, position: Position | None) -> None:
         """The source is at `position`: Spark said so, or a batch up to there has ended."""
-        self.position = position
-        self._look_ahead()
+        self.position, self._counted = position, None
 
     def surveyed(self, latest: Position | None, now: float) -> None:
         """The source told its latest position, or (`None`) could not."""
-        self.latest, self._surveyed_at = latest, now
-        self._look_ahead()
+        self.latest, self._counted, self._surveyed_at = latest, None, now
         if self.pending:
             self._active_at = now
 
-    def _look_ahead(self) -> None:
+    @property
+    def _ahead(self) -> dict[str, int]:
+        """Records between position and latest, split by split."""
         if self.position is None or self.latest is None:
-            self._ahead = {}
-        else:
-            self._ahead = room(self.position, self.latest)
+            return {}
+        if self._counted is None:
+            self._counted = room(self.position, self.latest)
+        return self._counted
 
     def stale_at(self, seconds: float) -> float:
         """Return when the latest position is due to be asked for, even if nothing may be read: it is so old then."""
