@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.alignment_slice import Room, slice_of
+from headgate_spark.planner.alignment_slice import slice_of
 from headgate_spark.planner.event_times import EventTimesUnknownError, Found, LateAnswers, Latest, Split
 from headgate_spark.planner.model import Trigger, TriggerKind
 from headgate_spark.planner.time_index import TimeIndex
 from support.aligned_spark import Driver, backlog, member
-from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes
+from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes, columns, rooms_of
 
 NEVER = 10**12
 A, B = Split("flights", "0"), Split("weather", "0")
@@ -45,12 +45,12 @@ def test_a_look_that_came_late_holds_up_to_where_the_log_was():
     times = LateEventTimes({A: [10, 30, 20]}, plannings=1)
     index = TimeIndex(times)
     index.begin(0.0)
-    late(index.look, {A: 3}, now=0.0)
+    late(index.look, *columns(index, {A: 3}), now=0.0)
     times.logs[A].append(40)
     index.begin(0.1)
-    assert index.looked_to(A) == 3
-    assert index.has_none_later(A, 3, 30)
-    assert not index.has_none_later(A, 4, 30)
+    assert index[A].looked_to == 3
+    assert index[A].has_none_later(3, 30)
+    assert not index[A].has_none_later(4, 30)
 
 
 def test_a_look_that_is_older_than_what_is_known_changes_nothing(monkeypatch):
@@ -60,48 +60,49 @@ def test_a_look_that_is_older_than_what_is_known_changes_nothing(monkeypatch):
         looked = LateAnswers((), {A: Latest(Found(end - 1, 10 * end), end)})
         monkeypatch.setattr(times, "begin", lambda looked=looked: looked)
         index.begin(0.0)
-    assert index.looked_to(A) == 3
-    assert not index.has_none_later(A, 2, 20)
+    assert index[A].looked_to == 3
+    assert not index[A].has_none_later(2, 20)
 
 
 def test_what_was_asked_in_vain_is_told_until_it_is_answered():
     index = late_index({A: every(10, 1000), B: every(10, 1000)})
     index.begin(0.0)
     late(index.first_later, {A: 500, B: 500})
-    assert index.asked_in_vain([A, B]) == [500, 500]
+    assert index.asked_in_vain([index[A], index[B]]) == [500, 500]
     index.begin(0.1)
     index.first_later({A: 500})
-    assert index.asked_in_vain([A, B]) == [500]
+    assert index.asked_in_vain([index[A], index[B]]) == [500]
     index.forget("weather")
-    assert index.asked_in_vain([A, B]) == []
+    assert index.asked_in_vain([index[A], index[B]]) == []
 
 
 def test_a_position_is_not_located_before_its_split_was_looked_at():
     index = late_index({A: every(10, 1000)})
     index.begin(0.0)
-    index.locate({A: 50})
-    assert index.reached(A, 50) is None
-    late(index.look, {A: 100}, now=0.0)
+    index.locate(*columns(index, {A: 50}))
+    assert index[A].reached(50) is None
+    late(index.look, *columns(index, {A: 100}), now=0.0)
     for _ in range(100):
         index.begin(0.1)
-        if index.reached(A, 50) == 500:
+        if index[A].reached(50) == 500:
             break
-        late(index.locate, {A: 50})
-    assert index.reached(A, 50) == 500
+        late(index.locate, *columns(index, {A: 50}))
+    assert index[A].reached(50) == 500
 
 
 def test_a_search_goes_on_where_it_was_not_answered():
     """Two plannings: one that asks in vain, one that has the answers, whatever its own first guess would be."""
     index = late_index({A: every(10, 100_000), B: every(10, 100_000)})
-    late_rooms = {split: Room(0, 10_000) for split in (A, B)}
+    starts, ends = dict.fromkeys((A, B), 0), dict.fromkeys((A, B), 10_000)
+    late_rooms = rooms_of(index, starts, ends)
     index.begin(0.0)
-    late(index.look, dict.fromkeys(late_rooms, 10_000), now=0.0)
+    late(index.look, *columns(index, ends), now=0.0)
     pieces = []
     for pace in (1.0, 2.0, 3.0, 4.0):
         index.begin(0.1)
-        index.look(dict.fromkeys(late_rooms, 10_000), now=0.1)
+        index.look(*columns(index, ends), now=0.1)
         try:
-            index.locate(dict.fromkeys(late_rooms, 0))
+            index.locate(*columns(index, starts))
             pieces.append(slice_of(late_rooms, budget=100, limit=NEVER, drift=NEVER, index=index, pace=pace))
         except EventTimesUnknownError:
             continue

@@ -1,13 +1,15 @@
 """The time slice: as much as the budget allows, never past the limit, and the earliest of what there is."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.planner.alignment_slice import MAX_ROUNDS, Room, Slice, slice_of
+from headgate_spark.planner.alignment_slice import MAX_ROUNDS, Slice, slice_of
 from headgate_spark.planner.event_times import Split
 from headgate_spark.planner.time_index import TimeIndex
-from support.event_logs import FakeEventTimes, event_time
+from support.event_logs import FakeEventTimes, columns, event_time, rooms_of
 
 NEVER = 10**12
 A, B = Split("flights", "0"), Split("weather", "0")
@@ -16,6 +18,12 @@ times = st.lists(st.integers(0, 200), max_size=40)
 logs = st.dictionaries(
     st.builds(Split, st.sampled_from(["flights", "weather"]), st.sampled_from("012")), times, min_size=1
 )
+
+
+def sliced(rooms, **about) -> Slice:
+    """Return the slice with its ends by split."""
+    piece = slice_of(rooms, **about)
+    return replace(piece, ends={each.split: end for each, end in zip(rooms.splits, piece.ends, strict=True)})
 
 
 def a_slice(logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER, *, fill=False) -> Slice:
@@ -27,10 +35,10 @@ def a_slice_of(
     index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER, *, fill=False
 ) -> Slice:
     starts = starts or dict.fromkeys(logs, 0)
-    index.look({split: len(log) for split, log in logs.items()}, now=0)
-    index.locate(starts)
-    rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
-    return slice_of(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace, fill=fill)
+    index.look(*columns(index, {split: len(log) for split, log in logs.items()}), now=0)
+    index.locate(*columns(index, starts))
+    rooms = rooms_of(index, starts, {split: len(log) for split, log in logs.items()})
+    return sliced(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace, fill=fill)
 
 
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
@@ -59,10 +67,10 @@ def test_records_that_came_after_the_offsets_were_told_change_nothing(logs, budg
     """A look meets them, and must neither count them in nor take them for those before them."""
     ends = {split: max(0, len(log) - since) for split, log in logs.items()}
     index = TimeIndex(FakeEventTimes(logs))
-    index.look(ends, now=0)
-    index.locate(dict.fromkeys(logs, 0))
-    rooms = {split: Room(0, end) for split, end in ends.items()}
-    piece = slice_of(rooms, budget=budget, limit=limit, drift=NEVER, index=index)
+    index.look(*columns(index, ends), now=0)
+    index.locate(*columns(index, dict.fromkeys(logs, 0)))
+    rooms = rooms_of(index, dict.fromkeys(ends, 0), ends)
+    piece = sliced(rooms, budget=budget, limit=limit, drift=NEVER, index=index)
     there = {split: logs[split][:end] for split, end in ends.items()}
     read = [time for split, end in piece.ends.items() for time in there[split][:end]]
     most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in there.values())
@@ -134,12 +142,12 @@ def test_slices_of_a_steady_stream_take_a_question_or_two(budget):
     logs = {A: list(range(0, 1_000_000, 10)), B: list(range(0, 1_000_000, 1000))}
     times = FakeEventTimes(logs)
     index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
-    index.look({split: len(log) for split, log in logs.items()}, now=0)
-    index.locate(starts)
+    index.look(*columns(index, {split: len(log) for split, log in logs.items()}), now=0)
+    index.locate(*columns(index, starts))
     for _ in range(10):
         before = times.questions
-        rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
-        piece = slice_of(rooms, budget=budget, limit=NEVER, drift=NEVER, index=index, pace=pace)
+        rooms = rooms_of(index, starts, {split: len(log) for split, log in logs.items()})
+        piece = sliced(rooms, budget=budget, limit=NEVER, drift=NEVER, index=index, pace=pace)
         pace, starts = piece.millis_per_record, dict(piece.ends)
         assert times.questions - before <= MAX_ROUNDS
     assert times.questions <= 3 + 2 * 10
@@ -151,12 +159,12 @@ def test_bursts_in_each_of_many_splits_are_divided_with_a_question_or_two():
     logs = {split: [250 * burst + n for burst in range(80)] for n, split in enumerate(splits)}
     times = FakeEventTimes(logs)
     index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
-    index.look({split: len(log) for split, log in logs.items()}, now=0)
-    index.locate(starts)
+    index.look(*columns(index, {split: len(log) for split, log in logs.items()}), now=0)
+    index.locate(*columns(index, starts))
     before = times.questions
     for _ in range(10):
-        rooms = {split: Room(starts[split], len(log)) for split, log in logs.items()}
-        piece = slice_of(rooms, budget=150, limit=NEVER, drift=5000, index=index, pace=pace)
+        rooms = rooms_of(index, starts, {split: len(log) for split, log in logs.items()})
+        piece = sliced(rooms, budget=150, limit=NEVER, drift=5000, index=index, pace=pace)
         assert 0.9 * 150 <= piece.count <= 150
         pace, starts = piece.millis_per_record, dict(piece.ends)
     assert times.questions - before <= 2 * 10

@@ -19,6 +19,7 @@ from headgate_spark.planner.event_times import (
     Sampled,
     Split,
 )
+from headgate_spark.planner.time_index import Rooms, SplitTimes, TimeIndex
 
 Log = list[Millis]
 
@@ -125,3 +126,14 @@ def event_time(log: Log, position: int) -> Millis | None:
     """Return the event time of a position: the largest up to and including the next record that has one."""
     reached = max(log[: position + 1], default=NO_TIME)
     return next((time for time in log[position:] if time != NO_TIME), None) if reached == NO_TIME else reached
+
+
+# What an index takes, of a few splits
+
+
+def columns(index: TimeIndex, places: Mapping[Split, int]) -> tuple[list[SplitTimes], list[int]]:
+    return [index[split] for split in places], list(places.values())
+
+
+def rooms_of(index: TimeIndex, starts: Mapping[Split, int], ends: Mapping[Split, int]) -> Rooms:
+    return Rooms(*columns(index, starts), [ends[split] for split in starts])

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from headgate_contract import AlignmentControl
@@ -33,17 +34,30 @@ def idle_after(control: AlignmentControl) -> float:
     return max(control.max_drift_seconds, LEAST_IDLE_SECONDS)
 
 
-class Standing(NamedTuple):
-    """What one split promises its group. It stands until its query plans again."""
+class Standings(NamedTuple):
+    """What the splits of one source promise their group. It stands until their query plans again.
 
-    reached: Millis | None
-    """Event time that it will have reached when what is planned has been read. `None`: not known."""
-    holds_until: float = math.inf
-    """When (on the driver's clock) the group no longer waits for it: it has had nothing pending for so long."""
+    A split that does not hold the group, whatever it has reached, is not among them.
+    """
+
+    splits: Sequence[str]
+    reached: Sequence[Millis | None]
+    """Event time that each of them will have reached when what is planned has been read. `None`: not known."""
+    holds_until: Mapping[str, float] = {}
+    """When (on the driver's clock) the group no longer waits for splits that have had nothing pending for long."""
+
+    def holding(self, now: float) -> Standings:
+        """Return those for which the group waits."""
+        if all(now < until for until in self.holds_until.values()):
+            return self
+        holds = [now < self.holds_until.get(split, math.inf) for split in self.splits]
+        return Standings(list(compress(self.splits, holds)), list(compress(self.reached, holds)))
 
 
-RELEASED = Standing(None, -math.inf)
-"""Of a split that does not hold its group, whatever it has reached."""
+RELEASED = Standings((), ())
+"""Of a source that does not hold its group."""
+UNKNOWN = Standings(("",), (None,))
+"""Of one that its group waits for, since nothing is known of its splits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,8 @@ class Commitment:
     """Of its sources."""
     interval_seconds: float | None
     """The commit interval in force for it alone; `None`: one batch spans its backlog, however long that takes."""
-    standings: Mapping[Split, Standing]
+    standings: Mapping[str, Standings]
+    """By source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +170,17 @@ class Groups:
         ]
 
 
-def floor_of(query: str, standings: Mapping[Split, Standing], now: float) -> Floor:
+def floor_of(query: str, standings: Mapping[str, Standings], now: float) -> Floor:
     """Return the floor of the splits of one query."""
     slowest: tuple[Millis, Split] | None = None
     unknown = None
-    for split, (reached, holds_until) in standings.items():
-        if now >= holds_until:
-            continue
-        if reached is None:
-            unknown = unknown or Member(query, split)
-        elif slowest is None or (reached, split) < slowest:
-            slowest = reached, split
+    for source, every in standings.items():
+        splits, reached, _ = every.holding(now)
+        if None in reached:
+            unknown = unknown or Member(query, Split(source, splits[reached.index(None)]))
+        if (least := min((time for time in reached if time is not None), default=None)) is not None:
+            split = min(split for split, time in zip(splits, reached) if time == least)
+            slowest = min(slowest or (least, Split(source, split)), (least, Split(source, split)))
     if slowest is None:
         return Floor(unknown=unknown)
     return Floor(slowest[0], Member(query, slowest[1]), unknown)

@@ -9,30 +9,29 @@ counts with that end. So the limit is known before a batch is cut, and no cut ca
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from functools import cached_property
+from itertools import compress
 
 from headgate_contract import AlignmentControl
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment import (
     RELEASED,
+    UNKNOWN,
     Commitment,
     Floor,
     Groups,
-    Standing,
+    Standings,
     floor_of,
     idle_after,
     lowest,
 )
-from headgate_spark.planner.alignment_slice import Room, Slice, slice_of
+from headgate_spark.planner.alignment_slice import Slice, slice_of
 from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
 from headgate_spark.planner.model import Position
-from headgate_spark.planner.time_index import TimeIndex
-
-Rooms = Mapping[Split, Room]
+from headgate_spark.planner.time_index import Rooms, TimeIndex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +52,16 @@ class View:
     ends_at_latest: bool = False
     """A split at its latest position is finished (AvailableNow)."""
 
-    @cached_property
-    def splits(self) -> Mapping[Split, Room]:
-        """What its splits could read."""
-        start = self.start or {}
-        return {Split(self.name, s): Room(at, at + self.rooms.get(s, 0)) for s, at in start.items()}
-
     @property
-    def ends(self) -> dict[Split, int]:
-        """The latest positions of its splits, as far as they are known."""
-        latest = self.latest or {}
-        return {split: latest[split.split] for split in self.splits if split.split in latest}
+    def ends(self) -> Position:
+        """The latest positions of its splits, as far as they are known and matter."""
+        return {} if self.released or self.latest is None else self.latest
+
+    def rooms_in(self, index: TimeIndex) -> Rooms:
+        """Return what its splits could read."""
+        start, known, ahead = self.start or {}, index.of_source(self.name), self.rooms
+        ends = [at + ahead.get(name, 0) for name, at in start.items()] if ahead else list(start.values())
+        return Rooms([known[name] for name in start], list(start.values()), ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +81,12 @@ class Membership:
         self._group = group
         self._groups = groups
         self._index = index
-        self._drained: dict[Split, float] = {}
+        self._drained: dict[str, dict[str, float]] = {}
+        """Splits that have nothing pending, by source, and since when."""
         self._pace: float | None = None
         self._interval: float | None = None
-        self._standings: Mapping[Split, Standing] = {}
-        self._ends: Mapping[Split, int] = {}
+        self._standings: Mapping[str, Standings] = {}
+        self._ends: Mapping[str, Position] = {}
         self.controls: Mapping[str, AlignmentControl] = {}
         self._wants_look = True
         """Whether how late the records are decides what may be read: not while the grant does."""
@@ -102,12 +101,8 @@ class Membership:
         """Take the sources that belong to it. A new one is waited for until it has been planned; one that is paused
         may never be, and is let go at once."""
         reading = controls.keys() - set(paused)
-        known = {split: s for split, s in self._standings.items() if split.source in reading}
-        told = {split.source for split in known}
-        new = {
-            Split(name, ""): Standing(None) if name in reading else RELEASED
-            for name in controls.keys() - told
-        }
+        known = {name: s for name, s in self._standings.items() if name in reading}
+        new = {name: UNKNOWN if name in reading else RELEASED for name in controls if name not in known}
         self._standings = known | new
         self.controls = controls
         self._publish(now)
@@ -124,10 +119,11 @@ class Membership:
         """Return how far the slowest split of a source is ahead of the floor; `None`: not known, or without limit."""
         if self.floor.time is None or self.limit is None:
             return None
+        splits, every, _ = self._standings.get(source, RELEASED)
         stands = [
-            self._stands_at(split, standing.reached, self.limit)
-            for split, standing in self._standings.items()
-            if split.source == source and standing.reached is not None
+            self._stands_at(Split(source, split), reached, self.limit)
+            for split, reached in zip(splits, every)
+            if reached is not None
         ]
         return min(stands) - self.floor.time if stands else None
 
@@ -136,7 +132,7 @@ class Membership:
 
         Beyond it stands one that was let read further when the floor was higher, or `maxDrift` larger.
         """
-        read_to = self._index.read_to(split, self._ends[split])
+        read_to = self._index[split].read_to(self._ends[split.source][split.split])
         return min(reached, limit if read_to is None else max(limit, read_to))
 
     def rests(self, now: float) -> bool:
@@ -149,11 +145,12 @@ class Membership:
     def silent(self, now: float) -> dict[str, Millis]:
         """Return the sources that are behind the floor and do not hold it, having been silent for so long."""
         behind: dict[str, Millis] = {}
-        for split, standing in self._standings.items():
-            if standing.reached is None or self.floor.time is None or standing.reached >= self.floor.time:
-                continue
-            if standing.holds_until <= now:
-                behind[split.source] = min(standing.reached, behind.get(split.source, standing.reached))
+        for source, (splits, reached, holds_until) in self._standings.items():
+            for split, time in zip(splits, reached) if holds_until else ():
+                if time is None or self.floor.time is None or time >= self.floor.time:
+                    continue
+                if holds_until.get(split, math.inf) <= now:
+                    behind[source] = min(time, behind.get(source, time))
         return behind
 
     def cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
@@ -171,47 +168,55 @@ class Membership:
     # ------------------------------------------------------------------------------------------
 
     def _cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
-        rooms: Rooms = {split: room for view in views for split, room in view.splits.items()}
-        whole = sum(room.size for room in rooms.values())
+        rooms = Rooms.joined([view.rooms_in(self._index) for view in views])
+        whole = rooms.size
         self._note_drained(views, now)
         if self._wants_look or whole <= budget:
             rooms = self._looked_at(rooms, views, now)
-        waits = whole > 0 and all(room.size == 0 for room in rooms.values())
-        self._index.forget_before({split: room.start for split, room in rooms.items()})
-        floor = self._floor_at(rooms, views, now)
+        waits = whole > 0 and rooms.size == 0
+        for each, start in zip(rooms.splits, rooms.starts):
+            each.forget_before(start)
+        standings = self._standings_at(rooms, views)
+        floor = self._floor_of(standings, now)
         if floor.unknown is not None:
             return self._hold(rooms, views, now)
         if (limit := self._limit_of(floor)) is None:
-            self._commit(rooms, views, now)
+            self._commit(rooms, standings, views, now)
             return {}
-        if cut := self._cut_by_rates(rooms, views, limit, turn):
-            rooms = {**rooms, **cut}
-            lower = self._limit_of(self._floor_at(rooms, views, now))
+        if (cut := self._cut_by_rates(rooms, views, limit, turn)) != rooms.ends:
+            rooms = rooms._replace(ends=cut)
+            standings = self._standings_at(rooms, views)
+            lower = self._limit_of(self._floor_of(standings, now))
             limit = limit if lower is None else lower
         piece = self._slice(rooms, budget, limit, now, turn)
-        planned = {split: Room(room.start, piece.ends[split]) for split, room in rooms.items()}
-        self._commit(planned, views, now)
-        return {view.name: _part(view, piece, rooms, waits=waits) for view in views}
+        planned = rooms._replace(ends=piece.ends)
+        if planned.ends != rooms.ends:
+            standings = self._standings_at(planned, views)
+        self._commit(planned, standings, views, now)
+        both = zip(_apart(rooms, views), _apart(planned, views))
+        return {
+            view.name: _part(view, own.ends, could.ends, limited=piece.limited, waits=waits)
+            for (view, could), (_, own) in both
+        }
 
     def _looked_at(self, rooms: Rooms, views: Sequence[View], now: float) -> Rooms:
         """Find out how late the records are, now that it is known how many there are.
 
         If that does not come in time, return the part of the rooms of which it is known.
         """
-        ends = {split: end for view in views if not view.released for split, end in view.ends.items()}
+        latest = [end for view in views for end in map(view.ends.get, view.start or ())]
+        listed = [end is not None for end in latest]
+        splits, ends = list(compress(rooms.splits, listed)), [end for end in latest if end is not None]
         known = rooms
         try:
-            self._index.look(ends, now)
+            self._index.look(splits, ends, now)
         except EventTimesUnknownError:  # told where it was asked
-            known = {split: self._known_part(split, room) for split, room in rooms.items()}
+            known = rooms._replace(ends=[each.known_part(start, end) for each, start, end in zip(*rooms)])
+        timed = [not each.has_no_times(end) for each, end in zip(splits, ends)]
         with suppress(EventTimesUnknownError):
-            timed = [split for split, end in ends.items() if not self._index.has_no_times(split, end)]
-            self._index.locate({split: rooms[split].start for split in timed})
+            starts = compress(rooms.starts, listed)
+            self._index.locate(list(compress(splits, timed)), list(compress(starts, timed)))
         return known
-
-    def _known_part(self, split: Split, room: Room) -> Room:
-        looked_to = self._index.looked_to(split)
-        return room if looked_to is None else Room(room.start, min(room.end, max(room.start, looked_to)))
 
     def _slice(self, rooms: Rooms, budget: int, limit: Millis, now: float, turn: int) -> Slice:
         """Return what of the rooms lies before the limit and fits the budget; rest where the limit leaves nothing."""
@@ -230,11 +235,7 @@ class Membership:
             self._rests_until = now + terms.update_interval_seconds
         return piece
 
-    def _floor_at(self, rooms: Rooms, views: Sequence[View], now: float) -> Floor:
-        """Return the floor of the group as it is when everything in `rooms` has been read."""
-        return self._floor_of(self._standings_at(rooms, views), now)
-
-    def _floor_of(self, standings: Mapping[Split, Standing], now: float) -> Floor:
+    def _floor_of(self, standings: Mapping[str, Standings], now: float) -> Floor:
         """Return the floor of the group where its splits of this query stand so."""
         others = self._groups.floor_of_others(self._group, self._query, now)
         return lowest([others, floor_of(self._query, standings, now)])
@@ -244,16 +245,16 @@ class Membership:
             return None
         return floor.time + self._groups.terms(self._group).max_drift
 
-    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Rooms:
-        """Return the rooms of the sources whose rate limit ends them before their latest.
+    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Sequence[int]:
+        """Return the ends of the rooms, those of sources whose rate limit ends them before their latest among them.
 
         All their tokens are used: a bucket holds no more than an interval's, so what is left of them is lost.
         """
         drift = self._groups.terms(self._group).max_drift
-        cut: dict[Split, Room] = {}
-        for view in views:
-            own = {split: rooms[split] for split in view.splits}
-            if view.allowance is None or view.allowance >= sum(room.size for room in own.values()):
+        ends: list[int] = []
+        for view, own in _apart(rooms, views):
+            if view.allowance is None or view.allowance >= own.size:
+                ends += own.ends
                 continue
             piece = slice_of(
                 own,
@@ -264,76 +265,86 @@ class Membership:
                 turn=turn,
                 fill=True,
             )
-            cut |= {split: Room(room.start, piece.ends[split]) for split, room in own.items()}
-        return cut
+            ends += piece.ends
+        return ends
 
-    def _standings_at(self, rooms: Rooms, views: Sequence[View]) -> dict[Split, Standing]:
+    def _standings_at(self, rooms: Rooms, views: Sequence[View]) -> dict[str, Standings]:
         """Return how the splits stand when everything in `rooms` has been read."""
-        return {split: s for view in views for split, s in self._standings_of(view, rooms).items()}
+        return {view.name: self._standings_of(view, own) for view, own in _apart(rooms, views)}
 
-    def _standings_of(self, view: View, rooms: Rooms) -> dict[Split, Standing]:
+    def _standings_of(self, view: View, own: Rooms) -> Standings:
         if view.released:
-            return {Split(view.name, ""): RELEASED}
+            return RELEASED
         if view.start is None:
-            return {Split(view.name, ""): Standing(None)}
-        latest, patience = view.latest, idle_after(self.controls[view.name])
-        reached, has_no_times = self._index.reached, self._index.has_no_times
-        standings: dict[Split, Standing] = {}
-        for split in view.splits:
-            end = None if latest is None else latest.get(split.split)
-            since = self._drained.get(split)
-            gone = latest is not None and end is None
-            finished = view.ends_at_latest and since is not None
-            if gone or finished or (end is not None and has_no_times(split, end)):
-                standings[split] = RELEASED
-            else:
-                held_until = math.inf if since is None else since + patience
-                standings[split] = Standing(reached(split, rooms[split].end), held_until)
-        return standings
+            return UNKNOWN
+        drained, patience = self._drained[view.name], idle_after(self.controls[view.name])
+        holds_until = {split: since + patience for split, since in drained.items()}
+        reached = [each.reached(end) for each, end in zip(own.splits, own.ends)]
+        splits, latest = list(view.start), view.latest
+        if latest is None:
+            return Standings(splits, reached, holds_until)
+        finished = drained if view.ends_at_latest else ()
+        holds = [
+            (end := latest.get(split)) is not None and split not in finished and not each.has_no_times(end)
+            for split, each in zip(splits, own.splits)
+        ]
+        return Standings(list(compress(splits, holds)), list(compress(reached, holds)), holds_until)
 
     def _note_drained(self, views: Sequence[View], now: float) -> None:
         """Note which splits have nothing pending, and since when: one that is held back is not silent."""
-        drained = {
-            split
-            for view in views
-            if not view.released
-            for split, room in view.splits.items()
-            if _is_drained(view, split, room)
-        }
-        self._drained = {split: self._drained.get(split, now) for split in drained}
+        before, self._drained = self._drained, {}
+        for view in views:
+            since, latest = before.get(view.name, {}), view.latest
+            self._drained[view.name] = {
+                split: since.get(split, now)
+                for split, at in (view.start or {}).items()
+                if latest is not None and at >= latest.get(split, math.inf) and not view.released
+            }
 
     def _hold(self, rooms: Rooms, views: Sequence[View], now: float) -> dict[str, Part]:
         """Read nothing: what the group waits for is not known."""
         self._wants_look = True
-        self._commit({split: Room(room.start, room.start) for split, room in rooms.items()}, views, now)
+        held = rooms._replace(ends=rooms.starts)
+        self._commit(held, self._standings_at(held, views), views, now)
         return {view.name: Part(view.start or {}, HeldBy.ALIGNMENT) for view in views}
 
-    def _commit(self, rooms: Rooms, views: Sequence[View], now: float) -> None:
-        self._standings = self._standings_at(rooms, views)
+    def _commit(
+        self, planned: Rooms, standings: Mapping[str, Standings], views: Sequence[View], now: float
+    ) -> None:
+        self._standings = standings
         self._publish(now)
-        self.floor = self._floor_of(self._standings, now)
+        self.floor = self._floor_of(standings, now)
         self.limit = self._limit_of(self.floor)
-        self._ends = {split: room.end for split, room in rooms.items()}
-        self._index.note_planned({s: room.end for s, room in rooms.items() if room.size}, self.limit)
+        self._ends = {
+            view.name: dict(zip(view.start or (), own.ends)) for view, own in _apart(planned, views)
+        }
+        for each, start, end in zip(*planned):
+            if end > start:
+                each.planned(end, self.limit)
 
     def _publish(self, now: float) -> None:
         commitment = Commitment(tuple(self.controls.values()), self._interval, self._standings)
         self._groups.publish(self._group, self._query, commitment, now)
 
 
-def _is_drained(view: View, split: Split, room: Room) -> bool:
-    return view.latest is not None and room.start >= view.latest.get(split.split, math.inf)
+def _apart(rooms: Rooms, views: Sequence[View]) -> Iterator[tuple[View, Rooms]]:
+    """Yield each source with its part of what was joined."""
+    begin = 0
+    for view in views:
+        end = begin + len(view.start or ())
+        yield view, Rooms(rooms.splits[begin:end], rooms.starts[begin:end], rooms.ends[begin:end])
+        begin = end
 
 
-def _part(view: View, piece: Slice, rooms: Rooms, *, waits: bool) -> Part:
-    """Return the part of one source in a slice; `rooms` end where rate limits and latest positions do.
+def _part(view: View, ends: Sequence[int], could: Sequence[int], *, limited: bool, waits: bool) -> Part:
+    """Return the part of one source in a slice, in which its splits have these ends; `could` are where rate limits
+    and latest positions end them.
 
-    `waits` says that there is more, and of none of it how late it is.
+    `limited`: the limit alone kept the slice from being larger. `waits` says that there is more, and of none of it
+    how late it is.
     """
     if waits:
         return Part(view.start or {}, HeldBy.EVENT_TIME)
-    own = {split: piece.ends[split] for split in view.splits}
-    at_end = all(end == rooms[split].end for split, end in own.items())
-    rated = view.allowance is not None and at_end
-    left = HeldBy.RATE_LIMIT if rated else HeldBy.ALIGNMENT if piece.limited else HeldBy.GRANT
-    return Part({split.split: end for split, end in own.items()}, left)
+    rated = view.allowance is not None and ends == could
+    left = HeldBy.RATE_LIMIT if rated else HeldBy.ALIGNMENT if limited else HeldBy.GRANT
+    return Part(dict(zip(view.start or (), ends)), left)

@@ -7,7 +7,7 @@ What cannot be found out in time holds the members of that group, and nobody els
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Optional
 
 from headgate_contract import AlignmentControl, EventTimeControl, SourceControl
@@ -33,7 +33,7 @@ class QueryAlignment:
         self._memberships: dict[str, Membership] = {}
         self._group_of: dict[str, str] = {}
         self._columns: Columns = {}
-        self._named: dict[str, frozenset[str]] = {}
+        self._named: dict[str, Set[str]] = {}
         """The splits of each source when it was last known which it has."""
         self.refused: Mapping[str, str] = {}
         """Sources that are declared as members and can never tell event times, and why."""
@@ -151,7 +151,7 @@ class QueryAlignment:
         for view in views:
             if view.latest is None:
                 continue
-            before, named = self._named.get(view.name, frozenset()), frozenset(view.latest)
+            before, named = self._named.get(view.name, frozenset()), view.latest.keys()
             if before - named:
                 self._index.keep(view.name, named)
             self._named[view.name] = named

@@ -13,13 +13,12 @@ search of the next planning begins with what was asked in vain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
 from headgate_spark.planner.shares import divide
-from headgate_spark.planner.time_index import TimeIndex
+from headgate_spark.planner.time_index import Rooms, TimeIndex
 
 MAX_ROUNDS = 12
 """Questions for one slice. What they leave open is filled in proportion."""
@@ -32,20 +31,8 @@ NEAR_PART = 0.1
 WIDEN = 8
 """How much further the next guess goes when one has found nothing."""
 
-Ends = Mapping[Split, int]
-
-
-class Room(NamedTuple):
-    """What one split could read, as far as offsets tell. (A tuple, since there are hundreds at each planning.)"""
-
-    start: int
-    end: int
-    """Its latest position, or a cap before it; not less than `start`."""
-
-    @property
-    def size(self) -> int:
-        """Records, as offsets count them."""
-        return self.end - self.start
+Ends = Sequence[int]
+"""Of splits, in the order of their rooms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class _Cut:
 
 
 def slice_of(  # noqa: PLR0913 - a search, by keyword
-    rooms: Mapping[Split, Room],
+    rooms: Rooms,
     *,
     budget: int,
     limit: Millis,
@@ -89,22 +76,22 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     nine tenths of it. The event times of the starts must be known. Raises `EventTimesUnknownError` where nothing was
     found in time.
     """
-    whole = sum(room.size for room in rooms.values())
-    begin = _beginning(rooms, index, limit)
+    whole = rooms.size
+    begin = _beginning(rooms, limit)
     if begin is None or begin.time >= limit or budget <= 0:
-        return Slice({s: room.start for s, room in rooms.items()}, 0, limited=whole > 0 and budget > 0)
-    task = _Task(rooms, budget, limit, drift, index)
+        return Slice(rooms.starts, 0, limited=whole > 0 and budget > 0)
+    task = _Task(rooms, budget, limit, drift, index, whole)
     low, high = _search(task, begin, pace)
     if fill and high is None:
         low, high = _topped_up(task, begin, low)
-    if high is not None and (split := _unlocated(rooms, index)) is not None:
+    if high is not None and (split := _unlocated(rooms)) is not None:
         if low.count == 0:
             raise EventTimesUnknownError(
                 f"source {split.source}: how late its next record is was not told in time"
             )
         high = None
     ends = low.ends if high is None else _filled(low, high, budget, turn)
-    count = sum(ends[split] - room.start for split, room in rooms.items())
+    count = sum(ends) - sum(rooms.starts)
     limited = low.time >= limit and count < whole
     return Slice(ends, count, limited, (low.time - begin.time) / low.count if low.count else pace)
 
@@ -113,26 +100,23 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
 class _Task:
     """What is searched for."""
 
-    rooms: Mapping[Split, Room]
+    rooms: Rooms
     budget: int
     limit: Millis
     drift: Millis
     index: TimeIndex
-
-    @property
-    def whole(self) -> int:
-        """Records that there are, as far as offsets tell."""
-        return sum(room.size for room in self.rooms.values())
+    whole: int
+    """Records that there are, as far as offsets tell."""
 
     def first_pace(self, begin: _Cut) -> float:
         """Return the event time that a record takes on average: all there is, over all the time it spans."""
-        reached = [self.index.reached(split, room.end) for split, room in self.rooms.items()]
+        reached = [each.reached(end) for each, end in zip(self.rooms.splits, self.rooms.ends)]
         last = max((time for time in reached if time is not None), default=begin.time)
         return max(1, last - begin.time) / max(1, self.whole)
 
     def first_guess(self, begin: _Cut, pace: float) -> Millis:
         """Return the event time to ask for first: if one was asked in vain, it is answered by now."""
-        asked = [t for t in self.index.asked_in_vain(self.rooms) if begin.time < t <= self.limit]
+        asked = [t for t in self.index.asked_in_vain(self.rooms.splits) if begin.time < t <= self.limit]
         if asked:
             return min(asked)
         return self.limit if self.whole <= self.budget else _forward(begin, self.budget, pace)
@@ -200,24 +184,22 @@ def _near(task: _Task, low: _Cut, high: _Cut | None) -> tuple[_Cut, _Cut | None]
     return (low, nearer) if nearer.count > task.budget else (nearer, None)
 
 
-def _beginning(rooms: Mapping[Split, Room], index: TimeIndex, limit: Millis) -> _Cut | None:
+def _beginning(rooms: Rooms, limit: Millis) -> _Cut | None:
     """Return the cut just before the earliest record that is to be read; `None`: nothing is.
 
     A split of which no event time is known has no record that the limit could keep.
     """
-    reached = [index.reached(split, room.start) for split, room in rooms.items() if room.size]
+    reached = [each.reached(start) for each, start, end in zip(*rooms) if end > start]
     if not reached:
         return None
     earliest = min(limit if time is None else time for time in reached)
-    return _Cut(earliest - 1, {split: room.start for split, room in rooms.items()}, 0, earliest)
+    return _Cut(earliest - 1, rooms.starts, 0, earliest)
 
 
-def _unlocated(rooms: Mapping[Split, Room], index: TimeIndex) -> Split | None:
+def _unlocated(rooms: Rooms) -> Split | None:
     """Return a split that may begin earlier than is known: what is filled in proportion could pass it."""
-    unknown = (
-        split for split, room in rooms.items() if room.size and index.reached(split, room.start) is None
-    )
-    return next((split for split in unknown if not index.has_no_times(split, rooms[split].end)), None)
+    unknown = ((each, end) for each, start, end in zip(*rooms) if end > start and each.reached(start) is None)
+    return next((each.split for each, end in unknown if not each.has_no_times(end)), None)
 
 
 def _forward(low: _Cut, budget: int, pace: float) -> Millis:
@@ -230,26 +212,23 @@ def _between(low: _Cut, high: _Cut, budget: int, *, halve: bool) -> Millis:
     return min(max(guess, low.next_time), high.time - 1)
 
 
-def _cut(rooms: Mapping[Split, Room], index: TimeIndex, time: Millis) -> _Cut:
+def _cut(rooms: Rooms, index: TimeIndex, time: Millis) -> _Cut:
     """Cut all splits at one event time. One that is beyond it already, or known not to reach it, is not asked."""
-    ends, asked = {}, {}
-    for split, room in rooms.items():
-        if index.has_none_later(split, room.end, time):
-            ends[split] = room.end
-        else:
-            ends[split] = room.start
-            if room.size and (index.reached(split, room.start) or 0) <= time:
-                asked[split] = time
-    for split, found in index.first_later(asked).items():
-        room = rooms[split]
-        ends[split] = room.end if found is None else min(max(found.offset, room.start), room.end)
-    left = (index.reached(s, end) for s, end in ends.items() if end < rooms[s].end)
+    splits, starts, most = rooms
+    ends = [end if each.has_none_later(end, time) else start for each, start, end in zip(*rooms)]
+    open_ones = [n for n, end in enumerate(ends) if end < most[n]]
+    asked = [n for n in open_ones if (splits[n].reached(starts[n]) or 0) <= time]
+    found = index.first_later({splits[n].split: time for n in asked})
+    for n in asked:
+        later = found[splits[n].split]
+        ends[n] = most[n] if later is None else min(max(later.offset, starts[n]), most[n])
+    left = (splits[n].reached(ends[n]) for n in open_ones if ends[n] < most[n])
     next_time = min((t for t in left if t is not None and t > time), default=time)
-    return _Cut(time, ends, sum(ends[s] - r.start for s, r in rooms.items()), next_time)
+    return _Cut(time, ends, sum(ends) - sum(starts), next_time)
 
 
 def _filled(low: _Cut, high: _Cut, budget: int, turn: int) -> Ends:
     """Return the ends of `low`, moved towards those of `high` until the budget is used up."""
-    rooms = {split: max(0, high.ends[split] - end) for split, end in low.ends.items()}
+    rooms = {n: max(0, to - end) for n, (end, to) in enumerate(zip(low.ends, high.ends))}
     more = divide(budget - low.count, rooms, rooms, turn)
-    return {split: end + more[split] for split, end in low.ends.items()}
+    return [end + more[n] for n, end in enumerate(low.ends)]

@@ -25,6 +25,8 @@ Millis = int
 BEFORE_ALL: Millis = -1
 """Earlier than every event time."""
 DEFAULT_MAX_FUTURE: Millis = 3_600_000
+KEPT_STEPS = 8
+"""Of a staircase. So few are not worth it to look at each planning which of them no longer matter."""
 
 
 class Split(NamedTuple):
@@ -191,12 +193,18 @@ class Staircase:
 
     def learn_latest(self, found: Found) -> None:
         """Remember a record of which it is only known that none before it is later (one may be as late)."""
-        reached = self.reached(found.offset)
-        if reached is None or reached < found.time:
-            self.learn(found.time, found)
+        offset, time = found
+        if self._offsets and offset > self._offsets[-1]:  # as nearly always: it came since
+            reached: Millis | None = self._times[-1]
+        else:
+            reached = self.reached(offset)
+        if reached is None or reached < time:
+            self.learn(time, found)
 
     def forget_before(self, position: int) -> None:
-        """Forget what lies before the last record that is known of those before `position`."""
+        """Forget what lies before the last record that is known of those before `position`, once it is worth it."""
+        if len(self._offsets) <= KEPT_STEPS:
+            return
         index = bisect_left(self._offsets, position) - 1
         if index > 0:
             for kept in (self._offsets, self._times, self._afters):

@@ -7,8 +7,8 @@ begins, and what was asked in vain is told (`asked_in_vain`), so that a search b
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from headgate_spark.planner.event_times import (
@@ -33,82 +33,139 @@ EXPECT_SECONDS = 1.0
 """For so long after records of a split were looked at, more are expected, and the next look begins ahead of it."""
 
 
-class _Look(NamedTuple):
-    """How late the records of a split were."""
+class SplitTimes(Staircase):
+    """What is known of the event times of one split."""
 
-    time: Millis | None
-    """The largest event time of those before `end`, or larger; `None`: they have none."""
-    end: int
-    at: float
-    """When it was looked, on the planner's clock."""
+    __slots__ = ("is_located", "latest", "looked_at", "looked_in_vain", "looked_to", "planned_to", "split")
 
-
-class TimeIndex:
-    """A staircase for each split. What asks raises `EventTimesUnknownError`; what was learnt until then is kept."""
-
-    def __init__(self, times: EventTimes) -> None:
-        self._times = times
-        self._known: defaultdict[Split, Staircase] = defaultdict(Staircase)
-        self._looks: dict[Split, _Look] = {}
-        self._located: set[Split] = set()
-        self._read_to: dict[Split, Millis] = {}
-        """No record that was planned is later."""
-        self._in_vain: dict[Split, Millis] = {}
-        self._looked_in_vain: Collection[Split] = ()
+    def __init__(self, split: Split) -> None:
+        super().__init__()
+        self.split = split
+        self.looked_to: int | None = None
+        """The offset before which it is known how late the records are; `None`: nothing is known."""
+        self.latest: Millis | None = None
+        """The largest event time of those records, or larger; `None`: they have none, or nothing is known."""
+        self.looked_at = 0.0
+        """When it was looked, on the planner's clock."""
+        self.looked_in_vain = False
         """In this planning."""
+        self.planned_to: Millis | None = None
+        """No record that was planned is later; `None`: that is not known."""
+        self.is_located = False
 
-    def begin(self, now: float) -> None:
-        """A planning begins: learn what came too late for the one before."""
-        self._looked_in_vain = ()
-        late = self._times.begin()
-        for split, than, found in late.first_later:
-            self._known[split].learn(than, found)
-        for split, latest in late.latest.items():
-            look = self._looks.get(split)
-            if look is None or look.end < latest.before:
-                self._take_look(split, latest, now)
-            elif look.end == latest.before:  # nothing has come since, so that nothing more is expected
-                self._take_look(split, latest, look.at)
+    def looked(self, latest: Latest, now: float) -> None:
+        """It was looked how late the records are."""
+        found, self.looked_to = latest
+        self.looked_at = now
+        if found is None:
+            self.latest = None
+        else:
+            self.latest = found.time
+            self.learn_latest(found)
 
-    def reached(self, split: Split, position: int) -> Millis | None:
-        """Return the event time of a position, or less where it is not known exactly; `None`: nothing is known."""
-        return self._known[split].reached(position)
-
-    def note_planned(self, ends: Mapping[Split, int], limit: Millis | None) -> None:
-        """Remember how late the records before these positions may be: those that are planned, none past `limit`."""
-        for split, end in ends.items():
-            look = self._looks.get(split)
-            looked = look.time if look is not None and end <= look.end else None
-            known = [time for time in (self._known[split].read(end).most, looked, limit) if time is not None]
-            if known:
-                self._read_to[split] = min(known)
-            else:
-                self._read_to.pop(split, None)
-
-    def read_to(self, split: Split, position: int) -> Millis | None:
-        """Return the event time past which no record before `position` was planned; `None`: nothing is known.
-
-        Of what was planned unseen, in an earlier run for one, it is that of the latest record that is known.
-        """
-        planned = self._read_to.get(split)
-        return self._known[split].read(position).least if planned is None else planned
-
-    def has_none_later(self, split: Split, end: int, time: Millis) -> bool:
+    def has_none_later(self, end: int, time: Millis) -> bool:
         """Tell whether it is known that no record before `end` is later than `time`."""
-        look = self._looks.get(split)
-        return look is not None and end <= look.end and (look.time is None or look.time <= time)
+        looked_to, latest = self.looked_to, self.latest
+        return looked_to is not None and end <= looked_to and (latest is None or latest <= time)
 
-    def has_no_times(self, split: Split, end: int) -> bool:
+    def has_no_times(self, end: int) -> bool:
         """Tell whether it is known that no record before `end` has an event time.
 
         Where that cannot be had in time, those that were looked at last speak for the others.
         """
-        look = self._looks.get(split)
-        return look is not None and look.time is None and (end <= look.end or split in self._looked_in_vain)
+        looked_to = self.looked_to
+        if self.latest is not None or looked_to is None:
+            return False
+        return end <= looked_to or self.looked_in_vain
+
+    def known_part(self, start: int, end: int) -> int:
+        """Return the end of that part of the records between two offsets of which it is known how late they are."""
+        return end if self.looked_to is None else min(end, max(start, self.looked_to))
+
+    def read_to(self, position: int) -> Millis | None:
+        """Return the event time past which no record before `position` was planned; `None`: nothing is known.
+
+        Of what was planned unseen, in an earlier run for one, it is that of the latest record that is known.
+        """
+        return self.read(position).least if self.planned_to is None else self.planned_to
+
+    def planned(self, end: int, limit: Millis | None) -> None:
+        """Remember how late the records before `end` may be: those that are planned, none past `limit`."""
+        looked = self.latest if self.looked_to is not None and end <= self.looked_to else None
+        most = looked if limit is None or (looked is not None and looked < limit) else limit
+        if self._offsets and end <= self._offsets[-1]:
+            above = self.read(end).most
+            most = above if most is None or (above is not None and above < most) else most
+        self.planned_to = most
+
+
+class Rooms(NamedTuple):
+    """What splits could read, as far as offsets tell: lists of one length, since there are thousands of splits."""
+
+    splits: Sequence[SplitTimes]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    """Their latest positions, or caps before them; none is less than its start."""
+
+    @classmethod
+    def joined(cls, every: Iterable[Rooms]) -> Rooms:
+        """Return the rooms of several sources as one."""
+        splits, starts, ends = tuple(zip(*every)) or ((), (), ())
+        return cls(list(chain(*splits)), list(chain(*starts)), list(chain(*ends)))
+
+    @property
+    def size(self) -> int:
+        """Records of all of them, as offsets count them."""
+        return sum(self.ends) - sum(self.starts)
+
+
+class _OfSource(dict[str, SplitTimes]):
+    """The splits of one source, by name; one of which nothing is known comes to be when it is asked for."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self._source = source
+
+    def __missing__(self, name: str) -> SplitTimes:
+        self[name] = new = SplitTimes(Split(self._source, name))
+        return new
+
+
+class TimeIndex:
+    """The splits of one query. What asks raises `EventTimesUnknownError`; what was learnt until then is kept."""
+
+    def __init__(self, times: EventTimes) -> None:
+        self._times = times
+        self._sources: dict[str, _OfSource] = {}
+        self._in_vain: dict[Split, Millis] = {}
+        self._looked_in_vain: Sequence[SplitTimes] = ()
+
+    def of_source(self, source: str) -> Mapping[str, SplitTimes]:
+        """Return what is known of the splits of a source, by name, of whichever it is asked."""
+        return self._sources.get(source) or self._sources.setdefault(source, _OfSource(source))
+
+    def __getitem__(self, split: Split) -> SplitTimes:
+        """Return what is known of one split."""
+        return self.of_source(split.source)[split.split]
+
+    def begin(self, now: float) -> None:
+        """A planning begins: learn what came too late for the one before."""
+        for each in self._looked_in_vain:
+            each.looked_in_vain = False
+        self._looked_in_vain = ()
+        late = self._times.begin()
+        for split, than, found in late.first_later:
+            self[split].learn(than, found)
+        for split, latest in late.latest.items():
+            known = self[split]
+            if known.looked_to is None or known.looked_to < latest.before:
+                known.looked(latest, now)
+            elif known.looked_to == latest.before:  # nothing has come since, so that nothing more is expected
+                known.looked(latest, known.looked_at)
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
-        kept = {split: self._known[split].first_later(time) for split, time in asked.items()}
+        kept = {split: self[split].first_later(time) for split, time in asked.items()}
         unknown = {split: time for split, time in asked.items() if kept[split] is None}
         try:
             answers = self._times.first_later(unknown) if unknown else {}
@@ -119,94 +176,74 @@ class TimeIndex:
             self._in_vain = {split: time for split, time in self._in_vain.items() if split not in asked}
         for split, found in answers.items():
             if found is not None:
-                self._known[split].learn(unknown[split], found)
+                self[split].learn(unknown[split], found)
         return kept | {split: answers.get(split) for split in unknown}
 
-    def asked_in_vain(self, splits: Iterable[Split]) -> list[Millis]:
+    def asked_in_vain(self, splits: Iterable[SplitTimes]) -> list[Millis]:
         """Return the event times that were asked of these splits last, where no answer came in time."""
-        return [self._in_vain[split] for split in splits if split in self._in_vain] if self._in_vain else []
+        in_vain = self._in_vain
+        return [in_vain[each.split] for each in splits if each.split in in_vain] if in_vain else []
 
-    def look(self, ends: Mapping[Split, int], now: float) -> None:
+    def look(self, splits: Sequence[SplitTimes], ends: Sequence[int], now: float) -> None:
         """Find out how late the records before these offsets are. Where no record came it is known already."""
-        due = {split: end for split, end in ends.items() if not self._has_looked(split, end, now)}
-        if not due:
-            return
+        due = {
+            each.split: end
+            for each, end in zip(splits, ends)
+            if each.looked_to != end or now >= each.looked_at + LOOK_AGAIN_SECONDS
+        }
         try:
-            looked = self._times.latest(due)
+            looked = self._times.latest(due) if due else {}
         except EventTimesUnknownError:
-            self._looked_in_vain = due.keys()
+            self._looked_in_vain = [each for each in splits if each.split in due]
+            for each in self._looked_in_vain:
+                each.looked_in_vain = True
             raise
-        for split, latest in looked.items():
-            self._take_look(split, latest, now)
+        for (source, name), latest in looked.items():
+            self._sources[source][name].looked(latest, now)
 
     def expect(self, sources: Collection[str], now: float) -> None:
         """Begin to look at the sources that a planning will be about, while Spark asks them how far they go."""
         ends = {
-            split: look.end
-            for split, look in self._looks.items()
-            if split.source in sources and now < look.at + EXPECT_SECONDS
+            each.split: each.looked_to
+            for source in sources
+            for each in self.of_source(source).values()
+            if each.looked_to is not None and now < each.looked_at + EXPECT_SECONDS
         }
         if ends:
             self._times.expect(ends)
 
-    def looked_to(self, split: Split) -> int | None:
-        """Return the offset before which it is known how late the records are; `None`: nothing is known."""
-        look = self._looks.get(split)
-        return None if look is None else look.end
-
-    def locate(self, positions: Mapping[Split, int]) -> None:
+    def locate(self, splits: Sequence[SplitTimes], positions: Sequence[int]) -> None:
         """Find out the event times of positions that nobody has cut to: where a query begins. By halving.
 
         `look` comes first: it gives the upper end. A split of which it could not be had is left for later.
         """
         new = {
-            split: at
-            for split, at in positions.items()
-            if split in self._looks and (split not in self._located or self.reached(split, at) is None)
+            each: at
+            for each, at in zip(splits, positions)
+            if each.looked_to is not None and (not each.is_located or each.reached(at) is None)
         }
         if not new:
             return
-        self.first_later({split: BEFORE_ALL for split, at in new.items() if self.reached(split, at) is None})
+        self.first_later({each.split: BEFORE_ALL for each, at in new.items() if each.reached(at) is None})
         for _ in range(LOCATE_ROUNDS):
-            middles = {
-                split: m for split, at in new.items() if (m := self._known[split].middle(at)) is not None
-            }
+            middles = {each.split: m for each, at in new.items() if (m := each.middle(at)) is not None}
             if not middles:
                 break
             self.first_later(middles)
-        self._located |= new.keys()
-
-    def forget_before(self, positions: Mapping[Split, int]) -> None:
-        """Forget what lies before these positions, to which nobody will go back."""
-        for split, position in positions.items():
-            self._known[split].forget_before(position)
+        for each in new:
+            each.is_located = True
 
     def forget(self, source: str) -> None:
         """Forget a source, which is going to be read without asking."""
-        self._forget([split for split in self._splits if split.source == source])
+        self.keep(source, ())
 
     def keep(self, source: str, splits: Collection[str]) -> None:
         """Forget the splits of a source but these: one that comes back has other records."""
-        self._forget(
-            [split for split in self._splits if split.source == source and split.split not in splits]
-        )
-
-    @property
-    def _splits(self) -> Collection[Split]:
-        """All of which anything is known."""
-        return self._known.keys() | self._looks.keys() | self._read_to.keys() | self._in_vain.keys()
-
-    def _forget(self, splits: Iterable[Split]) -> None:
-        for split in splits:
-            self._located.discard(split)
-            for known in (self._known, self._looks, self._read_to, self._in_vain):
-                known.pop(split, None)
-
-    def _take_look(self, split: Split, latest: Latest, now: float) -> None:
-        self._looks[split] = _Look(None if latest.found is None else latest.found.time, latest.before, now)
-        if latest.found is not None:
-            self._known[split].learn_latest(latest.found)
-
-    def _has_looked(self, split: Split, end: int, now: float) -> bool:
-        look = self._looks.get(split)
-        return look is not None and look.end == end and now < look.at + LOOK_AGAIN_SECONDS
+        known = self.of_source(source)
+        self._sources[source] = kept = _OfSource(source)
+        kept.update((name, known[name]) for name in known if name in splits)
+        self._in_vain = {
+            split: time
+            for split, time in self._in_vain.items()
+            if split.source != source or split.split in splits
+        }
