@@ -366,12 +366,12 @@ def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkp
         survey = json.dumps({"1": json.dumps({"row": latest})})
         return plan(governor, 1, survey) if answer == "survey:1" else answer
 
-    assert ask(0.0, 0, 100) == 'offset:{"row":100}'
+    assert ask(0.0, 0, 100) == 'offset:{"row": 100}', "as the source has written it"
     ran(0, 100, 300)
     assert ask(0.3, 100, 100) == "hold"
     ran(1, 0, 400)
     assert ask(0.75, 100, 100) == "wait:250"
-    assert ask(1.0, 100, 200) == 'offset:{"row":200}'
+    assert ask(1.0, 100, 200) == 'offset:{"row": 200}'
     ran(2, 100, 700)
     ask(1.5, 200, 200)
     assert took == [0.3, pytest.approx(0.45)]

@@ -56,7 +56,8 @@ def asking(
     def ask(at: float, start: dict[str, int], latest: dict[str, int]) -> str:
         now[0] = at
         answer = admit(run, 1, json.dumps({"orders": start}))
-        return plan(run, 1, {"1": json.dumps({"orders": latest})}) if answer == "survey:1" else answer
+        told = json.dumps({"orders": latest}, separators=(",", ":"))  # as Kafka's source writes it
+        return plan(run, 1, {"1": told}) if answer == "survey:1" else answer
 
     return ask
 

@@ -222,7 +222,7 @@ class OpenSource:
         form = self.descriptor.offset_format
         if form is None or self.latest is None:
             raise RuntimeError(f"source {self.name}: an end was planned before it was looked at")
-        if take.ends == self.surveyed:
+        if take.ends == self.position(self.latest):
             return protocol.up_to(self.latest)  # as the source has written it
         return protocol.up_to(form.offset(take.ends, self.latest))
 

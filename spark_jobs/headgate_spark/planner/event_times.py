@@ -194,11 +194,15 @@ class Staircase:
     def learn_latest(self, found: Found) -> None:
         """Remember a record of which it is only known that none before it is later (one may be as late)."""
         offset, time = found
-        if self._offsets and offset > self._offsets[-1]:  # as nearly always: it came since
-            reached: Millis | None = self._times[-1]
+        is_last = not self._offsets or offset > self._offsets[-1]  # as nearly always: it has come since
+        reached = self._times[-1] if is_last and self._times else self.reached(offset)
+        if reached is not None and reached >= time:
+            return
+        if is_last:
+            self._offsets.append(offset)
+            self._times.append(time)
+            self._afters.append(time)
         else:
-            reached = self.reached(offset)
-        if reached is None or reached < time:
             self.learn(time, found)
 
     def forget_before(self, position: int) -> None:
