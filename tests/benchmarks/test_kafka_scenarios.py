@@ -9,6 +9,7 @@ import pytest
 from benchmarks.event_log import Batch as Logged
 from benchmarks.event_log import row_of
 from benchmarks.kafka.demo.runs import START_MS, Batch, Outcome, batch
+from benchmarks.kafka.scenarios import reader
 from benchmarks.kafka.scenarios.faults import LONGEST_AWAY_SECONDS, Outage, compared, id_of
 from benchmarks.kafka.scenarios.planning import LEAST, percentile_of
 from benchmarks.kafka.scenarios.throughput import BATCH, NAMES, SIZES, read_in_turns
@@ -170,3 +171,11 @@ def test_a_batch_of_the_demo_is_read_off_its_report():
         "sources": [{"numInputRows": 3}, {"numInputRows": 4}],
     }
     assert batch(report, began=START_MS / 1000) == Batch(6.5, 1.0, 600.0, 7, 2, 7)
+
+
+def test_a_reader_is_compared_with_its_client_round_by_round():
+    seconds = {"spark": [3.0, 4.0], "spark_small_polls": [6.0, 6.0], "poll": [2.0, 2.0]}
+    found = reader.compared(seconds)
+    assert found.runs == [1.5, 2.0]
+    assert found.details["small_polls_vs_poll"] == 3.0
+    assert found.details["poll_records_per_second"] == reader.RECORDS / 2
