@@ -59,9 +59,9 @@ class View:
 
     def rooms_in(self, index: TimeIndex) -> Rooms:
         """Return what its splits could read."""
-        start, known, ahead = self.start or {}, index.of_source(self.name), self.rooms
+        start, ahead = self.start or {}, self.rooms
         ends = [at + ahead.get(name, 0) for name, at in start.items()] if ahead else list(start.values())
-        return Rooms([known[name] for name in start], list(start.values()), ends)
+        return Rooms(index.of(self.name, start), list(start.values()), ends)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,8 @@ class SplitTimes(Staircase):
     def planned(self, end: int, limit: Millis | None) -> None:
         """Remember how late the records before `end` may be: those that are planned, none past `limit`."""
         looked = self.latest if self.looked_to is not None and end <= self.looked_to else None
-        most = looked if limit is None or (looked is not None and looked < limit) else limit
-        if self._offsets and end <= self._offsets[-1]:
-            above = self.read(end).most
-            most = above if most is None or (above is not None and above < most) else most
-        self.planned_to = most
+        known = [time for time in (self.read(end).most, looked, limit) if time is not None]
+        self.planned_to = min(known) if known else None
 
 
 class Rooms(NamedTuple):
@@ -119,34 +116,24 @@ class Rooms(NamedTuple):
         return sum(self.ends) - sum(self.starts)
 
 
-class _OfSource(dict[str, SplitTimes]):
-    """The splits of one source, by name; one of which nothing is known comes to be when it is asked for."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self._source = source
-
-    def __missing__(self, name: str) -> SplitTimes:
-        self[name] = new = SplitTimes(Split(self._source, name))
-        return new
-
-
 class TimeIndex:
     """The splits of one query. What asks raises `EventTimesUnknownError`; what was learnt until then is kept."""
 
     def __init__(self, times: EventTimes) -> None:
         self._times = times
-        self._sources: dict[str, _OfSource] = {}
+        self._known: dict[str, dict[str, SplitTimes]] = {}
+        """By source and the name of a split."""
         self._in_vain: dict[Split, Millis] = {}
         self._looked_in_vain: Sequence[SplitTimes] = ()
 
-    def of_source(self, source: str) -> Mapping[str, SplitTimes]:
-        """Return what is known of the splits of a source, by name, of whichever it is asked."""
-        return self._sources.get(source) or self._sources.setdefault(source, _OfSource(source))
+    def of(self, source: str, names: Iterable[str]) -> list[SplitTimes]:
+        """Return what is known of splits of a source."""
+        known = self._known.setdefault(source, {})
+        return [known.get(n) or known.setdefault(n, SplitTimes(Split(source, n))) for n in names]
 
     def __getitem__(self, split: Split) -> SplitTimes:
         """Return what is known of one split."""
-        return self.of_source(split.source)[split.split]
+        return self.of(split.source, (split.split,))[0]
 
     def begin(self, now: float) -> None:
         """A planning begins: learn what came too late for the one before."""
@@ -199,14 +186,14 @@ class TimeIndex:
                 each.looked_in_vain = True
             raise
         for (source, name), latest in looked.items():
-            self._sources[source][name].looked(latest, now)
+            self._known[source][name].looked(latest, now)
 
     def expect(self, sources: Collection[str], now: float) -> None:
         """Begin to look at the sources that a planning will be about, while Spark asks them how far they go."""
         ends = {
             each.split: each.looked_to
             for source in sources
-            for each in self.of_source(source).values()
+            for each in self._known.get(source, {}).values()
             if each.looked_to is not None and now < each.looked_at + EXPECT_SECONDS
         }
         if ends:
@@ -239,9 +226,8 @@ class TimeIndex:
 
     def keep(self, source: str, splits: Collection[str]) -> None:
         """Forget the splits of a source but these: one that comes back has other records."""
-        known = self.of_source(source)
-        self._sources[source] = kept = _OfSource(source)
-        kept.update((name, known[name]) for name in known if name in splits)
+        known = self._known.get(source, {})
+        self._known[source] = {name: of_split for name, of_split in known.items() if name in splits}
         self._in_vain = {
             split: time
             for split, time in self._in_vain.items()
