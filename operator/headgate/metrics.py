@@ -153,14 +153,12 @@ class OperatorMetrics:
         )
 
     def watch_documents(self, longest_pending: Callable[[], float]) -> None:
-        """Read this at each scrape."""
         self._gauge(
             "control_longest_pending_seconds",
             "For how long a running driver has not reported the control document that was published for it.",
         ).set_function(longest_pending)
 
     def watch_namespaces(self, unserved: Callable[[], float]) -> None:
-        """Read this at each scrape."""
         self._gauge(
             "namespaces_unserved",
             "Namespaces that should be served and are not: rights are missing there, or the API server refuses.",

@@ -26,5 +26,4 @@ def latest(*generations: int) -> int:
 
 
 def following(generation: int) -> int:
-    """Return the generation after this one."""
     return generation + 1 if generation < LARGEST_WHOLE else 1

@@ -62,7 +62,6 @@ class BoundedServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name=name, daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin a connection, or refuse it."""
         if not self._free.acquire(blocking=False):
             with suppress(OSError):
                 request.setblocking(False)

@@ -21,7 +21,6 @@ SHORTEST_INTERVAL: Final = timedelta(milliseconds=10)
 
 
 def advice(application: SparkApplication) -> Iterator[Finding]:
-    """Yield the warnings about `application`."""
     for check in _CHECKS:
         for message, location in check(application):
             yield Finding(Severity.WARNING, message, location)

@@ -43,7 +43,6 @@ def checkpoint_requests(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def checkpoint_text(requests: Mapping[str, str]) -> str:
-    """Return the annotation that says `requests`."""
     return ",".join(f"{query}/{moment}" if query else moment for query, moment in sorted(requests.items()))
 
 

@@ -246,7 +246,6 @@ class SparkApplication(ApiModel):
 
     @property
     def name(self) -> str:
-        """Name of the application."""
         return self.metadata.name
 
     def to_manifest(self) -> dict[str, Any]:

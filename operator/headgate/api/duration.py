@@ -20,7 +20,6 @@ def parse_duration(text: str) -> timedelta:
 
 
 def in_seconds(duration: timedelta | None) -> float | None:
-    """Return a duration in seconds; `None` where there is none."""
     return None if duration is None else duration.total_seconds()
 
 

@@ -103,7 +103,6 @@ def _application(spec: SparkApplicationSpec) -> Said:
 
 
 def _in_template(template: PodTemplate | None) -> list[str]:
-    """Return which fields of a pod a template says something about."""
     given = {} if template is None else template.model_dump(mode="json", exclude_unset=True)
     return [name for part in ("metadata", "spec") for name in given.get(part) or {}]
 

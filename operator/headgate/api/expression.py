@@ -37,7 +37,6 @@ class Value:
         return self._compared(">", operator.gt, other)
 
     def equals(self, other: "Value") -> Condition:
-        """Return the condition that both are the same."""
         return self._compared("==", operator.eq, other)
 
     def _compared(self, sign: str, compare: Callable[[Any, Any], bool], other: "Value") -> Condition:
@@ -94,17 +93,14 @@ class Field:
 
     @property
     def duration(self) -> Value:
-        """The field, as a duration."""
         return Value(f"duration({self.cel})", self.guards, lambda scope: _duration(self.find(scope)))
 
     @property
     def number(self) -> Value:
-        """The field, as a number."""
         return Value(self.cel, self.guards, lambda scope: _typed(self.find(scope), int, float))
 
     @property
     def text(self) -> Value:
-        """The field, as text."""
         types = (object,) if self.is_untyped else (str,)
         return Value(self.cel, self.guards, lambda scope: _typed(self.find(scope), *types))
 
@@ -143,7 +139,6 @@ class Field:
 
     @property
     def cel(self) -> str:
-        """The field in CEL."""
         if self.is_untyped:
             return f"dyn({_dotted(self.variable, self.path[:-1])}).{self.path[-1]}"
         return _dotted(self.variable, self.path)
@@ -191,7 +186,6 @@ class Entry:
 
     @property
     def is_there(self) -> Condition:
-        """Whether the map has the key."""
         place = (*self.map.path, self.key)
         return Condition(
             _guarded(self.guards), lambda scope: NOWHERE if self.read(scope) is None else (place,)
@@ -199,12 +193,10 @@ class Entry:
 
     @property
     def text(self) -> Value:
-        """What the key leads to."""
         return Value(f"{self.map.cel}['{self.key}']", self.guards, self.read)
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """What has to be true in CEL before the entry may be read."""
         return (*self.map.guards, f"'{self.key}' in {self.map.cel}")
 
     def read(self, scope: Scope) -> Any:
@@ -213,7 +205,6 @@ class Entry:
 
 
 def duration(text: str) -> Value:
-    """Return the constant that `text` writes."""
     constant = nanoseconds(text)
     return Value(f"duration('{text}')", (), lambda _: constant)
 

@@ -13,7 +13,6 @@ EXECUTOR: Final = "executor"
 
 
 def executors_of(application: str) -> str:
-    """Return the selector of the executor pods of an application."""
     return f"{APPLICATION}={application},{ROLE}={EXECUTOR}"
 
 

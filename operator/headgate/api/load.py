@@ -36,13 +36,11 @@ class LoadedFile:
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
-        """Every finding, in the order of lines."""
         found = [*self.findings, *(finding for resource in self.resources for finding in resource.findings)]
         return tuple(sorted(found, key=lambda finding: finding.line or 0))
 
     @property
     def is_refused(self) -> bool:
-        """Whether anything in the file is refused."""
         return any(finding.severity is Severity.ERROR for finding in self.all_findings)
 
 

@@ -39,7 +39,6 @@ the same words.
 
 
 def render_reference() -> str:
-    """Return the page, in Markdown."""
     schema = application_schema()
     parts = [_HEAD.format(description=schema["description"])]
     parts += _sections("spec", schema["properties"]["spec"], has_lanes=True)

@@ -40,7 +40,6 @@ class Rule:
 
     @property
     def cel(self) -> str:
-        """What has to hold, in CEL."""
         return (~self.refused).cel
 
     @property
@@ -88,13 +87,11 @@ def values_at(pattern: str, manifest: Any) -> Iterator[tuple[Location, Any]]:
 
 
 def at_least(least: str, on: str, remedy: str) -> Rule:
-    """Return the rule that a duration is not shorter than `least`."""
     refused = THIS.duration < duration(least)
     return Rule(f"{owned(on)}-short", on, refused, f"{_name(on)} must be at least {least}; {remedy}")
 
 
 def positive(on: str, remedy: str) -> Rule:
-    """Return the rule that a duration is longer than nothing."""
     refused = ~(THIS.duration > duration("0s"))
     return Rule(f"{owned(on)}-zero", on, refused, f"{_name(on)} must be greater than 0s; {remedy}")
 
@@ -109,7 +106,6 @@ def owned(on: str) -> str:
 
 
 def any_key(keys: tuple[str, ...]) -> Condition:
-    """Return whether a map has one of these keys."""
     return reduce(or_, (THIS.entry(key).is_there for key in keys))
 
 

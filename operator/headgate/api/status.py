@@ -311,7 +311,6 @@ class SparkApplicationStatus(StatusModel):
     """Headgate's own notes: what it must not forget over a restart of its own. Not an interface."""
 
     def condition(self, kind: str) -> Condition | None:
-        """Return the condition of this type."""
         return next((one for one in self.conditions if one.type == kind), None)
 
     @property

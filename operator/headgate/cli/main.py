@@ -13,7 +13,6 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line and exit."""
     make_ready()
     try:
         _run()

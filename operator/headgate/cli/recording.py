@@ -45,12 +45,10 @@ class Place:
     path: str = ""
 
     def error(self, message: str) -> RecordingError:
-        """Return the refusal of what stands here."""
         field = f"{self.path}: " if self.path else ""
         return RecordingError(f"{self.file}: line {self.line}: {field}{message}")
 
     def member(self, name: str) -> Place:
-        """Return the place of a member of the object that stands here."""
         return Place(self.file, self.line, f"{self.path}.{name}" if self.path else name)
 
 

@@ -54,7 +54,6 @@ class CheckpointOwners:
         self._written_by: dict[str, tuple[Place, ...]] = {}
 
     def declare(self, application: Manifest) -> None:
-        """Take in an application as it is now."""
         key = key_of(application)
         self.withdraw(key)
         if places := tuple(Place(key.namespace, location) for location in _declared_locations(application)):
@@ -70,7 +69,6 @@ class CheckpointOwners:
             _drop_if_empty(self._declared, place)
 
     def observe(self, pod: Manifest) -> None:
-        """Take in a driver pod as it is now."""
         if is_ended(pod):
             self.forget(pod)
         else:

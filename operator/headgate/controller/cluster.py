@@ -96,7 +96,6 @@ class Controller:
         return key
 
     def application_gone(self, manifest: Manifest) -> Key:
-        """Take in that an application is not there any more."""
         key = self._cache.drop_application(manifest)
         if self._cache.application(key) is None:
             self._owners.withdraw(key)
@@ -110,12 +109,10 @@ class Controller:
         return key
 
     def pod_gone(self, manifest: Manifest) -> Key | None:
-        """Take in that a driver pod is not there any more."""
         self._owners.forget(manifest)
         return self._cache.drop_pod(manifest)
 
     def keys(self) -> Collection[Key]:
-        """Return the keys of all that is known."""
         return tuple(self._cache.keys())
 
     def prepare(self, key: Key) -> None:

@@ -52,7 +52,6 @@ class Pace(Generic[K]):
         return self._full_at.get(key, float("-inf")) - (self.burst - 1) * self.seconds
 
     def spend(self, key: K, now: float) -> None:
-        """A turn begins."""
         self._full_at[key] = max(self._full_at.pop(key, now), now) + self.seconds
         while self._full_at and next(iter(self._full_at.values())) <= now:
             self._full_at.popitem(last=False)
@@ -163,7 +162,6 @@ class WorkQueue(Generic[K]):
 
     @property
     def running(self) -> int:
-        """How many keys are being worked on."""
         return len(self._running)
 
     def _is_in_line(self, place: Place[K]) -> bool:

@@ -83,15 +83,12 @@ class Workers:
         return not left
 
     def depth(self) -> int:
-        """Return how many applications wait for a worker."""
         return self.queue.depth(time.monotonic())
 
     def longest_wait(self) -> float:
-        """Return how long one has been waiting for a worker, in seconds."""
         return self.queue.longest_wait(time.monotonic())
 
     def longest_run(self) -> float:
-        """Return how long a turn has been going on, in seconds."""
         return self.queue.longest_run(time.monotonic())
 
     async def _until_something_is_due(self) -> None:

@@ -60,7 +60,6 @@ class SourcePolicy:
         )
 
     def rate_limit_in(self, *, backlog: bool) -> RateLimit:
-        """Return the limit in force, in backlog or in normal time."""
         if backlog and self.rate_limit_during_backlog is not None:
             return self.rate_limit_during_backlog
         return self.rate_limit

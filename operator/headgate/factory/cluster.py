@@ -42,7 +42,6 @@ class ClusterOperator:
     poller: ChosenPoller
 
     async def close(self) -> None:
-        """Close the connections."""
         self.poller.close()
         await self.cluster.close()
 

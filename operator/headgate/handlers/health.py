@@ -139,7 +139,6 @@ class ProbeServer:
         self._server.start("probes")
 
     def close(self) -> None:
-        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 

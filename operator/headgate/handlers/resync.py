@@ -62,11 +62,9 @@ class Resync:
 
     @property
     def namespaces(self) -> Namespaces:
-        """Those to compare."""
         return self.barrier.namespaces
 
     async def run(self) -> None:
-        """Compare again and again."""
         pause = FIRST_PAUSE
         while True:
             started = time.monotonic()

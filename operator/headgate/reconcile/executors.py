@@ -39,7 +39,6 @@ class Shortage(NamedTuple):
 
     @property
     def text(self) -> str:
-        """It in words."""
         return f"{self.running} of {self.wanted} executors have registered"
 
 

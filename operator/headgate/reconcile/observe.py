@@ -73,7 +73,6 @@ class Seen:
         )
 
     def query(self, name: str) -> QueryMetrics | None:
-        """What the driver reports of a query."""
         return None if self.metrics is None else self.metrics.queries.get(name)
 
 

@@ -27,7 +27,6 @@ def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
 
 
 def restart_policy(restart: Restart) -> RestartPolicy:
-    """Return how drivers that ended are started again."""
     return RestartPolicy(
         policy=restart.policy,
         max_retries=restart.max_retries,

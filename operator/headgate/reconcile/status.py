@@ -54,7 +54,6 @@ UNITS = {
 def status_of(
     application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory
 ) -> SparkApplicationStatus:
-    """Return the status of the application now."""
     found = groups(application, seen, memory.tracks)
     aligned = alignment_statuses(found)
     queries = tuple(_query(query, seen, plan, memory, aligned) for query in application.spec.queries)

@@ -74,7 +74,6 @@ def backlog_interval(text: str) -> float:
 
 
 def records(text: str) -> int:
-    """Return a number of records."""
     if not re.fullmatch(r"-?[0-9]+", text, re.ASCII):
         raise ValueError(f"must be a whole number, not the text {_shown(text)}")
     value = int(text) if len(text) < 100 else MOST_RECORDS + 1
@@ -104,7 +103,6 @@ def number(more_than: int, most: int) -> Callable[[str], float]:
 
 
 def yes_or_no(text: str) -> bool:
-    """Return what `true` or `false` says."""
     if text.lower() not in ("true", "false"):
         raise ValueError(f"must be true or false, not the text {_shown(text)}")
     return text.lower() == "true"
@@ -147,7 +145,6 @@ def text_of(what: str, most: int) -> Form:
 
 
 def source_name(text: str) -> str:
-    """Return the name of a source."""
     if not re.fullmatch(r"[^,/\s]{1,249}", text):
         raise ValueError(f"{_shown(text)} is no name of a source; name another source of the query")
     return text
@@ -163,7 +160,6 @@ def function_name(text: str) -> str:
 
 
 def consumer_group(text: str) -> str:
-    """Return the name of a consumer group of Kafka's."""
     if not text.strip():
         raise ValueError("publishGroup is blank; name a consumer group, or leave it out to publish nothing")
     if len(text) > 249:

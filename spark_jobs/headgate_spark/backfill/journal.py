@@ -50,7 +50,6 @@ class Journal:
         self._done: dict[str, Any] = {} if kept is None else kept["done"]
 
     def has(self, name: str) -> bool:
-        """Tell whether a step is done."""
         return name in self._done
 
     def step(self, name: str, work: Callable[[], Any]) -> Any:

@@ -57,11 +57,9 @@ class Side:
         return self.watermark or timedelta(0)
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
-        """Return the rows before the cut, as a batch."""
         return self.prepare(self.source.history(spark, cut))
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
-        """Return the rows from the cut on, as a stream."""
         return self.prepare(self.source.live(spark, cut))
 
 
@@ -80,7 +78,6 @@ class Matching:
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """The left side and the right one."""
         return self.left, self.right
 
     @property

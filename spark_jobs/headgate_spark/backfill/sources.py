@@ -237,9 +237,7 @@ class Parts:
         return None
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:  # noqa: ARG002
-        """Return the history."""
         return self.history_rows
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:  # noqa: ARG002
-        """Return the stream."""
         return self.live_rows

@@ -106,7 +106,6 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         return LateAnswers(later, latest)
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
-        """Return for each split the first record later than asked for; `None`: there is none up to now."""
         told = self._ask(Kind.FIRST_LATER, asked)
         return {split: told[split.source].answers.get(split.split) for split in asked}
 

@@ -91,7 +91,6 @@ class JvmLookups:
         return frozenset(split for split, has_some in json.loads(told).items() if has_some is False)
 
     def close(self) -> None:
-        """Give the client's thread and connections back."""
         self._admin.close()
 
 
@@ -122,7 +121,6 @@ class JvmReads:
         return read
 
     def close(self) -> None:
-        """Give the client's connections back."""
         self._consumer.close()
 
 
@@ -137,7 +135,6 @@ class JvmRecords(JvmReads):
         self._lookups = lookups
 
     def ends(self, partitions: Collection[str]) -> dict[str, int]:
-        """Return the end of the log of each partition."""
         found = self._lookups.find(dict.fromkeys(partitions, END))
         return {split: end.offset for split, end in found.items() if end is not None}
 

@@ -59,15 +59,12 @@ class PayloadTimes:
         """The offset of a record of a partition that has none with an event time. Replaced, never changed."""
 
     def ends(self) -> Mapping[str, int]:
-        """Return the end of the log of each partition that the source reads."""
         return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
-        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         return self._sampler.first_later(asked, self._beginnings_of(asked.keys()))
 
     def latest(self, partitions: Collection[str]) -> Answers:
-        """Return for each partition the latest record that was looked at; `None`: there is none."""
         found: Answers = dict(self._sampler.latest(self._beginnings_of(partitions)))
         known = {split: at for split, at in self._unreadable.items() if found.get(split) is None}
         new = [split for split, last in found.items() if last is None and split not in known]
@@ -87,7 +84,6 @@ class PayloadTimes:
         """Nothing has to be known ahead: no index is asked, which could name a hole."""
 
     def close(self) -> None:
-        """Give the clients back."""
         self._lookups.close()
         self._sampler.records.close()
 

@@ -66,7 +66,6 @@ class RecordTimes:
         """The latest record before that one."""
 
     def ends(self) -> Mapping[str, int]:
-        """Return the end of the log of each partition that the source reads."""
         return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
@@ -116,7 +115,6 @@ class RecordTimes:
         self._holes.refresh()
 
     def close(self) -> None:
-        """Give the clients back."""
         self._lookups.close()
         if self._sampler is not None:
             self._sampler.records.close()

@@ -143,18 +143,15 @@ class LastSearch:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is more to look at."""
         return self.high > (self.begin if self._low is None else self._low + 1)
 
     @property
     def next_place(self) -> int:
-        """The offset from which on to look at a run of records."""
         if self._low is None:
             return max(self.begin, self.high - self._width)
         return self._low + 1 if self.high - self._low <= RUN else (self._low + 1 + self.high) // 2
 
     def narrow(self, place: int, read: Times) -> None:
-        """Take in what was read from `place` on; see `Search.narrow`."""
         read = [(offset, time) for offset, time in read if place <= offset < self.high]
         if any(time is not None for _, time in read):
             self._low = read[-1][0]

@@ -51,12 +51,10 @@ class SnapshotSearch:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is more to look at."""
         return self._high > (self.begin if self._low is None else self._low + 1)
 
     @property
     def next_place(self) -> int:
-        """The offset from which on to look at one record."""
         return self._at
 
     @property

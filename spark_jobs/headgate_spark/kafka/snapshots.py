@@ -252,21 +252,17 @@ class KafkaSnapshots(SourcesOfRun[SourceSnapshots], SnapshotEnds):
         )
 
     def search(self, source: str, places: Mapping[str, Place]) -> None:
-        """Search these partitions; see `SnapshotEnds`."""
         if source in self._sources:
             self._sources[source].search(places)
 
     def drop(self, source: str, splits: Collection[str]) -> None:
-        """Forget these partitions; see `SnapshotEnds`."""
         if source in self._sources:
             self._sources[source].drop(splits)
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
-        """Return what was found; see `SnapshotEnds`."""
         return self._sources[source].known if source in self._sources else None
 
     def problems(self, source: str) -> Mapping[str, str]:
-        """Return what keeps records from telling; see `SnapshotEnds`."""
         return self._sources[source].problems if source in self._sources else {"": NOT_KAFKA}
 
 

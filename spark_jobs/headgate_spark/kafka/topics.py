@@ -47,7 +47,6 @@ class JvmTopicIds:
         return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}
 
     def close(self) -> None:
-        """Give the client's thread and connections back."""
         self._admin.close()
 
     def _id(self, answer: Any) -> str | None:

@@ -270,12 +270,10 @@ class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
             self._sources[source].prepare(round(max_future_seconds * 1000), event_time)
 
     def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
-        """Look at the records at these places; see `UnreadTimes`."""
         if source in self._sources:
             self._sources[source].look(places, ends)
 
     def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
-        """Return what was found; see `UnreadTimes`."""
         return self._sources[source].known if source in self._sources else None
 
 

@@ -44,7 +44,6 @@ USAGE_ERROR = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; ends the process."""
     try:
         _run(_parser().parse_args(arguments))
     except KeyboardInterrupt:  # before anything was there to be stopped in order

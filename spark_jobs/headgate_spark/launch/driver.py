@@ -70,7 +70,6 @@ class Driver:
         self._asked("await_boundaries")
 
     def stop_queries(self) -> None:
-        """Stop them."""
         self._asked("stop_queries")
 
     def _asked(self, step: str) -> str | None:

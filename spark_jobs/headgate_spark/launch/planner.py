@@ -78,7 +78,6 @@ class PlannerProcess:
         self.ask("decoder", source, decoder, path)
 
     def end(self) -> None:
-        """Let it end."""
         self._is_ending = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()

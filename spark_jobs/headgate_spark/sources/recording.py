@@ -50,7 +50,6 @@ class Recording:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return self.starts[-1]
 
     def ranges(self, start: int, end: int) -> Iterator[RowRange]:
@@ -190,7 +189,6 @@ def spark_types(schema: pa.Schema) -> pa.Schema:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that stands for the same values in Spark."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz="UTC" if kind.tz else None)
     if pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):

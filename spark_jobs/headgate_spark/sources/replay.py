@@ -70,11 +70,9 @@ class ReplayDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for `format()`."""
         return "replay"
 
     def schema(self) -> StructType:
-        """Return the schema of the Parquet files."""
         return from_arrow_schema(open_recording(self._parsed().path).schema, prefer_timestamp_ntz=True)
 
     def streamReader(self, schema: StructType) -> "ReplayStreamReader":  # noqa: ARG002 (Spark passes it)
@@ -165,7 +163,6 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [ReplayPartition(tuple(self._recording.ranges(*span))) for span in pairwise(bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one partition."""
         assert isinstance(partition, ReplayPartition)  # noqa: S101
         for rows in partition.ranges:
             yield from rows.batches(ROWS_PER_ARROW_BATCH)

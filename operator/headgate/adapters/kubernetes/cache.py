@@ -80,7 +80,6 @@ class Cache:
         return () if family is None else tuple(pod.open() for pod in family.pods.values())
 
     def pod(self, key: Key, name: str) -> Manifest | None:
-        """Return one of the application's driver pods."""
         family = self._families.get(key)
         found = None if family is None else family.pods.get(name)
         return None if found is None else found.open()
@@ -117,7 +116,6 @@ class Cache:
         return key if is_news else None
 
     def drop_application(self, manifest: Manifest) -> Key:
-        """Take in that an application is gone."""
         key = key_of(manifest)
         family = self._families.setdefault(key, Family())
         self._bury(APPLICATIONS, manifest)

@@ -106,7 +106,6 @@ class Call(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Path and query."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
     def __str__(self) -> str:
@@ -145,7 +144,6 @@ class Cluster:
         rest.pool_manager = None
 
     async def get(self, kind: Kind, key: Key) -> Manifest:
-        """Return the object as it is now."""
         return await self._call(Call("GET", kind, kind.path(*key)))
 
     async def version(self) -> Manifest:

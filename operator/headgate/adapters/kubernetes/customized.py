@@ -34,12 +34,10 @@ class Volume:
 
 
 def extra_labels(conf: Conf) -> dict[str, str]:
-    """Return the labels that the job wants on its driver."""
     return _not_ours(_below(conf, "driver.label."))
 
 
 def extra_annotations(conf: Conf) -> dict[str, str]:
-    """Return the annotations that the job wants on its driver."""
     return _not_ours(_below(conf, "driver.annotation."))
 
 
@@ -79,7 +77,6 @@ def volumes(conf: Conf) -> list[Manifest]:
 
 
 def mounts(conf: Conf) -> list[Manifest]:
-    """Return where they are mounted."""
     secrets = [
         {"name": f"{name}-volume", "mountPath": path}
         for name, path in _below(conf, "driver.secrets.").items()
@@ -88,7 +85,6 @@ def mounts(conf: Conf) -> list[Manifest]:
 
 
 def volumes_of(conf: Conf) -> Iterator[Volume]:
-    """Yield the volumes that the properties name for the driver."""
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for key, value in _below(conf, "driver.volumes.").items():
         kind, _, rest = key.partition(".")

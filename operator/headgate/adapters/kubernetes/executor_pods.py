@@ -44,7 +44,6 @@ class ExecutorLook:
         self._hindrance: Hindrance | None = None
 
     def hindrance(self) -> Hindrance | None:
-        """Return what keeps executors away; `None` where nothing is known to."""
         return self._hindrance
 
     def take(self, pods: Sequence[Manifest], now: float) -> None:

@@ -87,7 +87,6 @@ class DriverStart:
 
 
 def driver_pod(start: DriverStart) -> Manifest:
-    """Return the pod of the driver."""
     conf, application = start.launch.spark_conf, start.owner.key
     metadata = {
         "name": driver_name(application.name, start.attempt),
@@ -229,7 +228,6 @@ def _arguments(launch: Launch) -> Sequence[str]:
 
 
 def script_path(main_file: str) -> str:
-    """Return where the script is in the image."""
     return main_file.removeprefix("local://").removeprefix("file://")
 
 

@@ -32,12 +32,10 @@ DRIVER_SELECTOR: Final = f"{ROLE}={DRIVER}"
 
 
 def drivers_of(application: str) -> str:
-    """Return the selector of the driver pods of an application."""
     return f"{APPLICATION}={application},{DRIVER_SELECTOR}"
 
 
 def driver_labels(key: Key, attempt: int) -> dict[str, str]:
-    """Return the labels of a driver pod."""
     return {
         APPLICATION: key.name,
         ATTEMPT: str(attempt),

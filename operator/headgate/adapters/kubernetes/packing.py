@@ -20,7 +20,6 @@ _JSON = msgspec.json.Decoder()
 
 
 def packed_json(document: Any) -> bytes:
-    """Return a JSON document, packed."""
     return zlib.compress(msgspec.json.encode(document), LEVEL)
 
 
@@ -35,10 +34,8 @@ def unpacked_json(packed: bytes) -> Any:
 
 
 def packed_value(value: object) -> bytes:
-    """Return a value of this process, packed."""
     return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), LEVEL)
 
 
 def unpacked_value(packed: bytes) -> Any:
-    """Return a value that was packed, equal to what it was."""
     return pickle.loads(zlib.decompress(packed))  # noqa: S301  never leaves this process

@@ -70,7 +70,6 @@ def is_ended(pod: Manifest) -> bool:
 
 
 def driver_of(pod: Manifest, attempt: int, now: float) -> Driver:
-    """Return the driver that `pod` is."""
     metadata = pod["metadata"]
     annotations, state = metadata.get("annotations", {}), _state(pod)
     ran = state.get("terminated") or state.get("running") or {}

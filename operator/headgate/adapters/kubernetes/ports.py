@@ -182,12 +182,10 @@ class ApplicationStatus:
         self._pending = pending
 
     def load(self) -> Mapping[str, Any] | None:
-        """Return the memory."""
         memory = self._status.get("memory")
         return memory if isinstance(memory, dict) else None
 
     def save(self, document: Mapping[str, Any]) -> None:
-        """Have the memory written."""
         self._pending.memory = document
 
     def last(self) -> SparkApplicationStatus | None:
@@ -200,7 +198,6 @@ class ApplicationStatus:
         return None if status.observed_generation is None else status
 
     def write(self, status: SparkApplicationStatus) -> None:
-        """Have the status written."""
         self._pending.status = status
 
     def tell(self, event: Event) -> None:
@@ -218,7 +215,6 @@ class ObjectFinalizer:
 
     @property
     def is_there(self) -> bool:
-        """Whether the application is held."""
         return FINALIZER in self._metadata.get("finalizers", ())
 
     def hold(self) -> None:
@@ -227,17 +223,14 @@ class ObjectFinalizer:
             self._pending.writes.insert(0, HoldApplication())
 
     def deletion_asked_at(self) -> float | None:
-        """Return when somebody asked for its deletion."""
         text = self._metadata.get("deletionTimestamp")
         return None if text is None else unix_time(text)
 
     def release(self) -> None:
-        """Let the application go."""
         if self.is_there:
             self._pending.writes.append(ReleaseApplication())
 
     def remove(self) -> None:
-        """Delete the application."""
         if "deletionTimestamp" not in self._metadata:
             self._pending.writes.append(RemoveApplication())
 

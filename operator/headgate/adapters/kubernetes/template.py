@@ -28,7 +28,6 @@ SCRATCH: Final = "spark-local-dir-"
 
 
 def with_template(pod: Manifest, template: Mapping[str, Any] | None) -> Manifest:
-    """Return `pod` with what `template` says in it."""
     return pod if template is None else _merged(pod, template)
 
 

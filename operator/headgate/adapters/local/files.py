@@ -30,13 +30,11 @@ class ControlFile:
         self._path = path
 
     def published(self) -> ControlDocument | None:
-        """Return the document in the file; `None` if there is none that can be read."""
         text = read_text(self._path)
         document = None if text is None else read(text)
         return None if isinstance(document, Refusal) else document
 
     def publish(self, document: ControlDocument) -> None:
-        """Replace the file."""
         replace_text(self._path, write(document) + "\n")
 
 
@@ -64,7 +62,6 @@ class StoreFile:
         return None
 
     def save(self, document: Mapping[str, Any]) -> None:
-        """Replace the file."""
         replace_text(self._path, json.dumps(document, indent=1) + "\n")
 
     def _set_aside(self, fault: str) -> None:
@@ -90,7 +87,6 @@ class StatusFile:
             return None
 
     def write(self, status: SparkApplicationStatus) -> None:
-        """Replace the file."""
         replace_text(self._path, status.model_dump_json(exclude_none=True, indent=1) + "\n")
 
     def tell(self, event: Event) -> None:

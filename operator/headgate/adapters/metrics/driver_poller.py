@@ -63,7 +63,6 @@ class _Port:
         self._read = read
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
-        """Return what was scraped of that attempt, or why nothing was."""
         known = self._known if self._known is not None and self._known.attempt == attempt else None
         self._read(None if known is None else known.driver, now)
         if known is None:
@@ -98,11 +97,9 @@ class DriverPoller:
         self._known: dict[Key, _Known] = {}
 
     def watch(self, key: Key, application: SparkApplication) -> None:
-        """Scrape the driver of this application, from the next tick on."""
         self._due.watch(key, application)
 
     def forget(self, key: Key) -> None:
-        """Scrape it no more."""
         self._due.forget(key)
 
     def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:  # noqa: ARG002
@@ -114,15 +111,12 @@ class DriverPoller:
         return None
 
     def metrics(self, key: Key) -> Metrics:
-        """Return the port that answers from the last scrape."""
-
         def read(driver: DriverMetrics | None, now: float) -> None:
             self._due.read(key, driver, _unanswered, now)
 
         return _Port(self._known.get(key), read)
 
     def poll(self, now: float) -> Collection[Key]:
-        """Scrape all drivers, and return the applications that are worth a turn at `now` (Unix time)."""
         watched = self._due.all_watched()
         self._known = {key: known for key, known in self._known.items() if key in watched}
         for key in watched.keys() - self._running.keys():
@@ -136,7 +130,6 @@ class DriverPoller:
         return due
 
     def close(self) -> None:
-        """Scrape nothing any more."""
         self._threads.close()
 
     def _ask(self, key: Key, located: Located, now: float) -> Future[Page | Outage]:
@@ -186,7 +179,6 @@ def _unanswered(key: Key, expression: str, oldest: float) -> None:
 
 
 def _after(before: _Known | None, attempt: int, page: Page | Outage) -> _Known:
-    """Return what is known after a scrape has ended."""
     if before is None or before.attempt != attempt:
         before = _Known(attempt)
     if isinstance(page, Outage):

@@ -127,16 +127,13 @@ class Due:
             looked.signature = looked.judged = None
 
     def forget(self, key: Key) -> None:
-        """Judge an application no more."""
         self._looked.pop(key, None)
 
     def watched(self, key: Key) -> Watched | None:
-        """Return what is looked at of an application; `None` where it is not watched."""
         looked = self._looked.get(key)
         return None if looked is None else looked.watched
 
     def all_watched(self) -> Mapping[Key, Watched]:
-        """Return what is looked at of each application."""
         return {key: looked.watched for key, looked in self._looked.copy().items()}
 
     def look(self, drivers: Mapping[Key, DriverMetrics], answers: Answers, now: float) -> list[Key]:

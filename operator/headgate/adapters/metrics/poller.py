@@ -61,19 +61,15 @@ class Unmeasured:
         """Do nothing: no tick brings a turn."""
 
     def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
-        """Return that nobody has looked."""
         return None
 
     def metrics(self, key: Key) -> Metrics:  # noqa: ARG002
-        """Return the port."""
         return self
 
     def sample(self, now: float, attempt: int) -> Outage:  # noqa: ARG002
-        """Return why there are none."""
         return NOBODY_TO_ASK
 
     def poll(self, now: float) -> Collection[Key]:  # noqa: ARG002
-        """Return that nothing is new."""
         return ()
 
     def close(self) -> None:
@@ -96,7 +92,6 @@ class ChosenPoller:
         self._pollers[chosen].watch(key, application)
 
     def forget(self, key: Key) -> None:
-        """Read nothing more of this application."""
         if (chosen := self._chosen.pop(key, None)) is not None:
             self._pollers[chosen].forget(key)
 
@@ -109,7 +104,6 @@ class ChosenPoller:
             self._pollers[chosen].judged(key, clock_at=clock_at, again_at=again_at)
 
     def unchanged_until(self, key: Key) -> float | None:
-        """Return the Unix time until which each look has found what the last turn had read, if any has."""
         chosen = self._chosen.get(key)
         return None if chosen is None else self._pollers[chosen].unchanged_until(key)
 

@@ -52,7 +52,6 @@ class ClusterApplication:
 
     @property
     def created_at(self) -> datetime | None:
-        """When the object was made."""
         text = self.manifest["metadata"].get("creationTimestamp")
         return None if text is None else datetime.fromisoformat(text)
 
@@ -69,7 +68,6 @@ class ClusterApplication:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Names of the queries that the resource lists."""
         return tuple(query["name"] for query in self._spec.get("queries") or ())
 
     @property
@@ -79,13 +77,11 @@ class ClusterApplication:
 
     @property
     def paused_by_declaration(self) -> frozenset[SourceId]:
-        """Sources that `spec` pauses."""
         paused = ((query, source) for query, source in self._sources() if source.get("paused") is True)
         return frozenset((query, source["name"]) for query, source in paused)
 
     @property
     def paused_by_annotation(self) -> frozenset[SourceId]:
-        """Sources that the annotation pauses."""
         return paused_sources(self.annotations)
 
     def _sources(self) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -74,7 +74,6 @@ class Cluster:
         return self._named(name, lambda api: api.get(APPLICATIONS, Key(self.namespace, name)))
 
     def applications(self, *, everywhere: bool = False) -> list[Manifest]:
-        """Return the applications of the namespace, or of all namespaces."""
         return self.ask(lambda api: api.list(APPLICATIONS, None if everywhere else self.namespace))
 
     def patch(self, name: str, patch: Mapping[str, Any]) -> Manifest:

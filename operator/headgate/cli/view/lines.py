@@ -38,7 +38,6 @@ class PlainView(View):
         self._summary: dict[str, str] = {}
 
     def show(self, moment: Moment) -> None:
-        """Write what is new."""
         for event in moment.events:
             mark = "warning: " if event.is_warning else ""
             self._line(event.at, f"{mark}{event.message} ({event.reason})")
@@ -123,7 +122,6 @@ class HistoryView(View):
             del self._samples[1::2]
 
     def close(self, exit_code: int | None) -> None:
-        """Write the file."""
         started_at, ended_at = self._times or (None, None)
         document = {
             "application": self._application,

@@ -19,7 +19,6 @@ from headgate.reconcile.track import Track
 
 
 def moment_of(application: str, outcome: Outcome, *, pid: int | None, events: tuple[Event, ...]) -> Moment:
-    """Return what a turn has to show."""
     seen, memory, plan = outcome.seen, outcome.memory, outcome.plan
     driver = seen.living_driver
     moment = Moment(
@@ -114,7 +113,6 @@ def _known(**members: Any) -> dict[str, Any]:
 
 
 def event_line(event: Event) -> dict[str, Any]:
-    """Return an event as JSON types."""
     return {
         "type": "event",
         "t": event.at,

@@ -86,7 +86,6 @@ class TerminalView(View):
         self._live.start()
 
     def show(self, moment: Moment) -> None:
-        """Draw the moment."""
         self._events.extend(moment.events)
         for query, reported in moment.queries:
             self._batches.setdefault(query.name, BatchHistory()).watch(reported)

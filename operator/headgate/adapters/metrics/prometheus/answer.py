@@ -175,7 +175,6 @@ class SeriesDecoder(Decoder[LabelsT]):
 
     @property
     def remembered(self) -> int:
-        """How many series are remembered."""
         return len(self._came.keys() | self._came_before.keys())
 
     def _samples(self, result: msgspec.Raw) -> list[Sample[LabelsT]]:

@@ -135,7 +135,6 @@ class PrometheusClient:
             self._queried(time.monotonic() - began, reason)
 
     def close(self) -> None:
-        """Close the connections that are kept."""
         self._connection.close()
 
 

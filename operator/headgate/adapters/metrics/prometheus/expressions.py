@@ -140,7 +140,6 @@ class Expressions:
         """When one of each namespace was asked last."""
 
     def answer(self, namespace: str, expression: str) -> Answer:
-        """Return what is known of an expression of a namespace."""
         place = self._place(namespace, expression)
         return LEFT_OUT if place in self._left_out else self._answers.get(place, UNASKED)
 
@@ -177,7 +176,6 @@ class Expressions:
         self._collect()
 
     def close(self) -> None:
-        """Ask nothing any more."""
         self._threads.close()
         self._client.close()
 

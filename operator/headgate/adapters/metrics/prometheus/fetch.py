@@ -73,7 +73,6 @@ class Fetch:
         return arrived if isinstance(arrived, QueryFailure) else (facts, arrived)
 
     def close(self) -> None:
-        """Ask nothing any more."""
         self._threads.close()
         self._client.close()
 
@@ -103,7 +102,6 @@ def scrape_times(matchers: str) -> str:
 
 
 def column_of(column: Column, matchers: str) -> str:
-    """Return the query for one column, of all drivers."""
     match column:
         case Column.EXCEPTIONS:
             ended = f"{_selector([metrics.QUERY_ACTIVE], matchers)} == 0"

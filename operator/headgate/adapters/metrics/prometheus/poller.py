@@ -56,11 +56,9 @@ class PrometheusPoller:
         """When each application's next turn is planned for, at the latest."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
-        """Read what this application asks for, from the next tick on."""
         self._due.watch(key, application)
 
     def forget(self, key: Key) -> None:
-        """Read nothing more of this application."""
         self._due.forget(key)
         self._turns.pop(key, None)
 
@@ -73,12 +71,9 @@ class PrometheusPoller:
         self._turns[key] = again_at
 
     def unchanged_until(self, key: Key) -> float | None:
-        """Return the Unix time until which each look has found what the last turn had read, if any has."""
         return self._due.unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
-        """Return the port that answers from the last tick."""
-
         def read(driver: DriverMetrics | None, now: float) -> None:
             self._due.read(key, driver, self._said, now)
 
@@ -112,7 +107,6 @@ class PrometheusPoller:
         return turned
 
     def close(self) -> None:
-        """Read nothing any more."""
         self._fetch.close()
         self._expressions.close()
 
@@ -184,7 +178,6 @@ class PrometheusPoller:
 
 
 def _expressions(watched: Mapping[Key, Watched]) -> Mapping[str, Collection[str]]:
-    """Return what each namespace wants evaluated."""
     wanted: dict[str, set[str]] = {}
     for key, one in watched.items():
         if one.expressions:

@@ -50,7 +50,6 @@ class Pod(NamedTuple):
 
     @classmethod
     def of(cls, key: Key, attempt: int) -> Pod:
-        """Return the driver pod of an application."""
         return cls(key.namespace, driver_name(key.name, attempt))
 
     @property
@@ -118,7 +117,6 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def labels(self) -> AnyLabels:
-        """All labels."""
         return _ANY.decode(self.text)
 
 
@@ -126,7 +124,6 @@ _ANY = msgspec.json.Decoder(AnyLabels)
 
 
 def place_of(text: bytes) -> Place:
-    """Read the labels of a target."""
     labels = _ANY.decode(text)
     pod = Pod(labels.get("namespace", ""), labels.get("pod", ""))
     return Place(
