@@ -1,4 +1,4 @@
-"""What a change of the resource does: each field has its lane, and the lanes agree with what restarts a driver."""
+"""What a change of the resource does: each field has its update mode, and these agree with what restarts a driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.changes import Change, changes, summary, written
-from headgate.api.lanes import SETTINGS, Lane
+from headgate.api.update_modes import SETTINGS, UpdateMode
 from headgate.api.validation import validate
 from headgate.reconcile.launch import launch_of
 from support.examples import examples
@@ -42,7 +42,7 @@ def only_change(*location: str | int, to: Any, of: Manifest = PLAIN) -> Change:
     return found
 
 
-# Every field has a lane
+# Every field has an update mode
 
 
 def settings_of(schema: dict[str, Any], path: str = "spec") -> Iterator[str]:
@@ -69,75 +69,87 @@ SOURCE = ("queries", 0, "sources", 0)
 
 
 @pytest.mark.parametrize(
-    ("location", "value", "text", "lane", "effect"),
+    ("location", "value", "text", "update_mode", "effect"),
     [
         (
             ("image",),
             "img:2",
             "spec.image: img:1 -> img:2",
-            Lane.RESTART,
+            UpdateMode.RESTART,
             "stopped at the end of its batch and",
         ),
-        (("main", "arguments"), ["x"], 'spec.main.arguments: [] -> ["x"]', Lane.RESTART, "started anew"),
-        (("sparkConf", "a"), "2", "spec.sparkConf[a]: 1 -> 2", Lane.RESTART, "started anew"),
-        (("sparkConf", "c"), "3", "spec.sparkConf[c]: not set -> 3", Lane.RESTART, "started anew"),
+        (
+            ("main", "arguments"),
+            ["x"],
+            'spec.main.arguments: [] -> ["x"]',
+            UpdateMode.RESTART,
+            "started anew",
+        ),
+        (("sparkConf", "a"), "2", "spec.sparkConf[a]: 1 -> 2", UpdateMode.RESTART, "started anew"),
+        (("sparkConf", "c"), "3", "spec.sparkConf[c]: not set -> 3", UpdateMode.RESTART, "started anew"),
         (
             ("duringBacklog", "sparkConf", "b"),
             "3",
             "spec.duringBacklog.sparkConf[b]: 2 -> 3",
-            Lane.RESTART,
+            UpdateMode.RESTART,
             "if a query is in backlog, otherwise when one enters it",
         ),
         (
             ("duringBacklog", "sparkConf", "a"),
             "1",
             "spec.duringBacklog.sparkConf[a]: not set -> 1",
-            Lane.OPERATOR,
+            UpdateMode.OPERATOR,
             "nothing: what holds in a backlog is the same as before",
         ),
-        (("executor", "cores"), 4, "spec.executor.cores: 1 -> 4", Lane.RESTART, "started anew"),
+        (("executor", "cores"), 4, "spec.executor.cores: 1 -> 4", UpdateMode.RESTART, "started anew"),
         (
             ("executor", "instances"),
             5,
             "spec.executor.instances: 2 -> 5",
-            Lane.EXECUTORS,
+            UpdateMode.EXECUTORS,
             "executors are added or removed, and the queries go on",
         ),
         (
             ("duringBacklog", "executor"),
             {"instances": 5},
             "spec.duringBacklog.executor: not set -> {instances: 5}",
-            Lane.EXECUTORS,
+            UpdateMode.EXECUTORS,
             "while a query is in backlog",
         ),
         (
             ("suspend",),
             True,
             "spec.suspend: false -> true",
-            Lane.OPERATOR,
+            UpdateMode.OPERATOR,
             "the driver is stopped at the end of",
         ),
         (
             ("restart", "policy"),
             "Never",
             "spec.restart.policy: OnFailure -> Never",
-            Lane.OPERATOR,
+            UpdateMode.OPERATOR,
             "next end",
         ),
-        (("ttlAfterFinished",), "1h", "spec.ttlAfterFinished: not set -> 1h", Lane.OPERATOR, "counts from"),
-        (("stop", "gracePeriod"), "90s", "spec.stop.gracePeriod: 2m -> 1m30s", Lane.LIVE, "next stop"),
+        (
+            ("ttlAfterFinished",),
+            "1h",
+            "spec.ttlAfterFinished: not set -> 1h",
+            UpdateMode.OPERATOR,
+            "counts from",
+        ),
+        (("stop", "gracePeriod"), "90s", "spec.stop.gracePeriod: 2m -> 1m30s", UpdateMode.LIVE, "next stop"),
         (
             (*QUERY, "checkpoint", "interval"),
             "10s",
             "spec.queries[q].checkpoint.interval: 5s -> 10s",
-            Lane.LIVE,
+            UpdateMode.LIVE,
             "in force when the next batch is planned",
         ),
         (
             (*QUERY, "batch", "maxGrowth"),
             2,
             "spec.queries[q].batch.maxGrowth: 4 -> 2",
-            Lane.LIVE,
+            UpdateMode.LIVE,
             "the next batch is sized by it",
         ),
         (
@@ -145,39 +157,39 @@ SOURCE = ("queries", 0, "sources", 0)
             {"recordsPerSecond": 5, "duringBacklog": "Unlimited"},
             "spec.queries[q].sources[flights].rateLimit: not set -> "
             "{recordsPerSecond: 5, maxBurst: 10s, duringBacklog: Unlimited}",
-            Lane.LIVE,
+            UpdateMode.LIVE,
             "in force when the next batch is planned",
         ),
         (
             (*SOURCE, "backlog", "watermarkLag"),
             "5m",
             "spec.queries[q].sources[flights].backlog.watermarkLag: not set -> 5m",
-            Lane.LIVE,
+            UpdateMode.LIVE,
             "the verdict goes by it",
         ),
         (
             (*SOURCE, "kafka"),
             {"publishGroup": "lag"},
             "spec.queries[q].sources[flights].kafka.publishGroup: not set -> lag",
-            Lane.LIVE,
+            UpdateMode.LIVE,
             "committed positions go to this consumer group",
         ),
         (
             (*SOURCE, "paused"),
             True,
             "spec.queries[q].sources[flights].paused: false -> true",
-            Lane.LIVE,
+            UpdateMode.LIVE,
             "nothing more is planned from it",
         ),
     ],
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else None,
 )
 def test_a_change_tells_both_values_its_lane_and_what_follows(
-    location: tuple[str | int, ...], value: Any, text: str, lane: Lane, effect: str
+    location: tuple[str | int, ...], value: Any, text: str, update_mode: UpdateMode, effect: str
 ) -> None:
     found = only_change(*location, to=value)
 
-    assert (found.text, found.lane) == (text, lane)
+    assert (found.text, found.update_mode) == (text, update_mode)
     assert effect in found.effect
 
 
@@ -352,7 +364,7 @@ def test_there_is_a_change_exactly_where_the_resources_differ(pair: Pair) -> Non
 @given(pair=pairs())
 def test_a_driver_is_started_anew_exactly_where_a_change_says_so(pair: Pair) -> None:
     old, new = pair
-    restarts = any(change.lane is Lane.RESTART for change in changes(old, new))
+    restarts = any(change.update_mode is UpdateMode.RESTART for change in changes(old, new))
 
     assert restarts == (revisions(old) != revisions(new))
 
@@ -362,8 +374,8 @@ def test_back_again_is_the_same_changes_the_other_way_round(pair: Pair) -> None:
     old, new = pair
     there, back = changes(old, new), changes(new, old)
 
-    assert {(c.path, written(c.before), written(c.after), c.lane) for c in there} == {
-        (c.path, written(c.after), written(c.before), c.lane) for c in back
+    assert {(c.path, written(c.before), written(c.after), c.update_mode) for c in there} == {
+        (c.path, written(c.after), written(c.before), c.update_mode) for c in back
     }
 
 
@@ -375,8 +387,8 @@ def test_a_summary_names_the_dearest_change_first_and_fits_an_event(pair: Pair) 
 
     assert len(text.encode()) <= 1024
     if found:
-        dearest = max(tuple(Lane).index(change.lane) for change in found)
-        first = [change.told for change in found if tuple(Lane).index(change.lane) == dearest]
+        dearest = max(tuple(UpdateMode).index(change.update_mode) for change in found)
+        first = [change.told for change in found if tuple(UpdateMode).index(change.update_mode) == dearest]
         assert text.startswith(tuple(first))
 
 

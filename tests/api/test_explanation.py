@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.api.explanation import explain
-from headgate.api.lanes import Lane, lane_of
+from headgate.api.update_modes import UpdateMode, update_mode_of
 from headgate.api.validation import validate
 from support.manifests import Manifest, application, query, source
 
@@ -16,7 +16,7 @@ def said(manifest: Manifest) -> str:
     accepted, findings = validate(manifest)
     assert accepted is not None, findings
     return "\n".join(
-        f"{section.title}: [{sentence.lane}] {sentence.text}"
+        f"{section.title}: [{sentence.update_mode}] {sentence.text}"
         for section in explain(accepted)
         for sentence in section.sentences
     )
@@ -169,21 +169,23 @@ def test_a_source_after_another_says_what_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "lane"),
+    ("path", "update_mode"),
     [
-        ("spec.image", Lane.RESTART),
-        ("spec.main.arguments", Lane.RESTART),
-        ("spec.driver.memory", Lane.RESTART),
-        ("spec.executor.memory", Lane.RESTART),
-        ("spec.executor.instances", Lane.EXECUTORS),
-        ("spec.duringBacklog.executor.instances", Lane.EXECUTORS),
-        ("spec.duringBacklog.sparkConf", Lane.RESTART),
-        ("spec.queries[].checkpoint.interval", Lane.LIVE),
-        ("spec.queries[].sources[]", Lane.LIVE),
-        ("spec.restart.backoff", Lane.OPERATOR),
-        ("spec.restart", Lane.OPERATOR),
-        ("spec.executor", Lane.RESTART),
+        ("spec.image", UpdateMode.RESTART),
+        ("spec.main.arguments", UpdateMode.RESTART),
+        ("spec.driver.memory", UpdateMode.RESTART),
+        ("spec.executor.memory", UpdateMode.RESTART),
+        ("spec.executor.instances", UpdateMode.EXECUTORS),
+        ("spec.duringBacklog.executor.instances", UpdateMode.EXECUTORS),
+        ("spec.duringBacklog.sparkConf", UpdateMode.RESTART),
+        ("spec.queries[].checkpoint.interval", UpdateMode.LIVE),
+        ("spec.queries[].sources[]", UpdateMode.LIVE),
+        ("spec.restart.backoff", UpdateMode.OPERATOR),
+        ("spec.restart", UpdateMode.OPERATOR),
+        ("spec.executor", UpdateMode.RESTART),
     ],
 )
-def test_a_setting_has_a_lane_and_an_object_the_dearest_of_its_settings(path: str, lane: Lane) -> None:
-    assert lane_of(path) is lane
+def test_a_setting_has_an_update_mode_and_an_object_the_dearest_of_its_settings(
+    path: str, update_mode: UpdateMode
+) -> None:
+    assert update_mode_of(path) is update_mode

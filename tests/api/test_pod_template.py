@@ -9,8 +9,8 @@ import pytest
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes
 from headgate.api.explanation import explain
-from headgate.api.lanes import Lane
 from headgate.api.pod_shape import LARGEST_TEMPLATE
+from headgate.api.update_modes import UpdateMode
 from headgate.api.validation import validate
 from support.api_server import ApiServer
 from support.manifests import Manifest, application
@@ -162,7 +162,7 @@ def test_a_change_of_a_template_is_told_by_its_field_without_what_may_be_secret(
 
     (change,) = changes(of("hunter1"), of("hunter2"))
     assert change.path == "spec.driver.podTemplate.spec.containers"
-    assert change.lane is Lane.RESTART
+    assert change.update_mode is UpdateMode.RESTART
     assert "hunter" not in change.text
     assert change.before != change.after
 
@@ -171,6 +171,6 @@ def test_an_explanation_says_what_a_template_is_about_and_none_of_its_values() -
     found, _ = validate(application(driver={"podTemplate": FULL}))
     assert found is not None
     (told,) = [one for one in explain(found)[0].sentences if "of its own" in one.text]
-    assert told.lane is Lane.RESTART
+    assert told.update_mode is UpdateMode.RESTART
     assert told.text.startswith("the pod of the driver also has labels, annotations, affinity, containers, ")
     assert "proxy" not in told.text

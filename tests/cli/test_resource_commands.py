@@ -150,7 +150,7 @@ def test_a_terminal_gets_a_table(headgate: Headgate, tmp_path: Path, monkeypatch
 
     ended = headgate("explain", "--diff", FLIGHTS, new)
 
-    assert "lane" in ended.out
+    assert "update mode" in ended.out
     assert "───" in ended.out
     assert "spec.queries[delays]" in ended.out
 

@@ -1,4 +1,4 @@
-"""What a change of the resource will do: field by field, with the lane that each takes.
+"""What a change of the resource will do: field by field, with the update mode of each.
 
 Compared are the resources as they were accepted, with defaults filled in, so that writing out a default or the same
 duration in another unit is no change. `headgate explain --diff` shows the result before somebody applies it, the
@@ -14,14 +14,18 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from headgate.api.application import SparkApplication
-from headgate.api.lanes import POD_TEMPLATE, SETTINGS, Lane, Setting, setting_at
+from headgate.api.update_modes import POD_TEMPLATE, SETTINGS, Setting, UpdateMode, setting_at
 from headgate_contract.foreign import HIDDEN, NAMES_A_SECRET, scrubbed
 
 LONGEST_SUMMARY: Final = 1000
 """Bytes; the message of an Event may have 1,024."""
 
-_ORDER: Final = Setting(Lane.LIVE, "where several give a reason for a verdict, the first one is reported")
-_WITHOUT_EFFECT: Final = Setting(Lane.OPERATOR, "nothing: what holds in a backlog is the same as before")
+_ORDER: Final = Setting(
+    UpdateMode.LIVE, "where several give a reason for a verdict, the first one is reported"
+)
+_WITHOUT_EFFECT: Final = Setting(
+    UpdateMode.OPERATOR, "nothing: what holds in a backlog is the same as before"
+)
 _BACKLOG_PROPERTY: Final = "spec.duringBacklog.sparkConf["
 _OF_THE_JOB: Final = ("spec.main.arguments", "spec.sparkConf", "spec.duringBacklog.sparkConf")
 """Their values are the job's own, and may be secrets."""
@@ -38,7 +42,7 @@ class Change:
     """As people write it: `spec.queries[delays].checkpoint.interval`."""
     before: Any
     after: Any
-    lane: Lane
+    update_mode: UpdateMode
     effect: str
     """What follows, as the end of a sentence."""
 
@@ -78,7 +82,9 @@ def changes(old: SparkApplication, new: SparkApplication) -> tuple[Change, ...]:
 
 def summary(told: Sequence[Change]) -> str:
     """Return the changes as one sentence for an Event or a log, the dearest first, cut to a bounded length."""
-    dearest_first = sorted(told, key=lambda change: (-tuple(Lane).index(change.lane), change.effect))
+    dearest_first = sorted(
+        told, key=lambda change: (-tuple(UpdateMode).index(change.update_mode), change.effect)
+    )
     parts = [
         f"{', '.join(change.told for change in alike)} ({effect})"
         for effect, alike in groupby(dearest_first, key=lambda change: change.effect)
@@ -173,7 +179,13 @@ def _items(
 
 
 def _change(path: str, setting: Setting, before: Any, after: Any) -> Change:
-    return Change(path=path, before=before, after=after, lane=setting.lane, effect=setting.effect_of(after))
+    return Change(
+        path=path,
+        before=before,
+        after=after,
+        update_mode=setting.update_mode,
+        effect=setting.effect_of(after),
+    )
 
 
 def _without_effect(change: Change, before: Values, after: Values) -> Change:
@@ -183,7 +195,7 @@ def _without_effect(change: Change, before: Values, after: Values) -> Change:
     name = change.path[len(_BACKLOG_PROPERTY) : -1]
     if _in_backlog(before, name) != _in_backlog(after, name):
         return change
-    return replace(change, lane=_WITHOUT_EFFECT.lane, effect=_WITHOUT_EFFECT.effect)
+    return replace(change, update_mode=_WITHOUT_EFFECT.update_mode, effect=_WITHOUT_EFFECT.effect)
 
 
 def _in_backlog(spec: Values, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Says in words what a `SparkApplication` will do, setting by setting, and by which lane.
+"""Says in words what a `SparkApplication` will do, setting by setting, and how a change of it takes effect.
 
 The words state what is in force once defaults and dependencies are worked out (a threshold for falling back that is
 twice another one, a batch that is as long as the shorter of two settings), because that is what a person cannot
@@ -19,11 +19,11 @@ from headgate.api.application import (
 )
 from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
-from headgate.api.lanes import Lane, lane_of
 from headgate.api.pod_template import PodTemplate
 from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import LiveMode, Query, Reentry
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
+from headgate.api.update_modes import UpdateMode, update_mode_of
 from headgate.decision.backoff import RestartWhen
 from headgate.decision.policy import OnOutage, ReentryPolicy
 from headgate_contract.foreign import scrubbed
@@ -33,7 +33,7 @@ from headgate_contract.foreign import scrubbed
 class Sentence:
     """What one setting, or a few that belong together, will do."""
 
-    lane: Lane
+    update_mode: UpdateMode
     text: str
 
 
@@ -61,7 +61,9 @@ Said = Iterator[tuple[str, str]]
 
 
 def _section(title: str, path: str, said: Said) -> Section:
-    return Section(title, tuple(Sentence(lane_of(f"{path}.{setting}"), text) for setting, text in said))
+    return Section(
+        title, tuple(Sentence(update_mode_of(f"{path}.{setting}"), text) for setting, text in said)
+    )
 
 
 def _application(spec: SparkApplicationSpec) -> Said:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from headgate.api.application import API_VERSION, KIND, application_schema
-from headgate.api.lanes import lane_of
 from headgate.api.rules import RULES
 from headgate.api.schema import Schema
+from headgate.api.update_modes import update_mode_of
 from headgate_contract.durations import PATTERN as DURATION
 
 FILE_NAME: Final = "sparkapplication.md"
@@ -21,10 +21,10 @@ _HEAD: Final = f"""\
 
 {{description}}
 
-Durations are written like `250ms`, `5s`, `2m` or `1h30m`; a number without a unit is refused. The lane of a setting
-says how a change of it takes effect: *operator* (it acts on it by itself), *live* (the running job goes by it from
-its next batch on), *executors* (some come or go, the query goes on) or *restart* (the driver is stopped at the end of
-a batch and started anew).
+Durations are written like `250ms`, `5s`, `2m` or `1h30m`; a number without a unit is refused. The update mode of
+a setting says how a change of it takes effect: *operator* (it acts on it by itself), *live* (the running job goes by
+it from its next batch on), *executors* (some come or go, the query goes on) or *restart* (the driver is stopped at
+the end of a batch and started anew).
 """
 
 _RULES: Final = """\
@@ -41,39 +41,41 @@ the same words.
 def render_reference() -> str:
     schema = application_schema()
     parts = [_HEAD.format(description=schema["description"])]
-    parts += _sections("spec", schema["properties"]["spec"], has_lanes=True)
+    parts += _sections("spec", schema["properties"]["spec"], has_modes=True)
     parts.append(_RULES + "".join(f"| `{rule.on}` | {rule.message} |\n" for rule in RULES))
-    parts += _sections("status", schema["properties"]["status"], has_lanes=False)
+    parts += _sections("status", schema["properties"]["status"], has_modes=False)
     return "\n".join(parts)
 
 
-def _sections(path: str, schema: Schema, *, has_lanes: bool) -> Iterator[str]:
+def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[str]:
     """Yield one section for the object at `path`, then one for each object below it."""
     properties: dict[str, Schema] = schema.get("properties", {})
     if not properties:
         return
-    head = "| Field | Type | Default | Lane | Meaning |" if has_lanes else "| Field | Type | Meaning |"
+    head = "| Field | Type | Default | Update mode | Meaning |" if has_modes else "| Field | Type | Meaning |"
     rows = [head, "|---" * (head.count("|") - 1) + "|"]
     required = schema.get("required", ())
     rows += [
-        _row(f"{path}.{name}", field, is_required=name in required, has_lanes=has_lanes)
+        _row(f"{path}.{name}", field, is_required=name in required, has_modes=has_modes)
         for name, field in properties.items()
     ]
     yield f"## `{path}`\n\n{schema.get('description', '')}\n\n" + "\n".join(rows) + "\n"
     for name, field in properties.items():
         below, suffix = (field["items"], "[]") if "items" in field else (field, "")
         described = {"description": field.get("description", "")} | below
-        yield from _sections(f"{path}.{name}{suffix}", described, has_lanes=has_lanes)
+        yield from _sections(f"{path}.{name}{suffix}", described, has_modes=has_modes)
 
 
-def _row(path: str, field: Schema, *, is_required: bool, has_lanes: bool) -> str:
+def _row(path: str, field: Schema, *, is_required: bool, has_modes: bool) -> str:
     cells = [f"`{path.rpartition('.')[2]}`", _type(field)]
-    if has_lanes:
+    if has_modes:
         default = field.get("default")
         is_shown = default is not None and default != {}
         cells.append("**required**" if is_required else f"`{_written(default)}`" if is_shown else "")
         cells.append(
-            "" if "properties" in field and "type" in field else lane_of(path.replace("[]", "")).lower()
+            ""
+            if "properties" in field and "type" in field
+            else update_mode_of(path.replace("[]", "")).lower()
         )
     cells.append(field.get("description", "").replace("|", "\\|"))
     return f"| {' | '.join(cells)} |"

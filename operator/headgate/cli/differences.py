@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -14,11 +15,16 @@ from rich.table import Table
 
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, written
-from headgate.api.lanes import Lane
+from headgate.api.update_modes import UpdateMode
 from headgate.cli.terminal import Terminal
 from headgate_contract.foreign import printable
 
-LANE_STYLES = {Lane.RESTART: "bold red", Lane.EXECUTORS: "yellow", Lane.LIVE: "green", Lane.OPERATOR: "cyan"}
+MODE_STYLES = {
+    UpdateMode.RESTART: "bold red",
+    UpdateMode.EXECUTORS: "yellow",
+    UpdateMode.LIVE: "green",
+    UpdateMode.OPERATOR: "cyan",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,11 @@ class Difference:
 
     @property
     def title(self) -> str:
-        """The whole of it on one line, the dearest lane first."""
+        """The whole of it on one line, the dearest update mode first."""
         if self.fate != "changed":
             return f"application {self.application}: {self.fate}"
-        counts = Counter(change.lane for change in self.changes)
-        parts = [f"{counts[lane]} {lane.lower()}" for lane in reversed(Lane) if lane in counts]
+        counts = Counter(change.update_mode for change in self.changes)
+        parts = [f"{counts[mode]} {mode.lower()}" for mode in reversed(UpdateMode) if mode in counts]
         return f"application {self.application}: {', '.join(parts) or 'nothing changes'}"
 
 
@@ -60,7 +66,7 @@ def differences(old: Sequence[SparkApplication], new: Sequence[SparkApplication]
 def print_differences(found: Sequence[Difference], *, as_json: bool) -> None:
     """Print them to standard output, in the form that suits it."""
     if as_json:
-        sys.stdout.write(json.dumps(list(map(asdict, found)), indent=2) + "\n")
+        sys.stdout.write(json.dumps([_as_json(each) for each in found], indent=2) + "\n")
     elif sys.stdout.isatty():
         console = Terminal()
         for each in found:
@@ -70,18 +76,25 @@ def print_differences(found: Sequence[Difference], *, as_json: bool) -> None:
         sys.stdout.write(f"{told}\n")
 
 
+def _as_json(difference: Difference) -> dict[str, Any]:
+    def named(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {"lane" if name == "update_mode" else name: value for name, value in members}
+
+    return asdict(difference, dict_factory=named)
+
+
 def _lines(difference: Difference) -> Iterator[str]:
     yield difference.title
     for change in difference.changes:
-        yield f"  {change.lane.lower():<11}{change.text} ({change.effect})"
+        yield f"  {change.update_mode.lower():<11}{change.text} ({change.effect})"
 
 
 def _table(difference: Difference) -> Table:
     table = Table(title=escape(difference.title), title_justify="left", box=box.SIMPLE, pad_edge=False)
-    for heading in ("lane", "setting", "before", "after", "then"):
+    for heading in ("update mode", "setting", "before", "after", "then"):
         table.add_column(heading, overflow="fold")
     for change in difference.changes:
         texts = (change.path, written(change.before), written(change.after), change.effect)
-        style = LANE_STYLES[change.lane]
-        table.add_row(f"[{style}]{change.lane.lower()}[/]", *map(escape, texts))
+        style = MODE_STYLES[change.update_mode]
+        table.add_row(f"[{style}]{change.update_mode.lower()}[/]", *map(escape, texts))
     return table

@@ -40,9 +40,9 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Say in words what a resource will do, setting by setting, and how a change of each takes effect.
 
-    Each line starts with its lane: operator (it acts on it by itself), live (the running job goes by it from its next
-    batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of a batch
-    and started anew). With --diff app/NAME FILE it says what kubectl apply would do.
+    Each line starts with its update mode: operator (it acts on it by itself), live (the running job goes by it from
+    its next batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of
+    a batch and started anew). With --diff app/NAME FILE it says what kubectl apply would do.
 
     The last lines say of each setting whose word holds: the resource's (document), that of an option in the job, of a
     property, or the default. Options are known only where --metrics names the driver; it may be given without a FILE.
@@ -144,7 +144,7 @@ def text(application: "SparkApplication") -> str:
     for section in sections_of(application):
         lines = [section.title]
         for sentence in section.sentences:
-            first = f"  {sentence.lane.lower():<11}"
+            first = f"  {sentence.update_mode.lower():<11}"
             lines += textwrap.wrap(
                 sentence.text, width, initial_indent=first, subsequent_indent=" " * len(first)
             )

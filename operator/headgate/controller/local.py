@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from headgate.adapters.local.resource_file import Back, Missing, Refused, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes, summary
-from headgate.api.lanes import Lane
+from headgate.api.update_modes import UpdateMode
 from headgate.decision.driver import State, StepReason
 from headgate.decision.words import Words
 from headgate.errors import HeadgateError, TransientError
@@ -205,7 +205,7 @@ def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
     if not found:
         return "the resource has changed, its spec has not"
     effect = "counts from the next start of the driver"
-    told = [replace(one, effect=effect) if one.lane is Lane.EXECUTORS else one for one in found]
+    told = [replace(one, effect=effect) if one.update_mode is UpdateMode.EXECUTORS else one for one in found]
     return f"the resource has changed: {summary(told)}"
 
 

@@ -1,10 +1,10 @@
 """By which way a change of each setting takes effect, and what then happens.
 
-Four lanes, from cheap to dear: the operator acts on it by itself; the running job goes by it from its next batch
-on; executors come or go; the driver is stopped at the end of a batch and started anew. Only what cannot be changed
-in a running driver is in the last one.
+Four update modes, from cheap to dear: the operator acts on it by itself; the running job goes by it from its next
+batch on; executors come or go; the driver is stopped at the end of a batch and started anew. Only what cannot be
+changed in a running driver has the last one.
 
-Every field of the resource is declared here, and a test holds the list to the models: a field without a lane is a
+Every field of the resource is declared here, and a test holds the list to the models: a field without one is a
 change that nobody has thought through. `changes` applies it to two resources, `explanation` and the reference page
 say it of one.
 """
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 
-class Lane(StrEnum):
+class UpdateMode(StrEnum):
     """How a change of a setting takes effect, from cheap to dear."""
 
     OPERATOR = "Operator"
@@ -36,7 +36,7 @@ class Lane(StrEnum):
 class Setting:
     """How changes of one setting take effect."""
 
-    lane: Lane
+    update_mode: UpdateMode
     effect: str
     """What follows, as the end of a sentence."""
     undone: str | None = None
@@ -48,36 +48,38 @@ class Setting:
         return self.undone if is_undone and self.undone is not None else self.effect
 
 
-_RESTARTED: Final = Setting(Lane.RESTART, "the driver is stopped at the end of its batch and started anew")
+_RESTARTED: Final = Setting(
+    UpdateMode.RESTART, "the driver is stopped at the end of its batch and started anew"
+)
 _IN_BACKLOG: Final = Setting(
-    Lane.RESTART,
+    UpdateMode.RESTART,
     "the driver is restarted at the end of its batch if a query is in backlog, otherwise when one enters it",
 )
-_SCALED: Final = Setting(Lane.EXECUTORS, "executors are added or removed, and the queries go on")
+_SCALED: Final = Setting(UpdateMode.EXECUTORS, "executors are added or removed, and the queries go on")
 _SCALED_IN_BACKLOG: Final = Setting(
-    Lane.EXECUTORS, "executors are added or removed while a query is in backlog, and the queries go on"
+    UpdateMode.EXECUTORS, "executors are added or removed while a query is in backlog, and the queries go on"
 )
-_PLANNED: Final = Setting(Lane.LIVE, "in force when the next batch is planned")
-_SIZED: Final = Setting(Lane.LIVE, "the next batch is sized by it")
-_JUDGED: Final = Setting(Lane.LIVE, "the verdict goes by it from the next look at the metrics")
-_STOPPED: Final = Setting(Lane.LIVE, "holds for the next stop")
+_PLANNED: Final = Setting(UpdateMode.LIVE, "in force when the next batch is planned")
+_SIZED: Final = Setting(UpdateMode.LIVE, "the next batch is sized by it")
+_JUDGED: Final = Setting(UpdateMode.LIVE, "the verdict goes by it from the next look at the metrics")
+_STOPPED: Final = Setting(UpdateMode.LIVE, "holds for the next stop")
 _PUBLISHED: Final = Setting(
-    Lane.LIVE,
+    UpdateMode.LIVE,
     "committed positions go to this consumer group from the next commit on",
     "they are no longer published",
 )
 _LISTED: Final = Setting(
-    Lane.LIVE, "governed from its next batch on", "no longer governed: it runs as the job wrote it"
+    UpdateMode.LIVE, "governed from its next batch on", "no longer governed: it runs as the job wrote it"
 )
 _LISTED_SOURCE: Final = Setting(
-    Lane.LIVE, "governed from the next batch on", "no longer governed, apart from the size of batches"
+    UpdateMode.LIVE, "governed from the next batch on", "no longer governed, apart from the size of batches"
 )
 _NOTED: Final = Setting(
-    Lane.OPERATOR, "compared with what the driver reports: the image decides which Spark runs"
+    UpdateMode.OPERATOR, "compared with what the driver reports: the image decides which Spark runs"
 )
-_RETRIED: Final = Setting(Lane.OPERATOR, "holds for the next end of the driver")
-_KEPT: Final = Setting(Lane.OPERATOR, "counts from when the application finished", "it is kept")
-_READ: Final = Setting(Lane.OPERATOR, "holds from the next look at the metrics")
+_RETRIED: Final = Setting(UpdateMode.OPERATOR, "holds for the next end of the driver")
+_KEPT: Final = Setting(UpdateMode.OPERATOR, "counts from when the application finished", "it is kept")
+_READ: Final = Setting(UpdateMode.OPERATOR, "holds from the next look at the metrics")
 
 POD_TEMPLATE: Final = "podTemplate"
 _QUERY: Final = "spec.queries"
@@ -106,7 +108,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "spec.restart.resetAfter": _RETRIED,
         "spec.stop.gracePeriod": _STOPPED,
         "spec.suspend": Setting(
-            Lane.OPERATOR, "the driver is stopped at the end of its batch", "the driver is started"
+            UpdateMode.OPERATOR, "the driver is stopped at the end of its batch", "the driver is started"
         ),
         "spec.ttlAfterFinished": _KEPT,
         "spec.metrics.source": _READ,
@@ -148,7 +150,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         f"{_SOURCE}.eventTime.format": _PLANNED,
         f"{_SOURCE}.eventTime.maxFuture": _PLANNED,
         f"{_SOURCE}.after": _PLANNED,
-        f"{_SOURCE}.paused": Setting(Lane.LIVE, "nothing more is planned from it", "it is read again"),
+        f"{_SOURCE}.paused": Setting(UpdateMode.LIVE, "nothing more is planned from it", "it is read again"),
         f"{_SOURCE}.kafka.publishGroup": _PUBLISHED,
     }
 )
@@ -171,9 +173,9 @@ def setting_at(path: str) -> Setting:
     if found := SETTINGS.get(_outermost(bare)):
         return found
     below = (setting for path, setting in SETTINGS.items() if path.startswith(f"{bare}."))
-    return max(below, key=lambda setting: tuple(Lane).index(setting.lane))
+    return max(below, key=lambda setting: tuple(UpdateMode).index(setting.update_mode))
 
 
-def lane_of(path: str) -> Lane:
-    """Return the lane of the setting at `path`, such as `spec.executor.instances`; of an object, the dearest."""
-    return setting_at(path).lane
+def update_mode_of(path: str) -> UpdateMode:
+    """Return the update mode at `path`, such as `spec.executor.instances`; of an object, the dearest below it."""
+    return setting_at(path).update_mode
