@@ -25,7 +25,7 @@ from headgate.api.application import MetricsSource
 
 PREFIX = "headgate_operator_"
 
-_TURNS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _CALLS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15)
 _DELIVERY = (0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300)
 
@@ -44,8 +44,8 @@ class OperatorMetrics:
         self.leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
         self._turns = self._histogram(
             "reconcile_duration_seconds",
-            "Time of one turn of the loop for one application, writes included, by how it ended.",
-            _TURNS,
+            "Time of one reconcile for one application, writes included, by how it ended.",
+            _RECONCILE_SECONDS,
             ("result",),
         )
         self._calls = self._histogram(
@@ -67,7 +67,7 @@ class OperatorMetrics:
         )
         self._applied = self._histogram(
             "tick_applied_seconds",
-            "Time from the start of a look at the metrics to the end of the last turn that it led to.",
+            "Time from the start of a look at the metrics to the end of the last reconcile that it led to.",
             _CALLS,
         )
         self._skipped_ticks = self._counter(
@@ -93,8 +93,8 @@ class OperatorMetrics:
             "watch_missed", "Objects that were gone without a watch having said so.", ("resource",)
         )
 
-    def turned(self, result: str, seconds: float) -> None:
-        """A turn has ended: `done`, `retried` or `defect`."""
+    def reconciled(self, result: str, seconds: float) -> None:
+        """A reconcile has ended: `done`, `retried` or `defect`."""
         self._turns.labels(result).observe(seconds)
 
     def called(self, *, verb: str, kind: str, status: str, seconds: float) -> None:
@@ -112,7 +112,7 @@ class OperatorMetrics:
         self._ticks.observe(seconds)
 
     def applied(self, seconds: float) -> None:
-        """All turns have ended that a look at the metrics led to."""
+        """All reconciles have ended that a look at the metrics led to."""
         self._applied.observe(seconds)
 
     def skipped_a_tick(self) -> None:
@@ -136,7 +136,8 @@ class OperatorMetrics:
             longest_wait
         )
         self._gauge(
-            "reconcile_longest_running_seconds", "For how long a turn that has not ended has been going on."
+            "reconcile_longest_running_seconds",
+            "For how long a reconcile that has not ended has been going on.",
         ).set_function(longest_run)
 
     def watch_looks(self, ages: Callable[[], Mapping[str, float]]) -> None:

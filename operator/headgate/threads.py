@@ -64,7 +64,7 @@ class DaemonThreads:
 
 
 class LoopThread:
-    """An event loop that turns in a thread of its own, however busy the one is that it is used from."""
+    """An event loop that runs in a thread of its own, however busy the one is that it is used from."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()

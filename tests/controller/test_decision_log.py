@@ -31,7 +31,7 @@ class Told:
     def turn(self, seconds: float = 1.0) -> list[Any]:
         """Turn the loop; returns the lines that were written about it."""
         before = len(self._lines)
-        self.decision_log.turned(KEY, self.loop.turn(seconds))
+        self.decision_log.decided(KEY, self.loop.turn(seconds))
         return self._lines[before:]
 
     def reports(self, lag: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.controller.queue import BURST_TURNS, TURN_SECONDS, Pace, WorkQueue
+from headgate.controller.queue import BURST, PACE_SECONDS, Pace, WorkQueue
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=200), st.integers(1, 6), st.floats(0.1, 4))
@@ -46,7 +46,7 @@ def test_five_hundred_changes_in_ten_seconds_are_a_bounded_number_of_turns_and_t
             assert key == "busy"
             turns.append(now)
             queue.done(key, now)
-    assert 10 <= len(turns) <= BURST_TURNS + 10 / TURN_SECONDS + 1
+    assert 10 <= len(turns) <= BURST + 10 / PACE_SECONDS + 1
     assert turns[-1] >= 100 + 499 / 50
 
 
@@ -71,4 +71,4 @@ def test_a_turn_that_asks_for_the_next_one_at_once_does_not_spin() -> None:
         if (key := queue.take(100)) is not None:
             turns += 1
             queue.done(key, 100, again_in=0)
-    assert turns == BURST_TURNS
+    assert turns == BURST

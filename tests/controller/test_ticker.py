@@ -156,7 +156,7 @@ def test_a_tick_is_applied_once_all_that_it_gave_a_turn_to_have_had_one() -> Non
         applied = []
         for key in (A, A, B):
             applied.append((ticks.applied_rounds, ticker.is_idle))
-            ticker.turned(key)
+            ticker.reconciled(key)
         ticking.cancel()
         return [*applied, (ticks.applied_rounds, ticker.is_idle)]
 

@@ -109,7 +109,7 @@ def test_a_turn_that_fails_is_made_again_and_the_others_go_on(error: Exception, 
         await until(lambda: tries.count(A) == 3 and B in tries)
 
     backoff = Backoff(first=0.001)
-    working(test, Workers(turn, 4, turned=lambda how, _seconds: told.append(how), backoff=backoff))
+    working(test, Workers(turn, 4, reconciled=lambda how, _seconds: told.append(how), backoff=backoff))
     assert sorted(told) == sorted([result, result, "done", "done"])
 
 

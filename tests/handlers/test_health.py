@@ -51,7 +51,7 @@ def test_an_event_loop_that_does_not_turn_is_stuck(watched: Watched) -> None:
     watched.passes(30, Health.beat)
     assert watched.health.not_alive() is None
     watched.passes(1, Health.beat)
-    assert watched.health.not_alive() == "the event loop has not turned for 31 s"
+    assert watched.health.not_alive() == "the event loop has not run for 31 s"
 
 
 def test_missing_ticks_are_stuck(watched: Watched) -> None:
@@ -79,7 +79,7 @@ def test_a_replica_that_waits_has_no_ticks_and_is_alive() -> None:
 def test_a_turn_without_an_end_is_stuck(watched: Watched) -> None:
     watched.longest_run = 301
 
-    assert watched.health.not_alive() == "a turn has been going on for 301 s"
+    assert watched.health.not_alive() == "a reconcile has been going on for 301 s"
 
 
 def test_a_dead_watch_is_stuck(watched: Watched) -> None:
@@ -145,7 +145,7 @@ def test_probes_answer_on_every_address_where_none_is_given(watched: Watched) ->
 def test_probes_answer_with_what_is_wrong(watched: Watched, server: ProbeServer) -> None:
     assert probed(server, "/healthz") == probed(server, "/readyz?verbose") == (200, "ok\n")
     watched.longest_run = 301
-    assert probed(server, "/healthz") == (503, "a turn has been going on for 301 s\n")
+    assert probed(server, "/healthz") == (503, "a reconcile has been going on for 301 s\n")
     watched.health.obstacle = "no CRD"
     assert probed(server, "/readyz") == (503, "no CRD\n")
     assert probed(server, "/")[0] == 404

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.controller.turn import Options
+from headgate.controller.reconciliation import Options
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.errors import ApiConflict, ApiUnavailable
 from headgate.key import Key

@@ -103,7 +103,7 @@ class Life:
             try:
                 with suppress(TransientError):
                     await self._listing.tell()
-                    await self._controller.turn(self.key)
+                    await self._controller.reconcile(self.key)
             except Crash:
                 self._begin()
             pods = await self.pods()

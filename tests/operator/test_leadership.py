@@ -15,7 +15,7 @@ from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
 from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
 from headgate.clock import steady_seconds
-from headgate.controller.turn import CLUSTER_WRITE_POLICY
+from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError
 from headgate.factory.cluster import fresh_seconds
 from headgate.key import Key

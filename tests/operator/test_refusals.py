@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.controller.turn import Options
+from headgate.controller.reconciliation import Options
 from headgate.key import Key
 from support.looping import query, source
 from support.operating import KEY, Operation

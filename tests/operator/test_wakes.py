@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
-from headgate.controller.turn import AT_REST_SECONDS
+from headgate.controller.reconciliation import AT_REST_SECONDS
 from headgate.key import Key
 from headgate.reconcile.events import MORE_QUERIES_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason

@@ -38,12 +38,12 @@ class Watched:
 
     def gets_a_turn(self, now: float, scrapes: dict[Key, DriverMetrics]) -> bool:
         due = self.due.look(scrapes, lambda *_: None, now)
-        self.due.turned(due, scrapes, now)
+        self.due.queued(due, scrapes, now)
         return bool(due)
 
     def turn_ends(self, now: float, scrapes: dict[Key, DriverMetrics], *, clock_at: float | None) -> None:
         self.due.read(KEY, scrapes[KEY], lambda *_: None, now)
-        self.due.judged(KEY, clock_at=clock_at)
+        self.due.reconciled(KEY, clock_at=clock_at)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_look_that_found_something_else_while_a_turn_was_under_way_is_not_forg
     assert watched.gets_a_turn(1000.0, high)
     watched.due.read(KEY, high[KEY], lambda *_: None, 1001.0)
     assert watched.gets_a_turn(1005.0, low)
-    watched.due.judged(KEY, clock_at=1060.0)
+    watched.due.reconciled(KEY, clock_at=1060.0)
     assert watched.gets_a_turn(1010.0, pulse(1010.0, lag=1e6))
     assert watched.due.unchanged_until(KEY) is None
 
@@ -190,7 +190,7 @@ def test_an_application_that_has_to_wait_stays_due() -> None:
     assert due.look(pulse(1000.0), lambda *_: None, 1000.0) == [KEY]
     assert due.look(pulse(1005.0), lambda *_: None, 1005.0) == [KEY]
     due.forget(KEY)
-    due.turned([KEY], pulse(1005.0), 1005.0)
+    due.queued([KEY], pulse(1005.0), 1005.0)
     assert due.look(pulse(1010.0), lambda *_: None, 1010.0) == []
 
 
@@ -199,7 +199,7 @@ def test_what_changed_comes_before_what_only_grew_old() -> None:
     due = Watched().due
     due.watch(other, FAR)
     scrapes = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
-    due.turned(due.look(scrapes, lambda *_: None, 1000.0), scrapes, 1000.0)
+    due.queued(due.look(scrapes, lambda *_: None, 1000.0), scrapes, 1000.0)
     scrapes = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: driver(1030.0, attempt=2)}
     assert due.look(scrapes, lambda *_: None, 1030.0) == [KEY, other]
 

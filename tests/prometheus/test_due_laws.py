@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from headgate.adapters.metrics.due import Due
-from headgate.controller.turn import CLUSTER_WRITE_POLICY
+from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason
@@ -173,7 +173,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         self.turn(self.restless)
         now = self.attentive.now
         due = self.due.look(drivers, unasked, now)
-        self.due.turned(due, drivers, now)
+        self.due.queued(due, drivers, now)
         if due or self.asked_to_be_woken(now):
             self.turn(self.attentive)
         self.agree()
@@ -214,7 +214,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             loop.memory = dataclasses.replace(loop.memory, kept=kept)
         self.outcomes[loop] = outcome = loop.turn(1.0)
         if loop is self.attentive:
-            self.due.judged(KEY, clock_at=outcome.clock_at)
+            self.due.reconciled(KEY, clock_at=outcome.clock_at)
 
     def agree(self) -> None:
         assert decided(self.outcomes[self.attentive]) == decided(self.outcomes[self.restless])

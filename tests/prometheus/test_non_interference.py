@@ -222,7 +222,7 @@ class World:
         loop = self.loops[key]
         loop.world.metrics = self.chosen.metrics(key)  # type: ignore[assignment]
         outcome = loop.turn(self.now - loop.now)
-        self.chosen.judged(key, clock_at=outcome.clock_at, again_at=self.now + 1800)
+        self.chosen.reconciled(key, clock_at=outcome.clock_at, again_at=self.now + 1800)
         verdict = outcome.plan.verdicts["delays"]
         self.verdicts[key].append((verdict.backlog, str(verdict.reason)))
 

@@ -281,7 +281,7 @@ def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fl
         page.set(names.SOURCE_PROCESSED, 1000 * (seconds + 1), **labels)
         fleet.say(page)
         # A turn is planned for now: else only the schedule asks again, two minutes later.
-        poller.judged(key, clock_at=None, again_at=time.time())
+        poller.reconciled(key, clock_at=None, again_at=time.time())
         poller.poll(time.time())
         held = reported().sources["flights"].held_lately or {}
         return held.get("RateLimit", 0) > 0 and (reported().arrival_rate or 0) > 0

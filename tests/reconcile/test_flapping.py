@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.controller.turn import CLUSTER_WRITE_POLICY
+from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY
 from headgate.reconcile.ports import WritePolicy
 from headgate.reconcile.report import next_write_at, taken_over
 from headgate_contract import metrics as names

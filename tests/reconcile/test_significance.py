@@ -21,7 +21,7 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
-from headgate.controller.turn import CLUSTER_WRITE_POLICY
+from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY
 from headgate.decision.driver import State
 from headgate.key import Key
 from headgate.reconcile.ports import WritePolicy

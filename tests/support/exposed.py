@@ -48,7 +48,7 @@ def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
     """Yield every series that an operator exposes once it has done everything that there is to do."""
     measured = OperatorMetrics()
     measured.leader.set(1)
-    measured.turned("done", 0.1)
+    measured.reconciled("done", 0.1)
     for status in ("200", "409"):
         measured.called(verb="patch", kind="pods", status=status, seconds=0.01)
     measured.queried(0.1, failure="Timeout")

@@ -14,7 +14,7 @@ from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
 from headgate.controller.cluster import Controller, Measurements
-from headgate.controller.turn import Options
+from headgate.controller.reconciliation import Options
 from headgate.errors import TransientError
 from headgate.key import Key
 from support.cluster import Cluster as RealCluster
@@ -90,7 +90,7 @@ class OnServer:
 
     def turn_only(self, name: str = "flights") -> None:
         """Turn the loop once, on what was heard last."""
-        self._run(self.controller.turn(Key(self.namespace, name)))
+        self._run(self.controller.reconcile(Key(self.namespace, name)))
 
     def turns(self, count: int = 3, name: str = "flights") -> list[str]:
         """Turn it several times; returns what the turns that failed said."""

@@ -13,7 +13,7 @@ from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.api.application import SparkApplication
 from headgate.controller.cluster import Controller
-from headgate.controller.turn import Options
+from headgate.controller.reconciliation import Options
 from headgate.errors import TransientError
 from headgate.key import Key
 from headgate_contract import ControlDocument, Refusal
@@ -56,7 +56,7 @@ class FakeMeasurements:
     def watch(self, key: Key, application: SparkApplication) -> None:
         self.watched[key] = application
 
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
         self.clock_at, self.looked_at = clock_at, None
 
     def unchanged_until(self, key: Key) -> float | None:
@@ -113,7 +113,7 @@ class Operation:
     def turn_only(self, key: Key = KEY) -> float | None:
         """Turn the loop once, on what was delivered so far."""
         self.due[key] = self.cluster.now  # should it fail
-        again = asyncio.run(self.controller.turn(key))
+        again = asyncio.run(self.controller.reconcile(key))
         if again is None:
             del self.due[key]
         else:

@@ -52,13 +52,13 @@ WELL = Row(
             stacked=True,
         ),
         Panel(
-            "Waiting for a turn",
+            "Waiting for a worker",
             "Applications that are due and wait for a worker.",
             [Line(f"max by (pod) ({_of('queue_depth')})", POD)],
         ),
         Panel(
             "Longest wait",
-            "For how long one of them has been waiting, and for how long a turn has been going on.",
+            "For how long one of them has been waiting, and for how long a reconcile has been going on.",
             [
                 Line(f"max by (pod) ({_of('queue_longest_wait_seconds')})", f"waiting {POD}"),
                 Line(f"max by (pod) ({_of('reconcile_longest_running_seconds')})", f"at work {POD}"),
@@ -77,7 +77,7 @@ WORK = Row(
             unit="cps",
         ),
         Panel(
-            "Time of a turn",
+            "Time of a reconcile",
             "Writes included.",
             [
                 Line(_quantile(0.5, "reconcile_duration_seconds"), "p50"),
@@ -140,7 +140,7 @@ WAITS = Row(
         ),
         Panel(
             "Look at the metrics",
-            "Time of a tick, from asking Prometheus to all that is worth a turn being queued; and of one query.",
+            "Time of a tick, from asking Prometheus to all that is worth a reconcile being queued; and of one query.",
             [
                 Line(_quantile(0.99, "tick_duration_seconds"), "tick p99"),
                 Line(_quantile(0.99, "prometheus_query_duration_seconds"), "query p99"),

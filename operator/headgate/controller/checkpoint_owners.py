@@ -80,7 +80,7 @@ class CheckpointOwners:
 
     @contextmanager
     def creating(self, pod: Manifest) -> Iterator[None]:
-        """Count `pod` as a driver that lives while it is being created, so that two turns do not create two."""
+        """Count `pod` as a driver that lives while it is being created, so that two reconciles do not create two."""
         mark = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         self._note(mark, pod)
         try:

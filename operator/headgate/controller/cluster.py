@@ -1,12 +1,12 @@
-"""Turns the loop for the applications of a cluster, one turn of one application at a time.
+"""Runs the loop for the applications of a cluster, one reconcile of one application at a time.
 
-Watches tell it what there is (`…_seen`, `…_gone`), all of it before the first turn: one that did not know of a living
-driver would start a second one. A queue above it says whose turn it is. A turn reads from what was seen alone,
-decides, and carries out what follows, beginning with the status: that write names the version of the application that
-the decision was made on, so that whoever knows less than the cluster does nothing.
+Watches tell it what there is (`…_seen`, `…_gone`), all of it before the first reconcile: one that did not know of a
+living driver would start a second one. A queue above it says whose turn it is. A turn reads from what was seen
+alone, decides, and carries out what follows, beginning with the status: that write names the version of the
+application that the decision was made on, so that whoever knows less than the cluster does nothing.
 
-What a turn has written comes back by the watches. It is known by then from the API server's answer, and worth no
-turn: without that, a start would be three turns.
+What a reconcile has written comes back by the watches. It is known by then from the API server's answer, and worth no
+reconcile: without that, a start would be three reconciles.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
 from headgate.controller.checkpoint_owners import CheckpointOwners
+from headgate.controller.reconciliation import Options, Reconciliation, Sight, Surroundings
 from headgate.controller.record import (
     Declared,
     Record,
@@ -36,7 +37,6 @@ from headgate.controller.record import (
     is_to_stop,
     stand_in,
 )
-from headgate.controller.turn import Options, Sight, Surroundings, Turn
 from headgate.errors import ApiConflict, ApiNotFound, TransientError
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
@@ -116,15 +116,15 @@ class Controller:
         return tuple(self._cache.keys())
 
     def prepare(self, key: Key) -> None:
-        """Have the metrics of an application read before its first turn."""
+        """Have the metrics of an application read before its first reconcile."""
         if (manifest := self._cache.application(key)) is not None:
             self._declared(key, manifest, self._record(key, manifest))
 
-    async def turn(self, key: Key) -> float | None:
-        """Bring one application nearer to what it declares. One turn of a key at a time.
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring one application nearer to what it declares. One reconcile of a key at a time.
 
         Returns the Unix time at which to look again at the latest, `None` where there is nothing to look at.
-        Raises `TransientError` where the turn has to be made again, after a pause.
+        Raises `TransientError` where the reconcile has to be made again, after a pause.
         """
         manifest = self._cache.application(key)
         if manifest is None:
@@ -134,7 +134,7 @@ class Controller:
         record = self._record(key, manifest)
         record.is_surprised = False
         try:
-            look_again_at = await self._turn(key, manifest, record)
+            look_again_at = await self._reconcile(key, manifest, record)
         except (ApiConflict, ApiNotFound):
             record.doubt()
             await self._look(key, manifest)
@@ -144,7 +144,7 @@ class Controller:
             raise
         return self._clock() if record.is_surprised else look_again_at
 
-    async def _turn(self, key: Key, manifest: Manifest, record: Record) -> float:
+    async def _reconcile(self, key: Key, manifest: Manifest, record: Record) -> float:
         now, declared = self._clock(), self._declared(key, manifest, record)
         sight = Sight(
             application=manifest,
@@ -154,25 +154,25 @@ class Controller:
             obstacle=self._owners.against(key, now),
             now=now,
         )
-        turn = Turn(self._around, sight, record)
+        reconciliation = Reconciliation(self._around, sight, record)
         if not isinstance(declared, RefusedSpec):
-            return await turn.reconcile(declared, jitter=self._jitter())
+            return await reconciliation.reconcile(declared, jitter=self._jitter())
         if not is_to_stop(manifest):
-            look_again_at = await turn.refuse(declared)
+            look_again_at = await reconciliation.refuse(declared)
             self._tell_refused(key)
             return look_again_at
-        return await turn.reconcile(stand_in(manifest), jitter=self._jitter(), refused=declared)
+        return await reconciliation.reconcile(stand_in(manifest), jitter=self._jitter(), refused=declared)
 
     async def _let_go_in_time(self, key: Key) -> None:
-        """Let an application go that should have gone by now: a turn that fails each time must not keep it.
+        """Let an application go that should have gone by now: a reconcile that fails each time must not keep it.
 
-        Whatever the turn would have done first, its status above all, is left out. What is left of a driver goes
+        Whatever the reconcile would have done first, its status above all, is left out. What is left of a driver goes
         with the application, as everything that it owns.
         """
         manifest = self._cache.application(key)
         if manifest is None or not is_overdue(manifest, self._clock()):
             return
-        log.error("its turns fail, and it should be deleted by now: it is let go", application=str(key))
+        log.error("its reconciles fail, and it should be deleted by now: it is let go", application=str(key))
         writer = Writer(
             self._cluster,
             manifest,
@@ -199,13 +199,13 @@ class Controller:
         return record
 
     def _decided(self, key: Key, outcome: Outcome, again_at: float) -> None:
-        self._measurements.judged(key, clock_at=outcome.clock_at, again_at=again_at)
+        self._measurements.reconciled(key, clock_at=outcome.clock_at, again_at=again_at)
         self._tell(key, outcome)
 
     async def _look(self, key: Key, manifest: Manifest) -> None:
         """Read the application and its drivers anew: a write of ours found something else than we know.
 
-        With the application alone the next turn would know of an attempt and not of its pod, and take it for
+        With the application alone the next reconcile would know of an attempt and not of its pod, and take it for
         gone. So nothing is taken in before both are read, and the pods are read last: one that the status speaks
         of was there before that was written.
         """

@@ -1,8 +1,9 @@
-"""Keeps track of what the turns decide: a line of the log for each decision, and the operator's metrics of them.
+"""Keeps track of what the reconciles decide: a line of the log for each decision, and the operator's metrics of them.
 
-A decision is worth a line when it differs from the one before. The first turn of an application in this process has
-none before it: what it decides is a decision only as far as the loop itself tells of it (`Outcome.events` compares
-with the status that is on record), so that a restart of the operator does not read like a thousand decisions.
+A decision is worth a line when it differs from the one before. The first reconcile of an application in this process
+has none before it: what it decides is a decision only as far as the loop itself tells of it (`Outcome.events`
+compares with the status that is on record), so that a restart of the operator does not read like a thousand
+decisions.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Published:
 
 @dataclass(slots=True)
 class DecisionLog:
-    """Told of the outcome of each turn, and of applications that are gone."""
+    """Told of the outcome of each reconcile, and of applications that are gone."""
 
     metrics: OperatorMetrics
     _before: dict[Key, _Before] = field(default_factory=dict)
@@ -61,8 +62,8 @@ class DecisionLog:
     _published: dict[Key, _Published] = field(default_factory=dict)
     """Documents that a running driver was given and does not report yet."""
 
-    def turned(self, key: Key, outcome: Outcome) -> None:
-        """Take in what one turn has decided."""
+    def decided(self, key: Key, outcome: Outcome) -> None:
+        """Take in what one reconcile has decided."""
         self._refused.discard(key)
         before = self._before.get(key)
         verdicts = {name: _reason(verdict) for name, verdict in outcome.plan.verdicts.items()}
@@ -83,7 +84,7 @@ class DecisionLog:
         self._follow_document(key, outcome)
 
     def refused(self, key: Key) -> None:
-        """Take in that a turn could not act on the resource; what it decides once it can is news again."""
+        """Take in that a reconcile could not act on the resource; what it decides once it can is news again."""
         if (before := self._before.pop(key, None)) is not None:
             self._states[before.state] -= 1
         self._refused.add(key)

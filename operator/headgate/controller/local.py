@@ -1,4 +1,4 @@
-"""One run of `headgate local`: turns the loop once a tick, until the application or a person ends it.
+"""One run of `headgate local`: runs the loop once a tick, until the application or a person ends it.
 
 A request to stop is put the way anybody would put it, as a resource that is suspended, and the loop does the
 rest: it asks the driver to end at a batch boundary, waits, and gives up on it after the grace period. A second
@@ -58,7 +58,7 @@ STOPPED_HERE: Final = replace(
 """They have asked for a stop here."""
 
 Show = Callable[[Outcome, tuple[Event, ...]], None]
-"""Shows what a turn has come to, and what there is to say of it."""
+"""Shows what a reconcile has come to, and what there is to say of it."""
 
 
 class StopRequests(Protocol):
@@ -88,12 +88,12 @@ class LocalRun:
         self.last: Outcome | None = None
 
     def run(self, tick_seconds: float, show: Show) -> int:
-        """Turn the loop until it has settled; returns the exit code of the command."""
+        """Run the loop until it has settled; returns the exit code of the command."""
         memory = recall(self._ports, self._complaints.append)
         memory = replace(memory, kept=memory.kept.forgiven())
         while True:
             edits = tuple(self._edits())
-            outcome = self._turn(memory)
+            outcome = self._reconcile(memory)
             memory = outcome.memory
             show(outcome, (*edits, *self._complained(), *self._events(outcome)))
             if (exit_code := self._exit_code(outcome)) is not None:
@@ -108,8 +108,8 @@ class LocalRun:
     def _stop_asked(self) -> bool:
         return self._is_unread or self._requests.count > 0
 
-    def _turn(self, memory: LoopMemory) -> Outcome:
-        """Turn the loop once. What was not carried out, for a disk that is full, is tried again next time."""
+    def _reconcile(self, memory: LoopMemory) -> Outcome:
+        """Run the loop once. What was not carried out, for a disk that is full, is tried again next time."""
         stop_asked, ports = self._stop_asked, self._ports
         try:
             self.last = reconcile(
@@ -130,7 +130,7 @@ class LocalRun:
         return self.last
 
     def _complain(self, complaint: str) -> None:
-        """Have it told, once: what hinders one turn hinders the next as well."""
+        """Have it told, once: what hinders one reconcile hinders the next as well."""
         if complaint not in self._told:
             self._told.add(complaint)
             self._complaints.append(complaint)

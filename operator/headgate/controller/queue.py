@@ -1,10 +1,10 @@
 """Which application is worked on next.
 
-Everything that is heard of an application leads to the same turn of the loop, so an event is nothing but its key: ten
-of them are one turn. Keys wait by the time since which they are due, so that a busy application never keeps a quiet
-one waiting, and groups of them take turns (`lines.py`), so that ten thousand of one namespace do not keep the one of
-another waiting. What fails waits longer each time, what succeeds again and again is slowed down to a pace, and a key
-is never worked on twice at once.
+Everything that is heard of an application leads to the same reconcile, so an event is nothing but its key: ten of
+them are one reconcile. Keys wait by the time since which they are due, so that a busy application never keeps a
+quiet one waiting, and groups of them take turns (`lines.py`), so that ten thousand of one namespace do not keep the
+one of another waiting. What fails waits longer each time, what succeeds again and again is slowed down to a pace,
+and a key is never worked on twice at once.
 
 Pure: time and chance come in as arguments, and nothing waits in here. `workers.py` does the waiting. Not thread-safe,
 but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for from its own thread.
@@ -23,32 +23,32 @@ from headgate.decision.backoff import wait_seconds
 K = TypeVar("K", bound=Hashable)
 
 
-BURST_TURNS = 10
-"""Turns at once: those of a start, in which the kubelet has something to report every few hundred milliseconds."""
-TURN_SECONDS = 1.0
-"""Between two turns afterwards."""
+BURST = 10
+"""Reconciles at once: those of a start, in which the kubelet reports something every few hundred milliseconds."""
+PACE_SECONDS = 1.0
+"""Between two reconciles afterwards."""
 
 
 @dataclass(slots=True)
 class Pace(Generic[K]):
-    """A token bucket for each key, which holds `burst` turns and gets one more every `seconds`.
+    """A token bucket for each key, which holds `burst` reconciles and gets one more every `seconds`.
 
     Kept is when the bucket will be full again (the generic cell rate algorithm, ITU-T I.371); of a full one nothing.
 
-    A turn that succeeds is no reason to wait, so whoever changes a resource fifty times a second would have fifty
-    turns, each with writes of ours, which no quota of his bounds. What is heard meanwhile is not lost: it is all seen
-    by the turn that comes.
+    A reconcile that succeeds is no reason to wait, so whoever changes a resource fifty times a second would have
+    fifty reconciles, each with writes of ours, which no quota of his bounds. What is heard meanwhile is not lost: it
+    is all seen by the reconcile that comes.
 
     Pure: time comes in as an argument.
     """
 
-    burst: int = BURST_TURNS
-    seconds: float = TURN_SECONDS
+    burst: int = BURST
+    seconds: float = PACE_SECONDS
     _full_at: OrderedDict[K, float] = field(default_factory=OrderedDict)
     """The key that was worked on last is the last one."""
 
     def not_before(self, key: K) -> float:
-        """Return the time from which on the next turn may begin."""
+        """Return the time from which on the next reconcile may begin."""
         return self._full_at.get(key, float("-inf")) - (self.burst - 1) * self.seconds
 
     def spend(self, key: K, now: float) -> None:
@@ -100,10 +100,10 @@ class WorkQueue(Generic[K]):
         self._lines = Lines(self._is_in_line, self.share)
 
     def add(self, key: K, now: float) -> None:
-        """Something was heard of `key`: it is due, or will be again once its present turn has ended.
+        """Something was heard of `key`: it is due, or will be again once its present reconcile has ended.
 
         While it fails it is due after the first pause at the earliest; that is soon enough for a person who
-        has mended something, and keeps a turn that causes events itself from spinning.
+        has mended something, and keeps a reconcile that causes events itself from spinning.
         """
         entry = self._entries.setdefault(key, _Entry())
         self._schedule(key, entry, max(now, entry.not_before))
@@ -121,7 +121,7 @@ class WorkQueue(Generic[K]):
         return place.key
 
     def done(self, key: K, now: float, *, again_in: float | None = None) -> None:
-        """The turn of `key` has ended well; look at it again in so many seconds at the latest."""
+        """The reconcile of `key` has ended well; look at it again in so many seconds at the latest."""
         entry = self._ended(key)
         entry.failures, entry.not_before = 0, 0.0
         if again_in is not None:
@@ -130,9 +130,9 @@ class WorkQueue(Generic[K]):
             del self._entries[key]
 
     def failed(self, key: K, now: float, *, jitter: float, at_least: float = 0.0) -> float:
-        """The turn of `key` has failed; returns in how many seconds it is due again, `at_least` so many.
+        """The reconcile of `key` has failed; returns in how many seconds it is due again, `at_least` so many.
 
-        What was heard during the turn brings it forward to the end of the first pause.
+        What was heard during the reconcile brings it forward to the end of the first pause.
         """
         entry = self._ended(key)
         entry.failures += 1
@@ -157,7 +157,7 @@ class WorkQueue(Generic[K]):
         return max((now - place.due for place in self._lines.due(now)), default=0.0)
 
     def longest_run(self, now: float) -> float:
-        """Return for how long the longest turn has been going on; 0 when none is."""
+        """Return for how long the longest reconcile has been going on; 0 when none is."""
         return max((now - start for start in list(self._running.values())), default=0.0)
 
     @property

@@ -1,4 +1,4 @@
-"""What one process remembers of an application between two turns, beyond what is in the cluster.
+"""What one process remembers of an application between two reconciles, beyond what is in the cluster.
 
 All of it can be lost: a process that starts has none of it, reads the memory from the status, and goes on.
 
@@ -71,7 +71,7 @@ class Record:
     status: bytes | None = None
     """Digest of the application's status, with the memory in it, as it was read or written last."""
     is_surprised: bool = False
-    """Whether the turn under way has learned what it was not decided on."""
+    """Whether the reconcile under way has learned what it was not decided on."""
     mark: Mark | None = None
     """Generation and annotations of what was declared last: what is told apart by it is judged anew."""
     _memory: bytes | None = None
@@ -81,7 +81,7 @@ class Record:
 
     @property
     def memory(self) -> LoopMemory | None:
-        """What the last turn remembered; `None`: it has to be read from the cluster."""
+        """What the last reconcile remembered; `None`: it has to be read from the cluster."""
         memory: LoopMemory | None = None if self._memory is None else unpacked_value(self._memory)
         return memory
 
@@ -92,13 +92,13 @@ class Record:
         return staged
 
     def remember(self, memory: LoopMemory, staged: ControlDocument | None) -> None:
-        """Keep what the next turn begins with; where a turn had no document to stage, the one before stays."""
+        """Keep what the next reconcile begins with; where this one had no document to stage, the one before stays."""
         self._memory = packed_value(memory)
         if staged is not None:
             self._staged = packed_value(staged)
 
     def doubt(self) -> None:
-        """Read the memory anew before the next turn: the cluster has another one than was thought."""
+        """Read the memory anew before the next reconcile: the cluster has another one than was thought."""
         self._memory = None
 
     def declared(self, manifest: Manifest, defaults: DriverDefaults) -> Declared:
@@ -124,12 +124,12 @@ class Record:
         return _unpacked(self._declared)
 
     def acts_on(self, application: SparkApplication) -> None:
-        """Remember that a turn was carried out which went by what was declared last."""
+        """Remember that a reconcile was carried out which went by what was declared last."""
         if isinstance(self._declared, bytes):
             self._acted_on = (application.metadata.generation, self._declared)
 
     def acted_on(self, application: SparkApplication) -> SparkApplication | None:
-        """Return what the turn before went by: `application` itself where nothing has changed since."""
+        """Return what the reconcile before went by: `application` itself where nothing has changed since."""
         if self._acted_on is None:
             return None
         generation, packed = self._acted_on

@@ -1,11 +1,11 @@
-"""Looks at the metrics once a tick, and queues the applications whose numbers are worth a turn.
+"""Looks at the metrics once a tick, and queues the applications whose numbers are worth a reconcile.
 
 There is a look of its own for each place that metrics come from, in a thread of its own: a Prometheus that hangs, or
 a look that fails, is nothing to drivers that are scraped directly. The look itself blocks. One that takes longer than
 a tick is not joined by another: a Prometheus that is slow already is not helped by being asked twice. Ticks come all
-the same, since they also prove that the event loop turns and that its timers work.
+the same, since they also prove that the event loop runs and that its timers work.
 
-A look is *applied* once every application that it gave a turn to has had one: what it found is written then.
+A look is *applied* once every application that it gave a reconcile to has had one: what it found is written then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger("headgate.ticker")
 
 @dataclass(slots=True)
 class _Look:
-    """One look, and who has still to get a turn for it."""
+    """One look, and who has still to get a reconcile for it."""
 
     began: float
     keys: set[Key]
@@ -112,7 +112,7 @@ class Ticker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the last looks have ended, and every turn that they led to."""
+        """Whether the last looks have ended, and every reconcile that they led to."""
         return not any(place.is_busy for place in self._places) and not self._looks
 
     def ages(self) -> Mapping[str, float]:
@@ -126,8 +126,8 @@ class Ticker:
         begun = [began for place in self._places if (began := place.began) is not None]
         return max((now - began for began in begun), default=0.0)
 
-    def turned(self, key: Key) -> None:
-        """A turn of an application has ended, however it did."""
+    def reconciled(self, key: Key) -> None:
+        """A reconcile of an application has ended, however it did."""
         for one in self._looks:
             one.keys.discard(key)
         self._end_looks()
@@ -141,7 +141,7 @@ class Ticker:
         self._end_looks()
 
     async def _poll(self, place: _Place) -> Collection[Key]:
-        """Look at one place; returns who is worth a turn, the most urgent first, nobody where the look fails."""
+        """Look at one place; returns who is worth a reconcile, the most urgent first, nobody where the look fails."""
         began = place.began = self.clock()
         try:
             keys = await asyncio.wrap_future(place.thread.call(place.poller.poll, time.time()))

@@ -1,10 +1,10 @@
-"""Works the queue off: as many turns at once as there are workers, each application in one of them at most.
+"""Works the queue off: as many reconciles at once as there are workers, each application in one of them at most.
 
 Namespaces take turns, and none of them has all workers at once: where each turn of one namespace hangs, in an
 admission webhook of its own say, a quarter of the workers is left to the others (of fewer than four, none).
 
-A turn that cannot be finished for now is tried again with a growing pause. So is one that fails for a defect, with
-its traceback in the log: an application that nobody can judge must not keep the others from being served.
+A reconcile that cannot be finished for now is tried again with a growing pause. So is one that fails for a defect,
+with its traceback in the log: an application that nobody can judge must not keep the others from being served.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from headgate.key import Key
 
 log = structlog.get_logger("headgate.workers")
 
-Turn = Callable[[Key], Awaitable[float | None]]
-"""One turn of the loop. Returns the Unix time at which to look again at the latest; raises `TransientError`
+Reconcile = Callable[[Key], Awaitable[float | None]]
+"""One reconcile. Returns the Unix time at which to look again at the latest; raises `TransientError`
 where the same may succeed later."""
 
 
@@ -35,12 +35,12 @@ def share_of(workers: int) -> int:
 
 @dataclass(slots=True)
 class Workers:
-    """Turns the loop for what is due, until it is drained."""
+    """Runs the loop for what is due, until it is drained."""
 
-    turn: Turn
+    reconcile: Reconcile
     count: int
-    turned: Callable[[str, float], None] = lambda _result, _seconds: None
-    """Told of each turn: `done`, `retried` or `defect`, and how long it took."""
+    reconciled: Callable[[str, float], None] = lambda _result, _seconds: None
+    """Told of each reconcile: `done`, `retried` or `defect`, and how long it took."""
     ended: Callable[[Key], None] = lambda _key: None
     """Told whose turn it was."""
     backoff: Backoff = field(default_factory=Backoff)
@@ -68,7 +68,7 @@ class Workers:
                 self._start(key)
 
     async def drain(self, seconds: float) -> bool:
-        """Start no more turns, and wait so long for those that run; returns whether all of them ended by then.
+        """Start no more reconciles, and wait so long for those that run; returns whether all of them ended by then.
 
         The others are cut off. What is due and not begun, or cut off, is found again by whoever comes next.
         """
@@ -100,7 +100,7 @@ class Workers:
             pass
 
     def _start(self, key: Key) -> None:
-        task = asyncio.create_task(self._work(key), name=f"turn of {key}")
+        task = asyncio.create_task(self._work(key), name=f"reconcile of {key}")
         self._running.add(task)
         task.add_done_callback(self._ended)
 
@@ -111,7 +111,7 @@ class Workers:
     async def _work(self, key: Key) -> None:
         started = time.monotonic()
         try:
-            look_again_at = await self.turn(key)
+            look_again_at = await self.reconcile(key)
         except TransientError as error:
             result, pause = "retried", self._failed(key, error)
             log.warning(f"tried again in {pause:.1f} s: {error}", application=str(key))
@@ -122,7 +122,7 @@ class Workers:
             result = "done"
             again_in = None if look_again_at is None else look_again_at - time.time()
             self.queue.done(key, time.monotonic(), again_in=again_in)
-        self.turned(result, time.monotonic() - started)
+        self.reconciled(result, time.monotonic() - started)
         self.ended(key)
 
     def _failed(self, key: Key, error: Exception) -> float:

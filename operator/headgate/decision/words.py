@@ -1,7 +1,7 @@
 """Parts of messages that depend on where a driver runs: what a person does there, and what a setting is called.
 
 In a cluster a person edits a resource, and executors have memory of their own. On one machine they have pressed
-Ctrl-C, type the command again, and have one process. Whoever turns the loop says which of these is true.
+Ctrl-C, type the command again, and have one process. Whoever runs the loop says which of these is true.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from headgate.adapters.metrics.poller import ChosenPoller, Poller, Unmeasured
 from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.controller.cluster import Controller
-from headgate.controller.turn import CLUSTER_WRITE_POLICY, Options
+from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY, Options
 from headgate.errors import UsageError
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
@@ -52,7 +52,8 @@ async def cluster_operator(
     decided: Callable[[Key, Outcome], object],
     refused: Callable[[Key], object],
 ) -> ClusterOperator:
-    """Return the operator that `settings` describe; `decided` is told of turns, `refused` of those that cannot act.
+    """Return the operator that `settings` describe; `decided` is told of reconciles, `refused` of those that cannot
+    act.
 
     Raises UsageError where nothing says which cluster.
     """

@@ -1,8 +1,8 @@
 """The election, in a thread, an event loop and a connection of its own.
 
-The event loop of the turns is late at times: an answer of ten megabytes is decoded, thousands of applications start
-at once. A renewal that waited for it would come late on the very clusters that are large, and end a good leader.
-So nothing of the lease waits for that loop, and the lease is not renewed for one that has come to a stand: a
+The event loop of the reconciles is late at times: an answer of ten megabytes is decoded, thousands of applications
+start at once. A renewal that waited for it would come late on the very clusters that are large, and end a good
+leader. So nothing of the lease waits for that loop, and the lease is not renewed for one that has come to a stand: a
 replica that hangs gives way to another.
 """
 
@@ -37,7 +37,7 @@ WATCHDOG_SECONDS = 0.25
 
 @dataclass(slots=True)
 class Election:
-    """One replica's candidate, as the event loop of the turns sees it."""
+    """One replica's candidate, as the event loop of the reconciles sees it."""
 
     candidate: Candidate
     cluster: Cluster | None = None
@@ -55,7 +55,7 @@ class Election:
         )
         key = Key(settings.lease_namespace, settings.lease_name)
         candidate = Candidate(
-            cluster, key, settings.identity, terms, reached=health.reached, can_act=health.loop_turns
+            cluster, key, settings.identity, terms, reached=health.reached, can_act=health.loop_runs
         )
         return cls(candidate, cluster)
 
@@ -87,14 +87,14 @@ class Election:
 
 
 def end_at_once(reason: str) -> NoReturn:
-    """Exit without finishing anything: no turn, no request, no thread."""
+    """Exit without finishing anything: no reconcile, no request, no thread."""
     log.error(f"{reason}; this process ends at once")
     sys.stderr.flush()
     os._exit(FAILED)
 
 
 def _watch_over(candidate: Candidate) -> None:
-    """End the process once its lease was not renewed in time, also where no event loop turns."""
+    """End the process once its lease was not renewed in time, also where no event loop runs."""
 
     def watch() -> None:
         while not candidate.overdue():

@@ -1,7 +1,7 @@
 """What the probes answer: is there progress, and is this replica of use.
 
 An answer that says no more than "the process is there" keeps a stuck operator for ever. So liveness asks for
-what only a working one has: an event loop that turns, ticks that come, turns that end, watches that tell what
+what only a working one has: an event loop that runs, ticks that come, reconciles that end, watches that tell what
 a listing tells. It does not ask for anything outside: a Prometheus that is down, or an API server, is not
 mended by a restart of the operator.
 
@@ -22,7 +22,7 @@ from headgate_contract.serving import BoundedServer, Page
 MOST_PROBES = 256
 """Connections at once: more than for pages, since the kubelet restarts an operator whose probes are refused."""
 BEAT_SECONDS = 1.0
-"""Between two proofs that the event loop turns."""
+"""Between two proofs that the event loop runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class Limits:
 
     tick: float = 5.0
     loop: float = 30.0
-    """Without a turn of the event loop: more than listing ten thousand applications takes."""
-    turn: float = 300.0
-    """One turn of an application: a dozen calls to the API server, each of which may take its time."""
+    """Without an iteration of the event loop: more than listing ten thousand applications takes."""
+    reconcile: float = 300.0
+    """One reconcile of an application: a dozen calls to the API server, each of which may take its time."""
     look: float = 300.0
     """One look at metrics: each query and each scrape has a deadline, so one that goes on and on is stuck."""
     behind: float = 120.0
@@ -80,28 +80,28 @@ class Health:
         self._reached = self.clock()
 
     def beat(self) -> None:
-        """The event loop has turned."""
+        """The event loop is running."""
         self._beat = self.clock()
 
     async def beats(self) -> None:
-        """Prove again and again that the event loop turns."""
+        """Prove again and again that the event loop runs."""
         while True:
             self.beat()
             await asyncio.sleep(BEAT_SECONDS)
 
-    def loop_turns(self) -> bool:
-        """Whether the event loop has turned lately; may be asked from any thread."""
+    def loop_runs(self) -> bool:
+        """Whether the event loop has run lately; may be asked from any thread."""
         return self.clock() - self._beat <= self.limits.loop
 
     def not_alive(self) -> str | None:
         """Return what is stuck, for a restart to mend."""
         now = self.clock()
-        if not self.loop_turns():
-            return f"the event loop has not turned for {now - self._beat:.0f} s"
+        if not self.loop_runs():
+            return f"the event loop has not run for {now - self._beat:.0f} s"
         if self._tick is not None and now - self._tick > self.limits.ticks:
             return f"there has been no tick for {now - self._tick:.0f} s"
-        if self.longest_run() > self.limits.turn:
-            return f"a turn has been going on for {self.longest_run():.0f} s"
+        if self.longest_run() > self.limits.reconcile:
+            return f"a reconcile has been going on for {self.longest_run():.0f} s"
         if self.longest_look() > self.limits.look:
             return f"a look at metrics has been going on for {self.longest_look():.0f} s"
         if self.behind() > self.limits.behind:

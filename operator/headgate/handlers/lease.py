@@ -127,7 +127,7 @@ class Candidate:
     async def hold(self) -> NoReturn:
         """Renew the lease for ever; raises `LeaseLost` as soon as it is known to be somebody else's.
 
-        That it was not renewed in time is for `overdue` to say, which needs no event loop that turns.
+        That it was not renewed in time is for `overdue` to say, which needs no event loop that runs.
         """
         while True:
             await asyncio.sleep(self.terms.retry_period)

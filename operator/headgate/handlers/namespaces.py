@@ -1,9 +1,9 @@
 """Which namespaces are served: those to which there are rights, and of which everything has been heard.
 
 A tenant may delete his namespace, or the binding in it, and that is nobody else's trouble. So each namespace is
-judged by itself: what is lacking in one is told and looked for again, and the others are served meanwhile. Nothing is
-begun in a namespace before all that is there has been heard of, also where its rights come late: a turn that did not
-know of a living driver would start a second one.
+judged by itself: what is lacking in one is told and looked for again, and the others are served meanwhile. Nothing
+is begun in a namespace before all that is there has been heard of, also where its rights come late: a reconcile that
+did not know of a living driver would start a second one.
 """
 
 from __future__ import annotations

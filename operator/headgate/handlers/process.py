@@ -1,7 +1,7 @@
 """One operator process, from its start to its exit.
 
 It waits until it may do its work, then for the lease; only then does it watch, and only when it has heard of all
-that is there does it act. On SIGTERM it begins nothing new, finishes the turns that run, gives up the lease, and
+that is there does it act. On SIGTERM it begins nothing new, finishes the reconciles that run, gives up the lease, and
 exits with 0. Whatever else ends it ends it quickly, with 1: everything is level-based, so that starting again is the
 remedy, and no state in between is worth defending. A lost lease ends it at once, whatever it was about to do.
 """
@@ -135,7 +135,7 @@ class Process:
         self._serve_metrics_and_probes()
         beats = asyncio.create_task(self.instruments.health.beats())
         metrics, decision_log = self.instruments.metrics, self.instruments.decision_log
-        operator = await cluster_operator(self.settings, metrics, decision_log.turned, decision_log.refused)
+        operator = await cluster_operator(self.settings, metrics, decision_log.decided, decision_log.refused)
         try:
             return await self._live(operator)
         finally:

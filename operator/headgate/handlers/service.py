@@ -1,6 +1,6 @@
-"""What the replica that leads runs: watches, comparisons, ticks, and the workers that turn the loop.
+"""What the replica that leads runs: watches, comparisons, ticks, and the workers that run the loop.
 
-Nothing acts before everything that is there has been heard of: a turn that did not know of a living driver would
+Nothing acts before everything that is there has been heard of: a reconcile that did not know of a living driver would
 start a second one. Nor before the metrics were looked at, unless they do not come: ten thousand statuses would say
 that nothing is known, and five seconds later what was known all the time.
 """
@@ -90,9 +90,9 @@ class Service:
         return [asyncio.create_task(part, name=name) for name, part in parts.items()]
 
     async def finish(self) -> None:
-        """Begin no more turns, and finish those that run; then send the events that wait."""
+        """Begin no more reconciles, and finish those that run; then send the events that wait."""
         if not await self.workers.drain(self.settings.drain_timeout.total_seconds()):
-            log.warning("some turns did not end in time; the next leader makes them again")
+            log.warning("some reconciles did not end in time; the next leader makes them again")
         await self.operator.events.flush(FLUSH_SECONDS)
 
     async def _watch(self) -> None:
@@ -142,7 +142,7 @@ def service_of(
 ) -> Service:
     """Wire the parts; nothing runs yet. `preflight` has passed, and is asked for rights from now on."""
     controller, metrics, health = operator.controller, instruments.metrics, instruments.health
-    workers = Workers(controller.turn, settings.workers, turned=metrics.turned)
+    workers = Workers(controller.reconcile, settings.workers, reconciled=metrics.reconciled)
     barrier = Barrier(preflight.namespaces, workers.add)
     watches = Watches(controller, barrier.add, heard=metrics.heard, gone=instruments.decision_log.gone)
     resync = Resync(
@@ -158,7 +158,7 @@ def service_of(
     ticker = Ticker(
         operator.poller.pollers, settings.tick.total_seconds(), workers.add, health.ticked, metrics
     )
-    workers.ended = ticker.turned
+    workers.ended = ticker.reconciled
     metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
     metrics.watch_namespaces(preflight.namespaces.unserved)
     metrics.watch_applications(instruments.decision_log.states, controller.cache.stalled)

@@ -1,4 +1,4 @@
-"""One turn of the loop.
+"""One reconcile.
 
 Called by a tick of `headgate local`, by the operator for any event on a resource, its driver or its metrics,
 and after a restart of either: always with what was remembered, never with what happened.
@@ -53,15 +53,15 @@ def apply(plan: Plan, ports: Ports, *, now: float, saves: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one turn saw, decided and told; `memory` goes into the next."""
+    """What one reconcile saw, decided and told; `memory` goes into the next."""
 
     seen: Seen
     plan: Plan
     memory: LoopMemory
     events: tuple[Event, ...]
     clock_at: float | None
-    """Unix time from which a look at the metrics is worth a turn though it shows nothing new: a re-entry clock has
-    run out by then, or has to be written down. `None`: no such clock runs."""
+    """Unix time from which a look at the metrics is worth a reconcile though it shows nothing new: a re-entry clock
+    has run out by then, or has to be written down. `None`: no such clock runs."""
 
     wake_at: float | None
     """Unix time at which there is something to do, or to tell, even if nothing is heard before."""
@@ -76,7 +76,7 @@ def reconcile(  # noqa: PLR0913  what there is, and the two that only a caller c
     jitter: float,
     words: Words = IN_A_CLUSTER,
 ) -> Outcome:
-    """Bring the application to what is declared, as far as one turn can.
+    """Bring the application to what is declared, as far as one reconcile can.
 
     `now` is Unix time; `jitter` is a fresh random number in 0..1; `words` are what messages say where the loop runs.
     """

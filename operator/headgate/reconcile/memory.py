@@ -67,7 +67,7 @@ class Kept:
     def unchanged_until(self, t: float) -> Kept:
         """Return it where each value for which a dwell clock runs was looked at until `t`, and was above throughout.
 
-        It is what turns at all these looks would have left.
+        It is what reconciles at all these looks would have left.
         """
 
         def latch(one: Latch) -> Latch:
@@ -79,7 +79,7 @@ class Kept:
         return _with_latches(self, latch)
 
     def clock_at(self, dwells: Mapping[str, float], saved: Kept, tolerance_seconds: float) -> float | None:
-        """Return from when on a dwell clock has something for a turn to do, in Unix time; `None`: none runs.
+        """Return from when on a dwell clock has something for a reconcile to do, in Unix time; `None`: none runs.
 
         It has run out, by the seconds that `dwells` has of each query, or what `saved` has of it grows too old.
         A clock that stands still has nothing to do.
@@ -189,7 +189,7 @@ class LoopMemory:
     refresh_at: float = 0.0
     """Unix time from which it is written again for its numbers alone, however little they have moved."""
     tried: ControlDocument | None = None
-    """The document that the last turn was to publish; `None`: there was nothing to publish."""
+    """The document that the last reconcile was to publish; `None`: there was nothing to publish."""
     executors_short_since: float | None = None
     """Unix time since which the driver has had fewer executors than it is to have; `None`: it has them."""
     flapping_until: float = 0.0

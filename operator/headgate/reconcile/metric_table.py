@@ -29,7 +29,7 @@ class Asked(Enum):
     """When Prometheus is asked for a metric that no verdict depends on."""
 
     FOR_DETAILS = "details"
-    """For a status, when an application has a turn."""
+    """For a status, when an application is reconciled."""
     NEVER = "never"
     """It is read from a driver's own page alone."""
 

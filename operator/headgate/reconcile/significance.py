@@ -99,7 +99,7 @@ def has_changed(before: SparkApplicationStatus, after: SparkApplicationStatus) -
     """Return whether two statuses differ in more than what moves from tick to tick, or comes and goes.
 
     Which query is furthest behind moves, too. Of executors, whether all have come is no number: it is worth a write
-    at once. Asked in each turn, so that nothing is copied to be compared.
+    at once. Asked in each reconcile, so that nothing is copied to be compared.
     """
     return not (
         _stands(before, after)

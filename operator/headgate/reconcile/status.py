@@ -1,6 +1,6 @@
 """The status: what is so, for people and for their tools.
 
-Built anew each turn from what was seen and decided; only the moments of the last changes are taken over from
+Built anew each reconcile from what was seen and decided; only the moments of the last changes are taken over from
 the status before. What is not known is left out.
 """
 

@@ -32,7 +32,7 @@ AGAIN_SECONDS = 60.0
 PACE_SECONDS = 0.2
 """Between two looks at those of any."""
 LISTING_SECONDS = 3.0
-"""How long an answer may take: a turn waits for it."""
+"""How long an answer may take: a reconcile waits for it."""
 
 
 class ExecutorLook:

@@ -1,8 +1,8 @@
-"""What is kept for ten thousand applications and read by one turn now and then: as compressed bytes.
+"""What is kept for ten thousand applications and read by one reconcile now and then: as compressed bytes.
 
 A status is some twenty models, each with a mapping and a set of its own; a manifest is two hundred small objects.
 Packed they take a tenth of that, and the garbage collector has nothing to look through. Unpacking takes a tenth of
-a millisecond, at a turn that takes several.
+a millisecond, at a reconcile that takes several.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The ports of the loop for one application and one turn.
+"""The ports of the loop for one application and one reconcile.
 
 They answer from the cache and change nothing: what the loop wants done is collected as writes, which the
-controller carries out once the turn is over.
+controller carries out once the reconcile is over.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PendingWrites:
 class PodDrivers:
     """The port `Drivers`: pods of the application, of which one at most is alive."""
 
-    def __init__(  # noqa: PLR0913  whose they are, where writes go, and what is known when the turn begins
+    def __init__(  # noqa: PLR0913  whose they are, where writes go, and what is known when the reconcile begins
         self,
         owner: Owner,
         pods: Sequence[Manifest],
@@ -95,7 +95,7 @@ class PodDrivers:
         )
 
     def obstacle(self, now: float) -> Obstacle | None:
-        """Return what was found when the turn began, or what is left of an application of the same name."""
+        """Return what was found when the reconcile began, or what is left of an application of the same name."""
         strangers = [pod for pod in self._all if not _is_owned(pod, self._owner.uid) and not is_ended(pod)]
         if self._obstacle is not None:
             return self._obstacle
@@ -151,7 +151,7 @@ class PodDrivers:
 class PodAnnotation:
     """The port `Controls`: an annotation of the living driver's pod.
 
-    While there is no driver, the document waits for the next one: `staged` is the one from the turn before.
+    While there is no driver, the document waits for the next one: `staged` is the one from the reconcile before.
     """
 
     def __init__(self, pod: Manifest | None, pending: PendingWrites, staged: ControlDocument | None) -> None:

@@ -1,6 +1,6 @@
-"""Carries out what a turn wants written: in order, one after the other, until one fails.
+"""Carries out what a reconcile wants written: in order, one after the other, until one fails.
 
-What follows a write that fails is dropped. The turn is made again, from what is there then; whatever was done
+What follows a write that fails is dropped. The reconcile is made again, from what is there then; whatever was done
 already is found done. One thing is not dropped: a driver that cannot be told anything more can be ended all the same,
 and its application let go.
 """
@@ -43,7 +43,7 @@ TELLING_SHARE = 0.5
 
 
 class Writer:
-    """Carries out the writes of one turn.
+    """Carries out the writes of one reconcile.
 
     `seen` and `gone` are told of each object as the API server answers with it.
     """

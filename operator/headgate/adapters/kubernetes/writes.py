@@ -1,7 +1,8 @@
-"""What a turn of the loop wants written, as values, in the order in which it is carried out.
+"""What a reconcile wants written, as values, in the order in which it is carried out.
 
 Each can be carried out twice, or by a process that does not know that it is not in charge any more, without harm: it
-names the very object that it means, and the application's status carries the version that the turn was decided on.
+names the very object that it means, and the application's status carries the version that the reconcile was decided
+on.
 """
 
 from __future__ import annotations

@@ -90,4 +90,4 @@ class StatusFile:
         replace_text(self._path, status.model_dump_json(exclude_none=True, indent=1) + "\n")
 
     def tell(self, event: Event) -> None:
-        """Do nothing: events are shown by whoever turns the loop."""
+        """Do nothing: events are shown by whoever runs the loop."""

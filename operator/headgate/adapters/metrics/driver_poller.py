@@ -5,8 +5,8 @@ hundred drivers; beyond, Prometheus does the reading. A driver that hangs holds 
 it, and its answer, should one come, is taken with the next. A namespace has a quarter of the threads, a quarter of a
 core and so much room at most, so whoever serves pages that are slow, dear or large waits for his own.
 
-Turns are given out as with Prometheus, so what only shows from one scrape to the next (arrivals, holds) is worked
-out here, at each scrape.
+Reconciles are given out as with Prometheus, so what only shows from one scrape to the next (arrivals, holds) is
+worked out here, at each scrape.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ class DriverPoller:
     def forget(self, key: Key) -> None:
         self._due.forget(key)
 
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:  # noqa: ARG002
-        """A turn has ended. While it says that a clock runs, each page is worth one: it tells of the rest as well."""
-        self._due.judged(key, clock_at=None if clock_at is None else -math.inf)
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:  # noqa: ARG002
+        """A reconcile has ended. While it says that a clock runs, each page is worth one: it has the rest as well."""
+        self._due.reconciled(key, clock_at=None if clock_at is None else -math.inf)
 
     def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
-        """Return that each turn has to see for itself."""
+        """Return that each reconcile has to see for itself."""
         return None
 
     def metrics(self, key: Key) -> Metrics:
@@ -126,7 +126,7 @@ class DriverPoller:
         self._take()
         drivers = {key: known.driver for key, known in self._known.items()}
         due = self._due.look(drivers, _unanswered, now)
-        self._due.turned(due, drivers, now)
+        self._due.queued(due, drivers, now)
         return due
 
     def close(self) -> None:

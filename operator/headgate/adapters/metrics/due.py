@@ -1,15 +1,15 @@
-"""Which applications are worth a turn of the loop now.
+"""Which applications are worth a reconcile now.
 
-A turn reads, decides and compares for a few milliseconds; ten thousand of them do not fit into a tick. But what a
-turn would decide depends on little: on the inputs of its verdicts (`decision.inputs`), on the attempt and on the
-control document that the driver has. And people are told at once of a query that has ended, of what holds a source,
-and of a source that is out of reach, declared or not. All that is the *signature* of an application. While it stays
-as it was at the last turn, another turn would decide the same.
+A reconcile reads, decides and compares for a few milliseconds; ten thousand of them do not fit into a tick. But what
+a reconcile would decide depends on little: on the inputs of its verdicts (`decision.inputs`), on the attempt and on
+the control document that the driver has. And people are told at once of a query that has ended, of what holds a
+source, and of a source that is out of reach, declared or not. All that is the *signature* of an application. While
+it stays as it was at the last reconcile, another reconcile would decide the same.
 
-Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: the turn
-that left it running says when the next one has to come, and that one is told until when every look has found the
-value where it was. And numbers in a status grow old: an application gets a turn when one has moved by more than a
-factor of two. When they are told again though they have not moved, the turns know themselves.
+Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: the
+reconcile that left it running says when the next one has to come, and that one is told until when every look has
+found the value where it was. And numbers in a status grow old: an application is reconciled when one has moved by
+more than a factor of two. When they are told again though they have not moved, the reconciles know themselves.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _sources(application: SparkApplication) -> Iterator[WatchedSource]:
 
 
 EARLY_SECONDS = 1.0
-"""A turn runs a moment after its tick: a clock that runs out by then is worth a turn already."""
+"""A reconcile runs a moment after its tick: a clock that runs out by then is worth a reconcile already."""
 
 Signature = tuple[object, ...]
 Answers = Callable[[Key, str, float], float | None]
@@ -83,33 +83,33 @@ Range = tuple[float, float]
 
 @dataclass(slots=True)
 class _Looked:
-    """One application, and what it was like at its last turn."""
+    """One application, and what it was like at its last reconcile."""
 
     key: Key
     watched: Watched
     signature: Signature | None = None
-    """As of the last turn, or of the one that it was found worth since; `None`: there has been neither."""
+    """As of the last reconcile, or of the one that it was found worth since; `None`: there has been neither."""
     seen: Signature | None = None
     """As of the last tick."""
     looked_at: DriverMetrics | None = None
     """What `seen` was made of, where it was made of nothing else."""
     read: Signature | None = None
-    """As the turn under way has read it; `None` once a look has found another."""
+    """As the reconcile under way has read it; `None` once a look has found another."""
     judged: Signature | None = None
-    """As the last turn that has ended had read it; `None` once a look has found another."""
+    """As the last reconcile that has ended had read it; `None` once a look has found another."""
     unchanged_until: float | None = None
-    """Unix time of the last look that has found what that turn had read, and each look between."""
+    """Unix time of the last look that has found what that reconcile had read, and each look between."""
     clock_at: float | None = None
-    """Unix time from which a look is worth a turn for the sake of a re-entry clock, as that turn has said."""
+    """Unix time from which a look is worth a reconcile for the sake of a re-entry clock, as the last one has said."""
     ranges: Mapping[Place, tuple[Range, Range]] = field(default_factory=dict)
     """Of lag and pending, by query and source."""
     within: DriverMetrics | None = None
     """A driver all of whose numbers are in these ranges."""
-    turned_at: float = -math.inf
+    queued_at: float = -math.inf
 
 
 class Due:
-    """Keeps what each application was like at its last turn, and compares."""
+    """Keeps what each application was like at its last reconcile, and compares."""
 
     def __init__(self, *, numbers_seconds: float = 30.0) -> None:
         self._numbers_seconds = numbers_seconds
@@ -137,9 +137,9 @@ class Due:
         return {key: looked.watched for key, looked in self._looked.copy().items()}
 
     def look(self, drivers: Mapping[Key, DriverMetrics], answers: Answers, now: float) -> list[Key]:
-        """Return the applications that are worth a turn, those first of which something has changed.
+        """Return the applications that are worth a reconcile, those first of which something has changed.
 
-        They stay due until `turned` is told of them.
+        They stay due until `queued` is told of them.
         """
         gap, self._looked_at = now - self._looked_at, now
         changed, aged = [], []
@@ -152,13 +152,13 @@ class Due:
                 aged.append(key)
         return changed + aged
 
-    def turned(self, keys: Collection[Key], drivers: Mapping[Key, DriverMetrics], now: float) -> None:
+    def queued(self, keys: Collection[Key], drivers: Mapping[Key, DriverMetrics], now: float) -> None:
         """Take as known what these applications are like now."""
         for key in keys:
             if (looked := self._looked.get(key)) is None:
                 continue
             looked.signature = looked.seen
-            looked.turned_at = now
+            looked.queued_at = now
             driver = drivers.get(key)
             looked.within = None
             looked.ranges = {
@@ -170,24 +170,24 @@ class Due:
                 if (source := _source_at(driver, one.place)) is not None
             }
 
-    def judged(self, key: Key, *, clock_at: float | None) -> None:
-        """Take note that a turn has ended, and from when on the next look is worth one though nothing is new."""
+    def reconciled(self, key: Key, *, clock_at: float | None) -> None:
+        """Take note that a reconcile has ended, and from when on the next look is worth one though nothing is new."""
         if (looked := self._looked.get(key)) is not None:
             looked.judged, looked.read = looked.read, None
             looked.unchanged_until, looked.clock_at = None, clock_at
 
     def unchanged_until(self, key: Key) -> float | None:
-        """Return the Unix time until which each look has found what the last turn had read.
+        """Return the Unix time until which each look has found what the last reconcile had read.
 
-        `None`: there has been no look since that turn, or the first one has found something else.
+        `None`: there has been no look since that reconcile, or the first one has found something else.
         """
         looked = self._looked.get(key)
         return None if looked is None else looked.unchanged_until
 
     def read(self, key: Key, driver: DriverMetrics | None, answers: Answers, now: float) -> None:
-        """Take note that a turn reads this at `now`, whoever asked for the turn.
+        """Take note that a reconcile reads this at `now`, whoever asked for the reconcile.
 
-        Between two ticks readings grow stale. A turn that finds them so must be made up for when they are fresh
+        Between two ticks readings grow stale. A reconcile that finds them so must be made up for when they are fresh
         again, even if they are then what they were at the tick before.
         """
         looked = self._looked.get(key)
@@ -205,7 +205,7 @@ class Due:
         now: float,
         gap: float,
     ) -> bool:
-        """Return whether a turn could decide otherwise than the last one did."""
+        """Return whether a reconcile could decide otherwise than the last one did."""
         signature = self._signature(looked, driver, answers, now)
         is_gap = not 0 <= gap <= looked.watched.stale_after_seconds
         if is_gap or signature != looked.read:
@@ -232,9 +232,9 @@ class Due:
         return looked.seen
 
     def _has_aged(self, looked: _Looked, driver: DriverMetrics | None, now: float) -> bool:
-        if now < looked.turned_at:
+        if now < looked.queued_at:
             return True
-        if driver is None or driver is looked.within or now - looked.turned_at < self._numbers_seconds:
+        if driver is None or driver is looked.within or now - looked.queued_at < self._numbers_seconds:
             return False
         for key, (lag, pending) in looked.ranges.items():
             source = _source_at(driver, key)

@@ -19,14 +19,14 @@ class Measurements(Protocol):
     def forget(self, key: Key) -> None:
         """Read nothing more of this application."""
 
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
 
         The next one is planned for `again_at` (Unix time).
         """
 
     def unchanged_until(self, key: Key) -> float | None:
-        """Return the Unix time until which each look has found what the last turn had read, if any has."""
+        """Return the Unix time until which each look has found what the last reconcile had read, if any has."""
 
     def metrics(self, key: Key) -> Metrics:
         """Return the port that answers from what was read last."""
@@ -36,7 +36,7 @@ class Poller(Measurements, Protocol):
     """Reads them."""
 
     def poll(self, now: float) -> Collection[Key]:
-        """Read, and return the applications that are worth a turn at `now` (Unix time)."""
+        """Read, and return the applications that are worth a reconcile at `now` (Unix time)."""
 
     def close(self) -> None:
         """Read nothing any more; may be called while `poll` runs in another thread."""
@@ -57,8 +57,8 @@ class Unmeasured:
     def forget(self, key: Key) -> None:
         """Do nothing."""
 
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """Do nothing: no tick brings a turn."""
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """Do nothing: no tick brings a reconcile."""
 
     def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
         return None
@@ -95,13 +95,13 @@ class ChosenPoller:
         if (chosen := self._chosen.pop(key, None)) is not None:
             self._pollers[chosen].forget(key)
 
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
 
         The next one is planned for `again_at` (Unix time).
         """
         if (chosen := self._chosen.get(key)) is not None:
-            self._pollers[chosen].judged(key, clock_at=clock_at, again_at=again_at)
+            self._pollers[chosen].reconciled(key, clock_at=clock_at, again_at=again_at)
 
     def unchanged_until(self, key: Key) -> float | None:
         chosen = self._chosen.get(key)

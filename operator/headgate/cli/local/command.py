@@ -12,9 +12,7 @@ def local(  # noqa: PLR0913, PLR0917  each is an option of the command
     state_dir: Annotated[
         Path | None, typer.Option(help="Folder for log, control document and memory [.headgate/NAME].")
     ] = None,
-    tick: Annotated[
-        float, typer.Option(min=0.05, max=3600, help="Seconds between two turns of the loop.")
-    ] = 0.5,
+    tick: Annotated[float, typer.Option(min=0.05, max=3600, help="Seconds between two reconciles.")] = 0.5,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object a line.")] = False,
     report: Annotated[Path | None, typer.Option(help="Write all samples and events here at the end.")] = None,
     driver_output: Annotated[

@@ -1,7 +1,7 @@
 """What `headgate local` does: reads the resource, wires the parts, runs the loop, and explains a bad end.
 
 The driver is a subprocess, its metrics are scraped from it directly, its control document is a file, and the
-status is what is on the screen. It is the same loop that an operator turns, so what works here works there.
+status is what is on the screen. It is the same loop that an operator runs, so what works here works there.
 """
 
 from __future__ import annotations

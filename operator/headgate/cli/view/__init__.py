@@ -20,7 +20,7 @@ from headgate.reconcile.readings import QueryMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What one turn of the loop has to show."""
+    """What one reconcile has to show."""
 
     application: str
     at: float

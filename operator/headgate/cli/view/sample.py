@@ -1,4 +1,4 @@
-"""From a turn of the loop to the moment that views show, and to the JSON that `--json` and `--report` write of it.
+"""From a reconcile to the moment that views show, and to the JSON that `--json` and `--report` write of it.
 
 docs/local.md describes the JSON. What is not known is left out of it.
 """

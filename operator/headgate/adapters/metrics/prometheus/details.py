@@ -1,7 +1,8 @@
 """What people want to know of a driver and no vote depends on: its interval, its grant, how fast records arrive.
 
 Fetching that for everybody at each tick would cost several times what the columns do. It is fetched for drivers
-whose application gets a turn now or soon, and for all others in a slow schedule, for turns that nobody could foresee.
+whose application is reconciled now or soon, and for all others in a slow schedule, for reconciles that nobody could
+foresee.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     1  when was each driver scraped, and by what target            `targets`
     4  a column a query, all as of that moment,                    `columns`
        of the drivers that were scraped since the tick before
-    2  details of drivers that get a turn now or soon, some others `details`; 4 when many are new
+    2  details of drivers that are reconciled now or soon, some others `details`; 4 when many are new
     n  expressions of users, at most so many a tick                `expressions`
 
 If the first fails nothing new is known; if another one does, its column grows old. What was known stands until
@@ -52,23 +52,23 @@ class PrometheusPoller:
         self._published = Published()
         self._pace = Pace()
         self._polled_at = -math.inf
-        self._turns: dict[Key, float] = {}
-        """When each application's next turn is planned for, at the latest."""
+        self._planned: dict[Key, float] = {}
+        """When each application's next reconcile is planned for, at the latest."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         self._due.watch(key, application)
 
     def forget(self, key: Key) -> None:
         self._due.forget(key)
-        self._turns.pop(key, None)
+        self._planned.pop(key, None)
 
-    def judged(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A turn has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
 
         The next one is planned for `again_at` (Unix time).
         """
-        self._due.judged(key, clock_at=clock_at)
-        self._turns[key] = again_at
+        self._due.reconciled(key, clock_at=clock_at)
+        self._planned[key] = again_at
 
     def unchanged_until(self, key: Key) -> float | None:
         return self._due.unchanged_until(key)
@@ -82,7 +82,7 @@ class PrometheusPoller:
         return PrometheusMetrics(key, watched, self._published, answer, read)
 
     def poll(self, now: float) -> Collection[Key]:
-        """Read all that is new, and return the applications that are worth a turn at `now` (Unix time).
+        """Read all that is new, and return the applications that are worth a reconcile at `now` (Unix time).
 
         Takes at most about four times `timeout_seconds`, when each query fails at its end. Raises nothing for
         what a server may do.
@@ -98,13 +98,13 @@ class PrometheusPoller:
         current = _current(published.scrapes)
         drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
         due = self._due.look(drivers, self._said, now)
-        schedule = RefreshSchedule(now, gap, self._turns)
+        schedule = RefreshSchedule(now, gap, self._planned)
         published, waiting = self._with_details(published, due, current, schedule)
-        turned = [key for key in due if key not in waiting]
+        queued = [key for key in due if key not in waiting]
         self._published = published
         # The last thing: after it nothing may fail to hand them on.
-        self._due.turned(turned, drivers, now)
-        return turned
+        self._due.queued(queued, drivers, now)
+        return queued
 
     def close(self) -> None:
         self._fetch.close()

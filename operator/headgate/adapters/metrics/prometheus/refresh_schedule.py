@@ -1,7 +1,8 @@
-"""Whose details are fetched although no turn of this tick asks for them.
+"""Whose details are fetched although no reconcile of this tick asks for them.
 
-Those whose next turn is planned for soon, and everybody else in a slow schedule, a like share in each tick: somebody
-may change what is declared, or end a driver, at any moment, and the turn that follows tells the details, too.
+Those whose next reconcile is planned for soon, and everybody else in a slow schedule, a like share in each tick:
+somebody may change what is declared, or end a driver, at any moment, and the reconcile that follows tells the
+details, too.
 
 All drivers of a cluster are first seen at once. Were the details of each fetched only once they are too old, one tick
 of many would fetch those of all. So a tick that has time left fetches some before that, the oldest first.
@@ -21,7 +22,7 @@ from headgate.key import Key
 REFRESH_SECONDS = KEPT_SECONDS * 0.8
 """How old the details of a driver get that nobody asks for."""
 SOON_TICKS = 2
-"""A turn is soon that comes before so many more ticks: Prometheus may be late with one of them."""
+"""A reconcile is soon that comes before so many more ticks: Prometheus may be late with one of them."""
 YOUNGEST = 0.5
 """Before details have reached this part of it, they are not renewed; in the rest of it everybody gets a turn."""
 
@@ -36,17 +37,17 @@ def is_behind(published: Published, pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RefreshSchedule:
-    """One tick: when it is, how long after the one before, and when whose next turn is planned for (Unix time)."""
+    """One tick: when it is, how long after the one before, and when whose next reconcile is planned (Unix time)."""
 
     now: float
     gap: float
-    turns: Mapping[Key, float]
+    planned: Mapping[Key, float]
 
     def next(self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]) -> list[Pod]:
         """Return the drivers whose details are to be fetched, the most urgent first.
 
-        These are all who have a turn soon, or whose details are older than they should get, and of the others as many
-        as fill the share of a tick.
+        These are all who are reconciled soon, or whose details are older than they should get, and of the others as
+        many as fill the share of a tick.
         """
         ages = sorted(self._ages(published, current, without), key=lambda found: found[0], reverse=True)
         overdue = sum(1 for age, _ in ages if age >= 1.0)
@@ -60,7 +61,7 @@ class RefreshSchedule:
         soon = self.now + SOON_TICKS * max(0.0, self.gap)
         for key, pod in current.items():
             known = published.details.get(pod)
-            is_soon = self.turns.get(key, math.inf) <= soon
+            is_soon = self.planned.get(key, math.inf) <= soon
             part = math.inf if known is None or is_soon else (self.now - known.at) / REFRESH_SECONDS
             if part >= YOUNGEST and pod not in without and is_behind(published, pod):
                 ages.append((part, pod))

@@ -1,7 +1,7 @@
-"""One turn of the loop for one application of a cluster: decide, then carry out, then remember.
+"""One reconcile for one application of a cluster: decide, then carry out, then remember.
 
-What is remembered in the process follows what was written: where the status could not be written, the turn has
-not happened; where it could, and something after it failed, the next turn finds that undone and does it.
+What is remembered in the process follows what was written: where the status could not be written, the reconcile has
+not happened; where it could, and something after it failed, the next reconcile finds that undone and does it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ AT_REST_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the operator's settings say about its turns."""
+    """What the operator's settings say about its reconciles."""
 
     drivers: DriverDefaults = field(default_factory=DriverDefaults)
     write_policy: WritePolicy = CLUSTER_WRITE_POLICY
@@ -72,7 +72,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all turns share."""
+    """What all reconciles share."""
 
     cluster: Cluster
     recorder: Recorder
@@ -84,26 +84,26 @@ class Surroundings:
     gone: Callable[[Manifest], object]
     """Told of each pod that turns out to be gone."""
     decided: Callable[[Key, Outcome, float], object] = lambda _key, _outcome, _again_at: None
-    """Told of each turn that was carried out, and of the Unix time at which the next one comes at the latest."""
+    """Told of each reconcile that was carried out, and of the Unix time at which the next one comes at the latest."""
     clock: Callable[[], float] = steady_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What a turn is decided on."""
+    """What a reconcile is decided on."""
 
     application: Manifest
     pods: Sequence[Manifest]
     metrics: Metrics
     unchanged_until: float | None
-    """Unix time until which what the turn before has read was found again and again; `None`: nobody has looked."""
+    """Unix time until which each look found what the reconcile before had read; `None`: nobody has looked."""
     obstacle: Obstacle | None
     """What keeps a driver from being started, if it is known already."""
     now: float
 
 
-class Turn:
-    """One turn."""
+class Reconciliation:
+    """One reconcile."""
 
     def __init__(self, around: Surroundings, sight: Sight, record: Record) -> None:
         self._around = around
@@ -144,7 +144,7 @@ class Turn:
     async def reconcile(
         self, application: SparkApplication, *, jitter: float, refused: RefusedSpec | None = None
     ) -> float:
-        """Turn the loop; returns the Unix time at which to look again at the latest.
+        """Run the loop; returns the Unix time at which to look again at the latest.
 
         `refused` is why `application` only stands in for what is declared.
         """
@@ -241,7 +241,7 @@ class Turn:
                 await self._tell()
 
     def _learn_whether_it_is_told(self) -> None:
-        """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a turn."""
+        """Keep why the driver cannot be told its document; once it can, or need not be, that is worth a reconcile."""
         record, error = self._record, self._writer.untold
         if isinstance(error, ApiRefused | ApiUnavailable):
             before, now = record.untold, self._sight.now
